@@ -1,0 +1,62 @@
+"""ptxkit: read, check and rewrite NVIDIA PTX.
+
+`parse` gives a `Module`, an immutable tree that prints back byte for byte. Importing this package does no work: names load when used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+    from ptxkit.names import resolve
+    from ptxkit.positions import Index
+    from ptxkit.syntax import nodes
+    from ptxkit.syntax.nodes import Function, Instruction, Module, Node
+    from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
+
+_HOME = {
+    "Diagnostic": "ptxkit.diagnostics",
+    "Related": "ptxkit.diagnostics",
+    "Severity": "ptxkit.diagnostics",
+    "Span": "ptxkit.diagnostics",
+    "resolve": "ptxkit.names",
+    "Index": "ptxkit.positions",
+    "nodes": "ptxkit.syntax",
+    "Function": "ptxkit.syntax.nodes",
+    "Instruction": "ptxkit.syntax.nodes",
+    "Module": "ptxkit.syntax.nodes",
+    "Node": "ptxkit.syntax.nodes",
+    "parse": "ptxkit.syntax.parsing",
+    "parse_operand": "ptxkit.syntax.parsing",
+    "parse_statement": "ptxkit.syntax.parsing",
+}
+
+__all__ = [
+    "Diagnostic",
+    "Function",
+    "Index",
+    "Instruction",
+    "Module",
+    "Node",
+    "Related",
+    "Severity",
+    "Span",
+    "__version__",
+    "nodes",
+    "parse",
+    "parse_operand",
+    "parse_statement",
+    "resolve",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ptxkit' has no attribute {name!r}")
+    module = importlib.import_module(home)
+    return importlib.import_module(f"{home}.nodes") if name == "nodes" else getattr(module, name)

@@ -1,0 +1,72 @@
+"""What ptxkit says of a file: findings with a place, a severity and the witness."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any
+
+import attrs
+
+
+class Severity(enum.StrEnum):
+    """How bad a finding is. An error has a proof; what is not proved is never an error."""
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@attrs.frozen
+class Span:
+    """A stretch of a file. `start` and `end` count characters from 0; lines and columns count from 1, the end column is exclusive."""
+
+    start: int
+    end: int
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+@attrs.frozen
+class Related:
+    """Another place that belongs to a finding, with what it has to do with it."""
+
+    span: Span
+    message: str
+
+
+@attrs.frozen
+class Diagnostic:
+    """A finding."""
+
+    rule: str
+    name: str
+    severity: Severity
+    message: str
+    span: Span
+    path: str | None = None
+    function: str | None = None
+    notes: tuple[str, ...] = ()
+    related: tuple[Related, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as in the JSON output of `ptxkit lint`, version 1."""
+        span = self.span
+        return {
+            "path": self.path,
+            "rule": self.rule,
+            "name": self.name,
+            "severity": self.severity.value,
+            "message": self.message,
+            "line": span.line,
+            "column": span.column,
+            "end_line": span.end_line,
+            "end_column": span.end_column,
+            "function": self.function,
+            "notes": list(self.notes),
+            "related": [
+                {"path": self.path, "line": related.span.line, "column": related.span.column, "message": related.message}
+                for related in self.related
+            ],
+        }

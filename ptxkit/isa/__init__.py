@@ -1,0 +1,1 @@
+"""The PTX instruction set as data: which forms an instruction has, what they need, read, write and do."""

@@ -1,0 +1,670 @@
+"""An instruction meets the table: which form it is, what its operands are, or what stands in the way.
+
+`bind` gives a `Bound` or a `Mismatch`. It looks at the opcode text and at the shapes of the operands only, and remembers what it
+found for them; the values of constants are looked at afterwards, by `check_constants`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, lru_cache
+from typing import TypeVar
+
+import attrs
+
+from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, wanted_words
+from ptxkit.isa.notation import (
+    Async,
+    Atom,
+    Barrier,
+    Completes,
+    Condition,
+    Conditional,
+    Converges,
+    Deprecated,
+    Form,
+    Item,
+    Limits,
+    Memory,
+    OperandRule,
+    Removed,
+    Variant,
+    Width,
+)
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.requirements import Requirement, every, requirement
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.isa.table import forms
+from ptxkit.isa.types import holders, is_type, types
+
+T = TypeVar("T")
+Path = tuple[int, ...]
+"""Where something stands in the operands: `(1,)` the second operand, `(0, 2)` the third element of the first."""
+
+GENERIC = ".generic"
+_NARROW_SPACES = frozenset((".shared", ".shared::cta", ".shared::cluster", ".const", ".local", ".param", ".param::entry", ".param::func"))
+_IN_GENERIC = frozenset((".global", ".shared", ".local"))
+
+
+@attrs.frozen
+class BoundOperand:
+    """What the form says of one operand of the instruction: `name` is the form's, `types` are those of which its elements are one."""
+
+    name: str
+    path: Path
+    role: str
+    types: tuple[str, ...]
+    width: int
+    how: str
+    spaces: tuple[str, ...]
+    align: int
+    limits: Limits | None
+    shape: OperandShape
+
+    @property
+    def reads(self) -> bool:
+        """Whether its registers are read; those of an address always are."""
+        return self.role in ("r", "rw", "addr", "list", "any", "sreg")
+
+    @property
+    def writes(self) -> bool:
+        return self.role in ("w", "rw")
+
+
+@attrs.frozen
+class Need:
+    """Part of what an instruction requires, and the modifier that asks for it (empty: the instruction itself)."""
+
+    requirement: Requirement
+    modifier: str
+
+
+@attrs.frozen(eq=False)
+class Bound:
+    """An instruction and the form it is of. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
+
+    form: Form
+    opcode: str
+    modifiers: tuple[str, ...]
+    slots: Mapping[str, str]
+    operands: tuple[BoundOperand, ...]
+    needs: tuple[Need, ...]
+    requirement: Requirement
+
+    def has(self, *modifiers: str) -> bool:
+        """Whether all of these modifiers are there: `bound.has(".sync", ".aligned")`."""
+        return all(m in self.modifiers for m in modifiers)
+
+    def slot(self, name: str) -> str:
+        """The modifier in a slot, or an empty string."""
+        return self.slots.get(name, "")
+
+    def operand(self, name: str) -> BoundOperand | None:
+        """The operand that the form calls by this name, if it is there."""
+        return next((o for o in self.operands if o.name == name), None)
+
+    @property
+    def type(self) -> str:
+        """The instruction type: the slot `.type`, or else its last modifier that is a type; empty if there is none."""
+        return self.slot(".type") or next((m for m in reversed(self.modifiers) if is_type(m)), "")
+
+    @cached_property
+    def reads(self) -> tuple[Path, ...]:
+        """Where the registers are that it reads."""
+        return tuple(path for o in self.operands if o.reads for path in _registers(o.shape, o.path))
+
+    @cached_property
+    def writes(self) -> tuple[Path, ...]:
+        """Where the registers are that it writes."""
+        return tuple(path for o in self.operands if o.writes for path in _registers(o.shape, o.path))
+
+    @cached_property
+    def limited(self) -> tuple[BoundOperand, ...]:
+        """The operands that are constants of which the form takes only some: those that `check_constants` looks at."""
+        return tuple(o for o in self.operands if o.limits and o.shape.kind in ("immediate", "unknown"))
+
+    @cached_property
+    def memory(self) -> tuple[Memory, ...]:
+        """The memory it touches; `order` and `scope` are the modifiers written (as `.acquire`), the fixed word, or empty."""
+        return tuple(
+            attrs.evolve(m, order=self._word(m.order, self.form.order), scope=self._word(m.scope, self.form.scope))
+            for m in self._holding(self.form.memory)
+        )
+
+    @cached_property
+    def converges(self) -> Converges | None:
+        """Who must execute it together; None: nobody."""
+        return next(iter(self._holding(self.form.converges)), None)
+
+    @cached_property
+    def asynchronous(self) -> tuple[Async, ...]:
+        return self._holding(self.form.asynchronous)
+
+    @cached_property
+    def completes(self) -> tuple[Completes, ...]:
+        return self._holding(self.form.completes)
+
+    @cached_property
+    def barrier(self) -> tuple[Barrier, ...]:
+        return self._holding(self.form.barrier)
+
+    @cached_property
+    def carry(self) -> str:
+        """What is done to the condition code register: r, w, rw or nothing."""
+        return next(iter(self._holding(self.form.carry)), "")
+
+    @cached_property
+    def flow(self) -> str:
+        """branch, branch-indexed, call, return, exit, trap, brkpt or nothing."""
+        return next(iter(self._holding(self.form.flow)), "")
+
+    @cached_property
+    def effects(self) -> tuple[str, ...]:
+        return self._holding(self.form.effects)
+
+    @cached_property
+    def uniform(self) -> str:
+        """How the uniformity of the result comes about where it does not follow from the inputs."""
+        return next(iter(self._holding(self.form.uniform)), "")
+
+    @cached_property
+    def deprecated(self) -> tuple[Deprecated, ...]:
+        return self._holding(self.form.deprecated)
+
+    @cached_property
+    def removed(self) -> tuple[Removed, ...]:
+        return self._holding(self.form.removed)
+
+    def holds(self, condition: Condition) -> bool:
+        """Whether a condition of the notation holds for this instruction."""
+        return _holds(condition, self.modifiers, self.slots, {o.name: o.shape for o in self.operands})
+
+    def _holding(self, statements: tuple[Conditional[T], ...]) -> tuple[T, ...]:
+        return tuple(s.what for s in statements if self.holds(s.when))
+
+    def _word(self, word: str, general: tuple[Conditional[str], ...]) -> str:
+        word = word or next(iter(self._holding(general)), "")
+        return self.slot(word) if word.startswith(".") and self.form.slot(word) else word
+
+
+@attrs.frozen
+class Candidate:
+    """A form that takes the modifiers of an opcode, and the slot that each of them is in."""
+
+    form: Form
+    modifiers: tuple[str, ...]
+    slots: Mapping[str, str] = attrs.field(hash=False)
+
+
+def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
+    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`."""
+    mnemonic, *rest = opcode.split(".")
+    return mnemonic, tuple("." + r for r in rest)
+
+
+@lru_cache(maxsize=16384)
+def match(opcode: str) -> tuple[Candidate, ...]:
+    """The forms that take exactly the modifiers of this opcode, whatever the operands."""
+    mnemonic, modifiers = split_opcode(opcode)
+    found = []
+    for form in forms(mnemonic):
+        places = _assign(form, modifiers)
+        if places is not None:
+            slots = {form.slots[place].name: m for place, m in zip(places, modifiers, strict=True)}
+            found.append(Candidate(form, modifiers, slots))
+    return tuple(found)
+
+
+def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
+    """A slot for every modifier so that all slots that must be filled are.
+
+    Modifiers may come in any order, except that types come in the order of their slots, and so do state spaces: an instruction
+    that has several of them tells them apart by it.
+    """
+    if len(modifiers) > len(form.slots):
+        return None
+    takes = form.takes
+    for modifier in modifiers:
+        if modifier not in takes:
+            return None
+    required = sum(not slot.optional for slot in form.slots)
+
+    def place(at: int, taken: tuple[int, ...], missing: int) -> tuple[int, ...] | None:
+        if missing > len(modifiers) - at:
+            return None
+        if at == len(modifiers):
+            return taken
+        modifier = modifiers[at]
+        kind = _ordered_kind(modifier)
+        least = max((p for p, m in zip(taken, modifiers, strict=False) if _ordered_kind(m) == kind), default=-1) if kind else -1
+        for slot in takes[modifier]:
+            if slot in taken or slot < least:
+                continue
+            found = place(at + 1, (*taken, slot), missing - (not form.slots[slot].optional))
+            if found is not None:
+                return found
+        return None
+
+    return place(0, (), required)
+
+
+def _ordered_kind(modifier: str) -> str:
+    if is_type(modifier):
+        return "type"
+    return "space" if modifier.startswith((".shared", ".global")) else ""
+
+
+@lru_cache(maxsize=65536)
+def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64) -> Bound | Mismatch:
+    """The form that an instruction is of, with what that says of its operands; else the nearest form and what differs first.
+
+    Raises NotationError if the table's entry is broken.
+    """
+    mnemonic, modifiers = split_opcode(opcode)
+    if not forms(mnemonic):
+        return Mismatch("unknown-opcode", f"`{mnemonic}` is no known instruction", None, found=mnemonic)
+    candidates = match(opcode)
+    if not candidates:
+        return about_modifiers(opcode, mnemonic, modifiers, forms(mnemonic))
+    best: tuple[int, Mismatch] | None = None
+    for candidate in candidates:
+        for attempt in _attempts(candidate, operands, address_size):
+            if isinstance(attempt, Bound):
+                return attempt
+            if best is None or attempt[0] > best[0]:
+                best = attempt
+    assert best is not None
+    return best[1]
+
+
+def _attempts(candidate: Candidate, operands: tuple[OperandShape, ...], address_size: int) -> Iterator[Bound | tuple[int, Mismatch]]:
+    """What comes of each way to write the operands of a form: a Bound, or a Mismatch and how far it got."""
+    form = candidate.form
+    fitting = [v for v in form.variants if len(v) == len(operands)]
+    if not fitting and form.modelled:
+        counts = sorted({len(v) for v in form.variants})
+        near = min(abs(c - len(operands)) for c in counts)
+        expected = " or ".join(map(str, counts)) if len(counts) < 3 else f"{counts[0]} to {counts[-1]}"
+        plural = "" if expected == "1" else "s"
+        text = f"`{candidate.form.mnemonic}` takes {expected} operand{plural} here, not {len(operands)}"
+        yield -1000 - near, Mismatch("operand-count", text, form, expected=expected, found=str(len(operands)))
+        return
+    if not form.modelled:
+        yield _unmodelled(candidate, operands)
+        return
+    for variant in fitting:
+        yield _Binding(candidate, operands, address_size).of(variant)
+
+
+def _unmodelled(candidate: Candidate, operands: tuple[OperandShape, ...]) -> Bound:
+    bound = tuple(BoundOperand(f"operand{n}", (n,), "any", (), 0, "same", (), 0, None, shape) for n, shape in enumerate(operands))
+    return _bound(candidate, bound, {})
+
+
+class _Failure(Exception):
+    """The first thing that differs."""
+
+    def __init__(self, mismatch: Mismatch) -> None:
+        self.mismatch = mismatch
+
+
+@attrs.define
+class _Binding:
+    """One attempt to bind operands to a form."""
+
+    candidate: Candidate
+    shapes: tuple[OperandShape, ...]
+    address_size: int
+    named: dict[str, tuple[OperandShape, Path, bool]] = attrs.field(factory=dict)
+    done: int = 0
+
+    def of(self, variant: Variant) -> Bound | tuple[int, Mismatch]:
+        """What comes of it: with a Mismatch the number of operands that were right before it."""
+        form = self.candidate.form
+        try:
+            for place, (item, shape) in enumerate(zip(variant, self.shapes, strict=True)):
+                self._name(item, shape, (place,))
+            states = {name: shape for name, (shape, _, _) in self.named.items()}
+            bound = []
+            for name, (shape, path, in_brackets) in self.named.items():
+                bound.append(self._operand(name, shape, path, in_brackets, states))
+                self.done += 1
+            for constraint in form.constraints:
+                self._constraint(constraint.when, constraint.then, states)
+        except _Failure as failure:
+            return self.done, failure.mismatch
+        return _bound(self.candidate, tuple(bound), states)
+
+    def _fail(self, kind: str, message: str, path: Path, expected: str, shape: OperandShape | None) -> _Failure:
+        found = str(shape) if shape else ""
+        return _Failure(Mismatch(kind, message, self.candidate.form, path=path, expected=expected, found=found))
+
+    def _name(self, item: Item, shape: OperandShape, path: Path, in_brackets: bool = False) -> None:
+        """Gives the names of the form line to what is written there."""
+        if item.kind == "plain":
+            self.named[item.name] = (shape, path, in_brackets)
+            return
+        if shape.kind == "unknown":
+            for name in item.names():
+                self.named[name] = (shape, path, in_brackets)
+            return
+        if item.kind == "list":
+            for name in item.names():
+                self.named[name] = (shape, path, False)
+            if shape.kind != "list":
+                raise self._fail("operand-kind", f"{_a(shape)} where a list in parentheses is needed", path, "list", shape)
+            return
+        words = {"address": "an address in brackets", "pair": "a pair", "vector": f"a vector of {len(item.parts)}"}[item.kind]
+        if shape.kind != item.kind:
+            raise self._fail("operand-kind", f"{_a(shape)} where {words} is needed", path, words, shape)
+        if len(shape.parts) != len(item.parts):
+            if item.kind == "vector":
+                raise self._fail("vector-width", f"{_a(shape)} where {words} is needed", path, str(len(item.parts)), shape)
+            message = f"an address of {len(shape.parts)} parts where one of {len(item.parts)} is needed"
+            raise self._fail("operand-kind", message, path, str(len(item.parts)), shape)
+        for place, (part, inner) in enumerate(zip(item.parts, shape.parts, strict=True)):
+            self._name(part, inner, (*path, place), item.kind == "address")
+
+    def _operand(self, name: str, shape: OperandShape, path: Path, in_brackets: bool, states: dict[str, OperandShape]) -> BoundOperand:
+        rule = self._rule(name, shape, path, states)
+        widths: list[int] = []
+        allowed: list[str] = []
+        for wanted in rule.types:
+            type_name = self.candidate.slots.get(wanted.name, wanted.name)
+            if type_name not in types():
+                continue
+            allowed.append(type_name)
+            widths.append(self._width(wanted.width))
+        spaces = tuple(dict.fromkeys(self._space(space) for space in rule.spaces))
+        width = self._check(rule, tuple(allowed), widths, spaces, shape, path, in_brackets)
+        align = self._align(rule.align)
+        return BoundOperand(name, path, rule.role, tuple(allowed), width, rule.how, spaces, align, rule.limits, shape)
+
+    def _rule(self, name: str, shape: OperandShape, path: Path, states: dict[str, OperandShape]) -> OperandRule:
+        for rule in self.candidate.form.rules[name]:
+            if _holds(rule.when, self.candidate.modifiers, self.candidate.slots, states):
+                return rule
+        raise self._fail("operand-kind", f"{_a(shape)} may not stand here with these modifiers", path, "", shape)
+
+    def _width(self, width: Width | None) -> int:
+        """The number of elements; 0 for a scalar."""
+        if width is None:
+            return 0
+        if width.count:
+            return width.count
+        value = self.candidate.slots.get(width.slot, "")
+        found = re.search(rf"{width.letter}(\d+)", value)
+        return int(found[1]) * width.times // width.over if found else 0
+
+    def _space(self, space: str) -> str:
+        slot = self.candidate.form.slot(space)
+        if slot is not None:
+            return self.candidate.slots.get(space, GENERIC)
+        return space
+
+    def _align(self, align: str) -> int:
+        if not align:
+            return 0
+        value = self.candidate.slots.get(align, align)
+        return types()[value].bytes if value in types() else int(value) if value.isdecimal() else 0
+
+    def _check(
+        self,
+        rule: OperandRule,
+        allowed: tuple[str, ...],
+        widths: list[int],
+        spaces: tuple[str, ...],
+        shape: OperandShape,
+        path: Path,
+        in_brackets: bool,
+    ) -> int:
+        """Raises _Failure if the operand may not stand there; else gives its width."""
+        if shape.kind == "unknown" or rule.role in ("any", "list"):
+            return max(widths, default=0)
+        if rule.role == "addr":
+            self._check_address(spaces, shape, path, in_brackets)
+            return 0
+        if rule.role in _NAMED:
+            if shape.kind not in _NAMED[rule.role]:
+                words = _NAMED_WORDS[rule.role]
+                raise self._fail("operand-kind", f"{_a(shape)} where {words} is needed", path, words, shape)
+            if rule.role == "sreg":
+                self._check_special(allowed, shape, path)
+            return 0
+        if shape.kind == "vector":
+            return self._check_vector(rule, allowed, widths, shape, path)
+        if shape.kind == "register" and shape.count > 1:
+            if shape.count not in widths:
+                raise self._wrong_width(widths, shape, path)
+            self._check_element(rule, allowed, OperandShape("register", shape.type), path)
+            return shape.count
+        if widths and min(widths) > 1:
+            raise self._wrong_width(widths, shape, path)
+        self._check_element(rule, allowed, shape, path)
+        return max(widths, default=0)
+
+    def _wrong_width(self, widths: list[int], shape: OperandShape, path: Path) -> _Failure:
+        several = [str(w) for w in dict.fromkeys(widths) if w > 1]
+        words = f"a vector of {' or '.join(several)}" if several else "a single one"
+        return self._fail("vector-width", f"{_a(shape)} where {words} is needed", path, " or ".join(several) or "1", shape)
+
+    def _check_vector(self, rule: OperandRule, allowed: tuple[str, ...], widths: list[int], shape: OperandShape, path: Path) -> int:
+        count = len(shape.parts)
+        if rule.role == "imm" or (count not in widths and not (count == 1 and 0 in widths)):
+            raise self._wrong_width(widths, shape, path)
+        fitting = tuple(t for t, w in zip(allowed, widths, strict=True) if w == count) or allowed
+        for place, part in enumerate(shape.parts):
+            self._check_element(rule, fitting, part, (*path, place))
+        kinds = list(dict.fromkeys(part.type for part in shape.parts if part.kind == "register" and part.type))
+        for one in kinds[1:]:
+            if one not in holders(kinds[0]) and kinds[0] not in holders(one):
+                message = f"`{one}` register in a vector whose other elements are `{kinds[0]}`"
+                raise self._fail("operand-type", message, path, kinds[0], shape)
+        return count
+
+    def _check_element(self, rule: OperandRule, allowed: tuple[str, ...], shape: OperandShape, path: Path) -> None:
+        """A scalar, or an element of a vector."""
+        wanted = wanted_words(allowed)
+        if shape.kind == "unknown":
+            return
+        if shape.kind == "sink":
+            if not rule.sink:
+                raise self._fail("operand-kind", "`_` may not stand here", path, wanted, shape)
+            return
+        if shape.kind == "immediate":
+            self._check_constant(rule, allowed, shape, path)
+            return
+        if rule.role == "imm":
+            raise self._fail("operand-kind", f"{_a(shape)} where a constant is needed", path, "constant", shape)
+        if shape.kind == "special":
+            if not rule.special or rule.role != "r":
+                text = "cannot be written" if rule.writes else "may not stand here; only mov and cvt read it"
+                raise self._fail("special-register", f"{shape} {text}", path, wanted, shape)
+            self._check_special(allowed, shape, path)
+            return
+        if shape.kind in ("symbol", "function", "label"):
+            if not rule.symbol:
+                raise self._fail("operand-kind", f"{_a(shape)} where {wanted} is needed", path, wanted, shape)
+            self._check_space(tuple(self._space(space) for space in rule.spaces), shape, path)
+            return
+        if shape.kind != "register":
+            raise self._fail("operand-kind", f"{_a(shape)} where {wanted} is needed", path, wanted, shape)
+        if shape.negated and not rule.negatable:
+            raise self._fail("predicate", "`!` may not stand before this operand", path, wanted, shape)
+        if shape.type and allowed and not any(shape.type in holders(t, rule.how) for t in allowed):
+            raise self._fail("operand-type", f"{shape} where {wanted} is needed", path, wanted, shape)
+
+    def _check_constant(self, rule: OperandRule, allowed: tuple[str, ...], shape: OperandShape, path: Path) -> None:
+        wanted = wanted_words(allowed)
+        if rule.writes or not rule.constants:
+            raise self._fail("operand-kind", f"{_a(shape)} where a register is needed", path, "register", shape)
+        is_float = shape.type != "int"
+        if rule.constant_kind:
+            fits = is_float == (rule.constant_kind == "float")
+        else:
+            fits = not allowed or any(_constant_fits(t, shape.type) for t in allowed)
+        if not fits:
+            raise self._fail("operand-kind", f"{_a(shape)} where {wanted} is needed", path, wanted, shape)
+
+    def _check_special(self, allowed: tuple[str, ...], shape: OperandShape, path: Path) -> None:
+        register = special_register(shape.type)
+        if register is None or not allowed:
+            return
+        sizes = {types()[t].bits for t in register.types}
+        if 32 in sizes:
+            # ptxas lets mov.u16 and cvt read the low half.
+            sizes.add(16)
+        for name in allowed:
+            wanted = types()[name]
+            if wanted.kind in ("untyped", "unsigned", "signed", "predicate") and wanted.bits in sizes:
+                return
+        message = f"`{register.types[0]}` special register `{register.name}` where {wanted_words(allowed)} is needed"
+        raise self._fail("special-register", message, path, wanted_words(allowed), shape)
+
+    def _check_address(self, spaces: tuple[str, ...], shape: OperandShape, path: Path, in_brackets: bool) -> None:
+        if not in_brackets:
+            if shape.kind != "address":
+                raise self._fail("operand-kind", f"{_a(shape)} where an address in brackets is needed", path, "address", shape)
+            shape = shape.parts[0]
+        if shape.kind == "unknown":
+            return
+        if shape.kind == "symbol":
+            self._check_space(spaces, shape, path)
+            return
+        if shape.kind == "immediate" and shape.type == "int":
+            return
+        if shape.kind != "register":
+            raise self._fail("operand-kind", f"{_a(shape)} where an address is needed", path, "address", shape)
+        if not shape.type:
+            return
+        kind = types().get(shape.type)
+        if kind is None:
+            return
+        narrow = not spaces or self.address_size == 32 or any(space in _NARROW_SPACES for space in spaces)
+        sizes = (32, 64) if narrow else (64,)
+        if kind.kind not in ("untyped", "unsigned", "signed") or kind.bits not in sizes or shape.count > 1:
+            wanted = "a 32-bit or 64-bit integer" if narrow else "a 64-bit integer"
+            raise self._fail("operand-type", f"{shape} as an address, where {wanted} is needed", path, wanted, shape)
+
+    def _check_space(self, spaces: tuple[str, ...], shape: OperandShape, path: Path) -> None:
+        """A variable must be declared in one of the state spaces, if there are any."""
+        if not spaces or not shape.space or any(_is_in(shape.space, space) for space in spaces):
+            return
+        words = " or ".join(f"`{space}`" for space in spaces if space != GENERIC) or "a generic address"
+        message = f"variable in `{shape.space}` where {words} is needed"
+        raise self._fail("state-space", message, path, " ".join(spaces), shape)
+
+    def _constraint(self, when: Condition, then: Condition | None, states: dict[str, OperandShape]) -> None:
+        modifiers, slots = self.candidate.modifiers, self.candidate.slots
+        if not _holds(when, modifiers, slots, states):
+            return
+        if then is not None and _holds(then, modifiers, slots, states):
+            return
+        raise _Failure(about_constraint(self.candidate.form, modifiers, slots, when, then))
+
+
+_NAMED: dict[str, tuple[str, ...]] = {
+    "label": ("label", "symbol"),
+    "func": ("function", "symbol", "register"),
+    "sreg": ("special",),
+    "sym": ("symbol", "function", "register"),
+}
+_NAMED_WORDS = {"label": "a label", "func": "a function", "sreg": "a special register", "sym": "a variable"}
+
+
+def _bound(candidate: Candidate, operands: tuple[BoundOperand, ...], states: dict[str, OperandShape]) -> Bound:
+    needs = [
+        Need(requirement(statement.what), "")
+        for statement in candidate.form.needs
+        if _holds(statement.when, candidate.modifiers, candidate.slots, states)
+    ]
+    for slot in candidate.form.slots:
+        filled = candidate.slots.get(slot.name)
+        for choice in slot.choices if filled else ():
+            if choice.modifier == filled and choice.needs:
+                needs.append(Need(requirement(choice.needs), filled))
+    for operand in operands:
+        if operand.shape.kind == "special" and (register := special_register(operand.shape.type)):
+            needs.append(Need(register.needs, register.name))
+    total = every(n.requirement for n in needs)
+    return Bound(candidate.form, _opcode(candidate), candidate.modifiers, candidate.slots, operands, tuple(needs), total)
+
+
+def _opcode(candidate: Candidate) -> str:
+    return candidate.form.mnemonic + "".join(candidate.modifiers)
+
+
+def check_constants(bound: Bound, value_at: Callable[[Path], float | None]) -> Mismatch | None:
+    """The first constant that is out of the range its form gives; `value_at` tells the value at a path, None if it isn't constant."""
+    for operand in bound.limited:
+        value = value_at(operand.path)
+        if value is None or operand.limits is None or operand.limits.allow(value):
+            continue
+        message = f"{value:g} where {operand.limits} is needed" if isinstance(value, float) else f"{value} where {operand.limits} is needed"
+        return Mismatch("immediate-range", message, bound.form, path=operand.path, expected=str(operand.limits), found=str(value))
+    return None
+
+
+def _registers(shape: OperandShape, path: Path) -> Iterator[Path]:
+    if shape.kind in ("register", "unknown"):
+        yield path
+    for place, part in enumerate(shape.parts):
+        yield from _registers(part, (*path, place))
+
+
+def _constant_fits(name: str, kind: str) -> bool:
+    """Whether a constant may stand for a type: integers for bits and integers, floats for floats, 0f… also for .b32 and 1.0 for .b64."""
+    wanted = types()[name]
+    if wanted.kind == "float":
+        return kind != "int" and wanted.name in (".f32", ".f64")
+    if wanted.kind == "packed":
+        return False
+    if wanted.kind == "untyped" and kind != "int":
+        return wanted.bits == {"f32": 32, "f64": 64}[kind]
+    return kind == "int"
+
+
+def _is_in(declared: str, wanted: str) -> bool:
+    """Whether a variable of a state space may be addressed as one of another: `.shared` as `.shared::cta`."""
+    if wanted == GENERIC:
+        return declared in _IN_GENERIC
+    return declared.partition("::")[0] == wanted.partition("::")[0]
+
+
+def _a(shape: OperandShape) -> str:
+    words = str(shape)
+    if words.startswith("`") or shape.kind == "special":
+        return words
+    return f"{'an' if words[0] in 'aeio' else 'a'} {words}"
+
+
+def _holds(condition: Condition, modifiers: tuple[str, ...], slots: Mapping[str, str], states: Mapping[str, OperandShape]) -> bool:
+    return all(_atom_holds(atom, modifiers, slots, states) != atom.negated for atom in condition)
+
+
+def _atom_holds(atom: Atom, modifiers: tuple[str, ...], slots: Mapping[str, str], states: Mapping[str, OperandShape]) -> bool:
+    if atom.kind == "has":
+        return any(value in modifiers or value in slots for value in atom.values)
+    if atom.kind == "slot":
+        return slots.get(atom.subject) in atom.values
+    shape = states.get(atom.subject)
+    if atom.kind == "given":
+        return shape is not None
+    return shape is not None and any(_written_as(shape, value) for value in atom.values)
+
+
+_WORDS = {"imm": "immediate", "reg": "register", "sreg": "special", "sym": "symbol", "func": "function"}
+
+
+def _written_as(shape: OperandShape, word: str) -> bool:
+    if word.startswith("space"):
+        inner = shape.parts[0] if shape.kind == "address" and shape.parts else shape
+        return inner.space != "" and _is_in(inner.space, "." + word.removeprefix("space").lstrip("."))
+    if word == "vector" and shape.count > 1:
+        return True
+    if word == "neg":
+        return shape.negated
+    if word.startswith("."):
+        return shape.type == word
+    return shape.kind == _WORDS.get(word, word)

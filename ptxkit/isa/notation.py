@@ -1,0 +1,866 @@
+"""The notation of the instruction set: `.isa` text to `Form`s. `docs/isa-notation.md` describes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import product
+from typing import Generic, TypeVar
+
+import attrs
+
+from ptxkit.isa.requirements import Needs, TargetNeed, parse_needs
+from ptxkit.isa.targets import Version, parse_version
+from ptxkit.isa.types import is_type
+
+SPACES = frozenset(
+    (".const", ".global", ".local", ".param", ".param::entry", ".param::func", ".shared", ".shared::cta", ".shared::cluster", ".generic")
+)
+ROLES = frozenset(("r", "w", "rw", "addr", "imm", "label", "func", "list", "sreg", "sym", "any"))
+HOW = ("wide", "exact", "bits")
+
+
+class NotationError(Exception):
+    """An `.isa` file does not follow the notation. The text says where and what was expected."""
+
+
+@attrs.frozen
+class Choice:
+    """One alternative of a slot, and what it needs."""
+
+    modifier: str
+    needs: Needs | None = None
+
+
+@attrs.frozen
+class Slot:
+    """A place for one modifier. A literal modifier is a slot named as its only choice."""
+
+    name: str
+    choices: tuple[Choice, ...]
+    optional: bool
+    literal: bool
+
+
+@attrs.frozen
+class Atom:
+    """One question of a condition.
+
+    `kind` is "has" (one of `values` is among the modifiers, or names a filled slot), "slot" (slot `subject` holds one of `values`),
+    "given" (operand `subject` is there) or "is" (operand `subject` is written as one of `values`).
+    """
+
+    kind: str
+    subject: str
+    values: tuple[str, ...]
+    negated: bool
+
+
+Condition = tuple[Atom, ...]
+
+
+@attrs.frozen
+class Width:
+    """How many elements a vector operand has: a number, or the number in a slot's value, times or divided by another."""
+
+    count: int = 0
+    slot: str = ""
+    letter: str = ""
+    times: int = 1
+    over: int = 1
+
+
+@attrs.frozen
+class OperandType:
+    """A type or a type-valued slot, and for a vector its width."""
+
+    name: str
+    width: Width | None = None
+
+
+@attrs.frozen
+class Limits:
+    """Which constants may stand in an operand."""
+
+    least: float | None = None
+    most: float | None = None
+    above: bool = False
+    """Whether `least` itself is left out."""
+    values: tuple[int, ...] = ()
+    multiple: int = 1
+
+    def allow(self, value: float) -> bool:
+        """Whether a constant is within these limits."""
+        if self.values and value not in self.values:
+            return False
+        if self.least is not None and (value < self.least or self.above and value == self.least):
+            return False
+        if self.most is not None and value > self.most:
+            return False
+        return self.multiple == 1 or value % self.multiple == 0
+
+    def __str__(self) -> str:
+        if self.values:
+            return " or ".join(map(str, self.values))
+        least = "" if self.least is None else f"{'more than' if self.above else 'at least'} {self.least:g}"
+        most = "" if self.most is None else f"at most {self.most:g}"
+        span = f"{self.least:g} to {self.most:g}" if least and most and not self.above else " and ".join(filter(None, (least, most)))
+        multiple = f"a multiple of {self.multiple}" if self.multiple > 1 else ""
+        return ", ".join(filter(None, (span, multiple)))
+
+
+@attrs.frozen
+class OperandRule:
+    """What may stand at an operand of a given name, if `when` holds."""
+
+    when: Condition
+    role: str
+    types: tuple[OperandType, ...] = ()
+    how: str = "same"
+    spaces: tuple[str, ...] = ()
+    align: str = ""
+    constants: bool = True
+    constant_kind: str = ""
+    limits: Limits | None = None
+    sink: bool = False
+    negatable: bool = False
+    special: bool = False
+    symbol: bool = False
+
+    @property
+    def writes(self) -> bool:
+        return self.role in ("w", "rw")
+
+
+@attrs.frozen
+class Item:
+    """One operand as the form line writes it: `kind` is plain (it has a name), address, pair, vector or list (of `parts`)."""
+
+    kind: str
+    name: str = ""
+    parts: tuple[Item, ...] = ()
+
+    def names(self) -> Iterator[str]:
+        """The names in it, in order."""
+        if self.kind == "plain":
+            yield self.name
+        for part in self.parts:
+            yield from part.names()
+
+
+Variant = tuple[Item, ...]
+
+
+T = TypeVar("T")
+
+
+@attrs.frozen
+class Conditional(Generic[T]):
+    """A statement of the body with the condition under which it holds."""
+
+    when: Condition
+    what: T
+
+
+@attrs.frozen
+class Constraint:
+    """Where `when` holds, `then` must hold too; without `then`, `when` may not hold."""
+
+    when: Condition
+    then: Condition | None
+
+
+@attrs.frozen
+class Converges:
+    """Who must execute the instruction together: `level` is warp, warpgroup, cta or cluster."""
+
+    level: str
+    aligned: bool
+
+
+@attrs.frozen
+class Memory:
+    """Memory touched through an operand. `order` and `scope` name a slot, or are the fixed word itself, or empty."""
+
+    access: str
+    operand: str
+    is_async: bool
+    proxy: str
+    order: str
+    scope: str
+
+
+@attrs.frozen
+class Async:
+    """Opens, commits or waits for asynchronous groups of a kind; `operand` names what counts them, if anything does."""
+
+    group: str
+    action: str
+    operand: str
+
+
+@attrs.frozen
+class Completes:
+    """How the asynchronous work tells that it is done: `mechanism` mbarrier (then `what` is the operand) or group."""
+
+    mechanism: str
+    what: str
+
+
+@attrs.frozen
+class Barrier:
+    """What is done to the barrier that an operand names."""
+
+    action: str
+    operand: str
+
+
+@attrs.frozen
+class Deprecated:
+    version: Version
+    message: str
+
+
+@attrs.frozen
+class Removed:
+    """From `version` on, no longer for target `target` (empty: for none)."""
+
+    version: Version
+    target: TargetNeed | None
+
+
+@attrs.frozen(eq=False)
+class Form:
+    """One form of an instruction, as a form line and the body of its entry declare it. Compared by identity."""
+
+    mnemonic: str
+    syntax: str
+    slots: tuple[Slot, ...]
+    variants: tuple[Variant, ...]
+    rules: dict[str, tuple[OperandRule, ...]]
+    constraints: tuple[Constraint, ...]
+    needs: tuple[Conditional[Needs], ...]
+    converges: tuple[Conditional[Converges], ...]
+    memory: tuple[Conditional[Memory], ...]
+    order: tuple[Conditional[str], ...]
+    scope: tuple[Conditional[str], ...]
+    asynchronous: tuple[Conditional[Async], ...]
+    completes: tuple[Conditional[Completes], ...]
+    barrier: tuple[Conditional[Barrier], ...]
+    carry: tuple[Conditional[str], ...]
+    flow: tuple[Conditional[str], ...]
+    effects: tuple[Conditional[str], ...]
+    uniform: tuple[Conditional[str], ...]
+    deprecated: tuple[Conditional[Deprecated], ...]
+    removed: tuple[Conditional[Removed], ...]
+    modelled: bool
+    summary: str
+    section: str
+    examples: tuple[str, ...]
+    file: str
+    line: int
+    takes: dict[str, tuple[int, ...]] = attrs.field(init=False, repr=False)
+    """For each modifier of the form, the places in `slots` that take it."""
+
+    @takes.default
+    def _takes(self) -> dict[str, tuple[int, ...]]:
+        taken: dict[str, tuple[int, ...]] = {}
+        for place, slot in enumerate(self.slots):
+            for choice in slot.choices:
+                taken[choice.modifier] = (*taken.get(choice.modifier, ()), place)
+        return taken
+
+    def slot(self, name: str) -> Slot | None:
+        """The slot of this name."""
+        return next((s for s in self.slots if s.name == name), None)
+
+    def __str__(self) -> str:
+        return self.syntax
+
+
+@attrs.define
+class _Body:
+    """What the body lines of an entry say, while they are read."""
+
+    slots: dict[str, list[Choice]] = attrs.field(factory=dict)
+    rules: dict[str, list[OperandRule]] = attrs.field(factory=dict)
+    constraints: list[Constraint] = attrs.field(factory=list)
+    needs: list[Conditional[Needs]] = attrs.field(factory=list)
+    converges: list[Conditional[Converges]] = attrs.field(factory=list)
+    memory: list[Conditional[Memory]] = attrs.field(factory=list)
+    order: list[Conditional[str]] = attrs.field(factory=list)
+    scope: list[Conditional[str]] = attrs.field(factory=list)
+    asynchronous: list[Conditional[Async]] = attrs.field(factory=list)
+    completes: list[Conditional[Completes]] = attrs.field(factory=list)
+    barrier: list[Conditional[Barrier]] = attrs.field(factory=list)
+    carry: list[Conditional[str]] = attrs.field(factory=list)
+    flow: list[Conditional[str]] = attrs.field(factory=list)
+    effects: list[Conditional[str]] = attrs.field(factory=list)
+    uniform: list[Conditional[str]] = attrs.field(factory=list)
+    deprecated: list[Conditional[Deprecated]] = attrs.field(factory=list)
+    removed: list[Conditional[Removed]] = attrs.field(factory=list)
+    modelled: bool = True
+    summary: str = ""
+    section: str = ""
+    examples: list[str] = attrs.field(factory=list)
+
+
+def parse_entries(text: str, file: str = "<isa>", first_line: int = 1) -> Iterator[Form]:
+    """The forms of `.isa` text, entry by entry. `first_line` is the line of `file` at which the text starts.
+
+    Raises NotationError with file and line.
+    """
+    heads: list[tuple[int, str]] = []
+    body: list[tuple[int, str]] = []
+    for number, line in _logical_lines(text, first_line):
+        if line[0] in " \t":
+            if not heads:
+                raise NotationError(f"{file}:{number}: a form line at column 0 is expected before {line.strip()!r}")
+            body.append((number, line.strip()))
+            continue
+        if body:
+            yield from _entry(heads, body, file)
+            heads, body = [], []
+        heads.append((number, line))
+    if heads:
+        yield from _entry(heads, body, file)
+
+
+def _logical_lines(text: str, first_line: int) -> Iterator[tuple[int, str]]:
+    """The lines with comments and blank lines gone, and continuation lines joined to the line that they continue."""
+    pending: tuple[int, str] | None = None
+    indent = 0
+    for number, raw in enumerate(text.splitlines(), first_line):
+        line = _uncommented(raw)
+        if not line:
+            continue
+        depth = len(line) - len(line.lstrip())
+        if pending and depth and pending[1][0] in " \t" and depth > indent:
+            pending = (pending[0], f"{pending[1]} {line.strip()}")
+            continue
+        if pending:
+            yield pending
+        pending, indent = (number, line), depth
+    if pending:
+        yield pending
+
+
+def _uncommented(line: str) -> str:
+    stripped = line.strip()
+    if stripped.startswith("#"):
+        return ""
+    if "#" not in line or stripped.startswith('"'):
+        return line.rstrip()
+    return re.split(r"\s#(?:\s|$)", line, maxsplit=1)[0].rstrip()
+
+
+def _entry(heads: list[tuple[int, str]], lines: list[tuple[int, str]], file: str) -> Iterator[Form]:
+    body = _Body()
+    for number, line in lines:
+        try:
+            _body_line(body, line)
+        except ValueError as error:
+            raise NotationError(f"{file}:{number}: {error}") from None
+    for number, head in heads:
+        try:
+            yield _form(head, body, file, number)
+        except ValueError as error:
+            raise NotationError(f"{file}:{number}: {error}") from None
+
+
+# -- form lines
+
+
+_MODIFIER = re.compile(r"\.[\w:]+")
+
+
+def _form(head: str, body: _Body, file: str, line: int) -> Form:
+    opcode, _, operand_text = head.partition(" ")
+    dot = re.search(r"[.{]", opcode)
+    mnemonic = opcode[: dot.start()] if dot else opcode
+    if not re.fullmatch(r"[a-z]\w*", mnemonic):
+        raise ValueError(f"a mnemonic is expected, not {mnemonic!r}")
+    slots, constraints = _slots(opcode[len(mnemonic) :], body)
+    variants = _variants(operand_text.strip())
+    names = {name for variant in variants for item in variant for name in item.names()}
+    missing = names - body.rules.keys()
+    if missing and body.modelled:
+        raise ValueError(f"a line '{min(missing)}: ROLE …' is expected for that operand")
+    rules = {name: tuple(body.rules.get(name, (OperandRule((), "any"),))) for name in names}
+    _check_slot_names(rules, {slot.name for slot in slots}, body)
+    return Form(
+        mnemonic=mnemonic,
+        syntax=" ".join(head.split()),
+        slots=slots,
+        variants=variants,
+        rules=rules,
+        constraints=(*body.constraints, *constraints),
+        needs=tuple(body.needs),
+        converges=tuple(body.converges),
+        memory=tuple(body.memory),
+        order=tuple(body.order),
+        scope=tuple(body.scope),
+        asynchronous=tuple(body.asynchronous),
+        completes=tuple(body.completes),
+        barrier=tuple(body.barrier),
+        carry=tuple(body.carry),
+        flow=tuple(body.flow),
+        effects=tuple(body.effects),
+        uniform=tuple(body.uniform),
+        deprecated=tuple(body.deprecated),
+        removed=tuple(body.removed),
+        modelled=body.modelled,
+        summary=body.summary,
+        section=body.section,
+        examples=tuple(body.examples),
+        file=file,
+        line=line,
+    )
+
+
+def _slots(text: str, body: _Body) -> tuple[tuple[Slot, ...], list[Constraint]]:
+    """The slots of `.sync{.x}.type`, and what braces around several of them say: all or none, the outer before the inner."""
+    slots: list[Slot] = []
+    constraints: list[Constraint] = []
+    groups: list[list[str]] = []
+    for token in re.findall(r"\.[\w:]+|[{}]|.", text):
+        if token == "{":
+            groups.append([])
+            continue
+        if token == "}":
+            if not groups:
+                raise ValueError(f"'{{' is expected before '}}' in {text!r}")
+            group = groups.pop()
+            outer = groups[-1] if groups else []
+            for name in group[1:]:
+                constraints.append(Constraint((_has(group[0]),), (_has(name),)))
+                constraints.append(Constraint((_has(name),), (_has(group[0]),)))
+            if outer and group:
+                constraints.append(Constraint((_has(group[0]),), (_has(outer[0]),)))
+            continue
+        if not _MODIFIER.fullmatch(token):
+            raise ValueError(f"a modifier as .name or {{.name}} is expected, not {token!r}, in {text!r}")
+        choices = body.slots.get(token)
+        if choices is not None and not choices:
+            raise ValueError(f"alternatives are expected for {token}")
+        if choices is not None and any(s.name == token for s in slots):
+            raise ValueError(f"{token} stands twice; a slot of another name is expected")
+        slots.append(Slot(token, tuple(choices or (Choice(token),)), bool(groups), choices is None))
+        if groups:
+            groups[-1].append(token)
+    if groups:
+        raise ValueError(f"'}}' is expected at the end of {text!r}")
+    return tuple(slots), constraints
+
+
+def _has(name: str) -> Atom:
+    return Atom("has", "", (name,), False)
+
+
+def _check_slot_names(rules: dict[str, tuple[OperandRule, ...]], known: set[str], body: _Body) -> None:
+    """A type, width or space that names a slot must name one of this form, or be a type or space."""
+    for name, alternatives in rules.items():
+        for rule in alternatives:
+            if rule.when:
+                continue
+            for kind in rule.types:
+                if kind.name not in known and not is_type(kind.name):
+                    raise ValueError(f"operand {name}: a type or a slot of this form is expected, not {kind.name!r}")
+                if kind.width and kind.width.slot and kind.width.slot not in known | body.slots.keys():
+                    raise ValueError(f"operand {name}: a slot is expected as width, not {kind.width.slot!r}")
+            for space in rule.spaces:
+                if space not in known | SPACES | body.slots.keys():
+                    raise ValueError(f"operand {name}: a state space or a slot is expected, not {space!r}")
+
+
+_OPERAND_TOKEN = re.compile(r"[\w-]+|[{}\[\](),|!]|\S")
+
+
+def _variants(text: str) -> tuple[Variant, ...]:
+    """Every way to write the operands that the braces of a form line leave open, the shortest first."""
+    tokens = _OPERAND_TOKEN.findall(text)
+    ways, at = _sequence(tokens, 0, "")
+    if at < len(tokens):
+        raise ValueError(f"an operand is expected, not {tokens[at]!r}")
+    return tuple(sorted(dict.fromkeys(ways), key=len))
+
+
+def _sequence(tokens: list[str], at: int, end: str) -> tuple[list[Variant], int]:
+    """The ways to write operands up to the closing token `end`."""
+    ways: list[Variant] = [()]
+    while at < len(tokens) and tokens[at] != end:
+        if tokens[at] == ",":
+            at += 1
+            continue
+        if tokens[at] == "{" and _is_optional(tokens, at):
+            inner, at = _sequence(tokens, at + 1, "}")
+            at = _close(tokens, at, "}")
+            ways = [way + more for way, more in product(ways, [(), *inner])]
+            continue
+        items, at = _item(tokens, at)
+        ways = [(*way, item) for way, item in product(ways, items)]
+    return ways, at
+
+
+def _is_optional(tokens: list[str], at: int) -> bool:
+    """Whether a brace opens something optional (`{, a}`, `{a,}`) and not a vector (`{a, b}`)."""
+    depth = 0
+    for place in range(at, len(tokens)):
+        depth += {"{": 1, "}": -1}.get(tokens[place], 0)
+        if depth == 0:
+            return tokens[at + 1] == "," or tokens[place - 1] == ","
+    raise ValueError("'}' is expected in the operands")
+
+
+_BRACKETS = {"[": ("address", "]"), "{": ("vector", "}"), "(": ("list", ")")}
+
+
+def _item(tokens: list[str], at: int) -> tuple[list[Item], int]:
+    """The ways to write the operand that begins at a token."""
+    token = tokens[at]
+    if token in _BRACKETS:
+        kind, end = _BRACKETS[token]
+        ways, at = _sequence(tokens, at + 1, end)
+        return [Item(kind, parts=way) for way in ways], _close(tokens, at, end)
+    if token == "!":
+        at += 1
+        token = tokens[at] if at < len(tokens) else ""
+    first = _name(token)
+    rest = tokens[at + 1 : at + 4]
+    if rest[:1] == ["|"]:
+        return [_pair(first, _name("".join(rest[1:2])))], at + 3
+    if rest[:2] in (["{", "|"], ["[", "|"]):
+        return [first, _pair(first, _name("".join(rest[2:3])))], _close(tokens, at + 4, "}" if rest[0] == "{" else "]")
+    return [first], at + 1
+
+
+def _name(token: str) -> Item:
+    if not re.fullmatch(r"[\w-]+", token):
+        raise ValueError(f"an operand is expected, not {token!r}")
+    return Item("plain", token)
+
+
+def _pair(first: Item, second: Item) -> Item:
+    return Item("pair", parts=(first, second))
+
+
+def _close(tokens: list[str], at: int, end: str) -> int:
+    if at >= len(tokens) or tokens[at] != end:
+        raise ValueError(f"{end!r} is expected in the operands")
+    return at + 1
+
+
+# -- body lines
+
+
+_SLOT_LINE = re.compile(r"(\.[\w:]+)\s*(\+?=)\s*(.*)")
+_OPERAND_LINE = re.compile(r"([\w-]+(?:\s*,\s*[\w-]+)*)(?:\s+when\s+(.*?))?\s*(?<!:):(?:\s+(.*)|$)")
+_STATEMENT = re.compile(r"(\w+)(?:\s+when\s+(.*?)\s*(?<!:):(?=\s|$))?\s*(.*)")
+
+
+def _body_line(body: _Body, line: str) -> None:
+    if line.startswith("§"):
+        body.section = line[1:].strip()
+        return
+    if line.startswith('"'):
+        if len(line) < 2 or not line.endswith('"'):
+            raise ValueError("'\"' is expected at the end of the summary")
+        body.summary = line[1:-1]
+        return
+    if line.startswith("."):
+        _slot_line(body, line)
+        return
+    keyword = line.split(maxsplit=1)[0]
+    if keyword in _STATEMENTS:
+        match = _STATEMENT.fullmatch(line)
+        if match is not None and not (match[2] is None and match[3].startswith(":")):
+            _STATEMENTS[keyword](body, parse_condition(match[2] or ""), match[3])
+            return
+    match = _OPERAND_LINE.fullmatch(line)
+    if match is None:
+        raise ValueError(f"'.slot = …', 'operand: ROLE …' or a statement ({', '.join(sorted(_STATEMENTS))}) is expected, not {line!r}")
+    rule = _operand_rule(parse_condition(match[2] or ""), match[3] or "")
+    for name in re.split(r"\s*,\s*", match[1]):
+        body.rules.setdefault(name, []).append(rule)
+
+
+def _slot_line(body: _Body, line: str) -> None:
+    match = _SLOT_LINE.fullmatch(line)
+    if match is None:
+        raise ValueError(f"'.slot = .a .b …' is expected, not {line!r}")
+    name, sign, text = match.groups()
+    if sign == "=" and name in body.slots:
+        raise ValueError(f"{name} is given twice; '+=' is expected to add to it")
+    choices = body.slots.setdefault(name, [])
+    for word in text.split():
+        choices.extend(_choices(word))
+
+
+def _choices(word: str) -> Iterator[Choice]:
+    modifier, at, needs = word.partition("@")
+    span = re.search(r"\{(\d+)\.\.(\d+)(?:\.\.(\d+))?\}", modifier)
+    if not span and not _MODIFIER.fullmatch(modifier):
+        raise ValueError(f"a modifier as .name is expected, not {modifier!r}")
+    parsed = parse_needs(needs) if at else None
+    if not span:
+        yield Choice(modifier, parsed)
+        return
+    first, last, step = int(span[1]), int(span[2]), int(span[3] or 1)
+    for number in range(first, last + 1, step):
+        yield Choice(f"{modifier[: span.start()]}{number}{modifier[span.end() :]}", parsed)
+
+
+def parse_condition(text: str) -> Condition:
+    """A condition as `.f16 !.sat .shape=.x1|.x2 d=vector`. Raises ValueError."""
+    return tuple(_atom(word) for word in text.split())
+
+
+def _atom(word: str) -> Atom:
+    negated = word.startswith("!")
+    word = word.removeprefix("!")
+    left, equals, right = word.partition("=")
+    if not left or (equals and not right):
+        raise ValueError(f"a condition as .x, .slot=.x, operand or operand=vector is expected, not {word!r}")
+    if equals:
+        kind = "slot" if left.startswith(".") else "is"
+        return Atom(kind, left, tuple(right.split("|")), negated)
+    if left.startswith("."):
+        return Atom("has", "", tuple(left.split("|")), negated)
+    return Atom("given", left, (), negated)
+
+
+_ROLE_TYPE = re.compile(r"(\.[\w:]+)(?:\[([^\]]+)\])?")
+_WIDTH = re.compile(r"(\.\w+?)(?:\.([a-z]))?((?:[*/]\d+)*)")
+
+
+def _operand_rule(when: Condition, text: str) -> OperandRule:
+    # Blanks inside braces are no separators: "imm {4, 8, 16}".
+    words = re.sub(r"\{[^}]*\}", lambda m: m[0].replace(" ", ""), text).split()
+    if not words or words[0] not in ROLES:
+        raise ValueError(f"a role ({' '.join(sorted(ROLES))}) is expected, not {' '.join(words[:1])!r}")
+    role, *words = words
+    types: tuple[OperandType, ...] = ()
+    spaces: tuple[str, ...] = ()
+    if words and words[0].startswith("."):
+        text = words.pop(0)
+        if role == "addr":
+            spaces = tuple(text.split("|"))
+        else:
+            types = tuple(_operand_type(part) for part in text.split("|"))
+    rule = OperandRule(when, role, types, spaces=spaces)
+    while words:
+        rule = _attribute(rule, words)
+    return rule
+
+
+def _operand_type(text: str) -> OperandType:
+    match = _ROLE_TYPE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a type as .b32, .type or .type[.vec] is expected, not {text!r}")
+    return OperandType(match[1], _width(match[2]) if match[2] else None)
+
+
+def _width(text: str) -> Width:
+    if text.isdecimal():
+        return Width(count=int(text))
+    match = _WIDTH.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a width as 4, .vec, .num*4 or .shape.n/2 is expected, not {text!r}")
+    times = over = 1
+    for sign, number in re.findall(r"([*/])(\d+)", match[3]):
+        if sign == "*":
+            times *= int(number)
+        else:
+            over *= int(number)
+    return Width(slot=match[1], letter=match[2] or "", times=times, over=over)
+
+
+def _attribute(rule: OperandRule, words: list[str]) -> OperandRule:
+    """`rule` with the attribute that `words` begin with, which is taken from them."""
+    word = words.pop(0)
+    if word in HOW:
+        return attrs.evolve(rule, how=word)
+    if word == "noimm":
+        return attrs.evolve(rule, constants=False)
+    if word in ("int", "float"):
+        return attrs.evolve(rule, constant_kind=word)
+    if word == "sink":
+        return attrs.evolve(rule, sink=True)
+    if word == "neg":
+        return attrs.evolve(rule, negatable=True)
+    if word == "sreg":
+        return attrs.evolve(rule, special=True)
+    if word == "sym":
+        return attrs.evolve(rule, symbol=True)
+    if word == "in" and words:
+        return attrs.evolve(rule, symbol=True, spaces=tuple(words.pop(0).split("|")))
+    if word == "align" and words:
+        return attrs.evolve(rule, align=words.pop(0))
+    if word == "imm":
+        return rule
+    limits = rule.limits or Limits()
+    if word == "multiple" and words:
+        return attrs.evolve(rule, limits=attrs.evolve(limits, multiple=_number(words.pop(0))))
+    if word.startswith("{") and word.endswith("}"):
+        return attrs.evolve(rule, limits=attrs.evolve(limits, values=tuple(_number(part) for part in word[1:-1].split(",") if part)))
+    if ".." in word:
+        low, _, high = word.partition("..")
+        least, most = _bound(low.removesuffix("<")), _bound(high)
+        return attrs.evolve(rule, limits=attrs.evolve(limits, least=least, most=most, above=low.endswith("<")))
+    raise ValueError(
+        f"an attribute (wide exact bits noimm sink neg sreg sym int float, in .space, align N, imm lo..hi, imm {{a,b}}, imm multiple N) "
+        f"is expected, not {word!r}"
+    )
+
+
+def _bound(text: str) -> float | None:
+    """One end of a range; nothing leaves it open."""
+    if "." in text:
+        return float(text)
+    return _number(text) if text else None
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise ValueError(f"a number is expected, not {text!r}") from None
+
+
+# -- statements of the body: each reader takes the condition and the words behind the keyword
+
+
+def _require(body: _Body, when: Condition, text: str) -> None:
+    condition, arrow, then = text.partition("->")
+    if not arrow:
+        raise ValueError("'require COND -> COND' is expected")
+    body.constraints.append(Constraint(when + parse_condition(condition), parse_condition(then)))
+
+
+def _never(body: _Body, when: Condition, text: str) -> None:
+    if not text:
+        raise ValueError("'never COND' is expected")
+    body.constraints.append(Constraint(when + parse_condition(text), None))
+
+
+def _unmodelled(body: _Body, when: Condition, text: str) -> None:
+    body.modelled = False
+
+
+def _example(body: _Body, when: Condition, text: str) -> None:
+    body.examples.append(text)
+
+
+def _needs(body: _Body, when: Condition, text: str) -> None:
+    body.needs.append(Conditional(when, parse_needs(text)))
+
+
+def _converges(body: _Body, when: Condition, text: str) -> None:
+    words = text.split()
+    if not words or words[0] not in ("warp", "warpgroup", "cta", "cluster") or words[1:] not in ([], ["aligned"]):
+        raise ValueError(f"'converges warp|warpgroup|cta|cluster [aligned]' is expected, not {text!r}")
+    body.converges.append(Conditional(when, Converges(words[0], len(words) > 1)))
+
+
+def _memory(body: _Body, when: Condition, text: str) -> None:
+    words = text.replace(",", " ").split()
+    if len(words) < 2 or words[0] not in ("read", "write", "readwrite"):
+        raise ValueError(f"'memory read|write|readwrite OPERAND …' is expected, not {text!r}")
+    access, operand, *rest = words
+    said = {"proxy": "", "order": "", "scope": ""}
+    is_async = False
+    while rest:
+        word = rest.pop(0)
+        if word == "async":
+            is_async = True
+        elif word in said and rest:
+            said[word] = rest.pop(0)
+        else:
+            raise ValueError(f"async, 'proxy WORD', 'order WORD' or 'scope WORD' is expected, not {word!r}")
+    body.memory.append(Conditional(when, Memory(access, operand, is_async, said["proxy"], said["order"], said["scope"])))
+
+
+def _order(body: _Body, when: Condition, text: str) -> None:
+    body.order.append(Conditional(when, _word(text)))
+
+
+def _scope(body: _Body, when: Condition, text: str) -> None:
+    body.scope.append(Conditional(when, _word(text)))
+
+
+def _async(body: _Body, when: Condition, text: str) -> None:
+    words = text.split()
+    if len(words) not in (2, 3) or words[1] not in ("open", "commit", "wait"):
+        raise ValueError(f"'async GROUP open|commit|wait [OPERAND]' is expected, not {text!r}")
+    body.asynchronous.append(Conditional(when, Async(words[0], words[1], "".join(words[2:]))))
+
+
+def _completes(body: _Body, when: Condition, text: str) -> None:
+    words = text.split()
+    if len(words) != 2 or words[0] not in ("mbarrier", "group"):
+        raise ValueError(f"'completes mbarrier OPERAND' or 'completes group NAME' is expected, not {text!r}")
+    body.completes.append(Conditional(when, Completes(words[0], words[1])))
+
+
+def _barrier(body: _Body, when: Condition, text: str) -> None:
+    words = text.split()
+    if len(words) not in (1, 2):
+        raise ValueError(f"'barrier ACTION [OPERAND]' is expected, not {text!r}")
+    body.barrier.append(Conditional(when, Barrier(words[0], "".join(words[1:]))))
+
+
+def _carry(body: _Body, when: Condition, text: str) -> None:
+    body.carry.append(Conditional(when, _word(text, "r", "w", "rw")))
+
+
+def _flow(body: _Body, when: Condition, text: str) -> None:
+    body.flow.append(Conditional(when, _word(text, "branch", "branch-indexed", "call", "return", "exit", "trap", "brkpt")))
+
+
+def _effect(body: _Body, when: Condition, text: str) -> None:
+    body.effects.append(Conditional(when, _word(text)))
+
+
+def _uniform(body: _Body, when: Condition, text: str) -> None:
+    body.uniform.append(Conditional(when, _word(text, "warp", "cta", "never", "inputs", "broadcast")))
+
+
+def _deprecated(body: _Body, when: Condition, text: str) -> None:
+    version, _, message = text.partition(" ")
+    body.deprecated.append(Conditional(when, Deprecated(parse_version(version), message.strip().strip('"'))))
+
+
+def _removed(body: _Body, when: Condition, text: str) -> None:
+    needs = parse_needs(text)
+    if needs.version is None:
+        raise ValueError(f"'removed VERSION [TARGET]' is expected, not {text!r}")
+    for target in needs.targets or (None,):
+        body.removed.append(Conditional(when, Removed(needs.version, target)))
+
+
+def _word(text: str, *allowed: str) -> str:
+    if not text or (allowed and text not in allowed):
+        raise ValueError(f"{'one of ' + ', '.join(allowed) if allowed else 'a word'} is expected, not {text!r}")
+    return text
+
+
+_STATEMENTS: dict[str, Callable[[_Body, Condition, str], None]] = {
+    "require": _require,
+    "never": _never,
+    "unmodelled": _unmodelled,
+    "example": _example,
+    "needs": _needs,
+    "converges": _converges,
+    "memory": _memory,
+    "order": _order,
+    "scope": _scope,
+    "async": _async,
+    "completes": _completes,
+    "barrier": _barrier,
+    "carry": _carry,
+    "flow": _flow,
+    "effect": _effect,
+    "uniform": _uniform,
+    "deprecated": _deprecated,
+    "removed": _removed,
+}

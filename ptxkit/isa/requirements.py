@@ -1,0 +1,132 @@
+"""What an instruction asks of `.version` and `.target`.
+
+A `Requirement` is kept in one normal form: for every known target, the lowest version at which it has what is needed, or None
+if it never has. So the requirement of a module is the greatest of its instructions' at every target, and no case is special.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+
+import attrs
+
+from ptxkit.isa.targets import Target, Version, parse_version, runs, split_target, targets
+
+
+@attrs.frozen
+class TargetNeed:
+    """One of several targets that will do, with the version it needs if that differs from the others'."""
+
+    target: str
+    version: Version | None = None
+
+
+@attrs.frozen
+class Needs:
+    """A requirement as the table writes it: `8.6 sm_100a sm_100f@8.8`."""
+
+    version: Version | None = None
+    targets: tuple[TargetNeed, ...] = ()
+
+
+@attrs.frozen
+class Alternative:
+    """A target that will do, and the lowest `.version` with it. Reads as "`sm_90` or later from 8.0"."""
+
+    target: str
+    version: Version
+
+
+@attrs.frozen(cache_hash=True)
+class Requirement:
+    """For each of `targets()`, in their order, the lowest `.version`; None where the target lacks it whatever the version."""
+
+    least: tuple[Version | None, ...]
+
+    def version_for(self, target: str) -> Version | None:
+        """The lowest `.version` with this target, or None if the target won't do. Raises KeyError for an unknown target."""
+        return self.least[_places()[target]]
+
+    def alternatives(self) -> tuple[Alternative, ...]:
+        """The least targets that will do: the lowest base target, then `f` and `a` ones that it doesn't imply. Empty: none will."""
+        found: list[Alternative] = []
+        for target in _from_general_to_special():
+            version = self.version_for(target.name)
+            if version is None or target.renamed:
+                continue
+            if any(runs(target.name, a.target) and version >= max(a.version, target.since) for a in found):
+                continue
+            found.append(Alternative(target.name, version))
+        return tuple(found)
+
+    def __str__(self) -> str:
+        return " or ".join(f"{a.target} with .version {a.version[0]}.{a.version[1]}" for a in self.alternatives()) or "no known target"
+
+
+def anything() -> Requirement:
+    """The requirement of what every target has: each from the version that brought it."""
+    return requirement(Needs())
+
+
+@cache
+def requirement(needs: Needs) -> Requirement:
+    """The normal form of a requirement as written."""
+    return Requirement(tuple(_least(target, needs) for target in targets().values()))
+
+
+def _least(target: Target, needs: Needs) -> Version | None:
+    floor = max(needs.version or (0, 0), target.since)
+    if not needs.targets:
+        return floor
+    versions = [max(t.version or floor, target.since) for t in needs.targets if runs(target.name, t.target)]
+    return min(versions, default=None)
+
+
+def every(requirements: Iterable[Requirement]) -> Requirement:
+    """What satisfies all of these: of a module, the requirement of its instructions."""
+    total = anything()
+    for other in set(requirements):
+        total = _both(total, other)
+    return total
+
+
+@cache
+def _both(one: Requirement, other: Requirement) -> Requirement:
+    return Requirement(tuple(None if a is None or b is None else max(a, b) for a, b in zip(one.least, other.least, strict=True)))
+
+
+def satisfies(version: Version, target: str, needed: Requirement) -> bool:
+    """Whether a module of this `.version` and `.target` may use what has this requirement. Raises KeyError for an unknown target."""
+    least = needed.version_for(target)
+    return least is not None and version >= least
+
+
+def parse_needs(text: str) -> Needs:
+    """`8.6 sm_100a sm_100f@8.8`, `8.6`, `sm_70` as `Needs`; also `8.6/sm_90|sm_100f` as it stands behind the @ of an alternative.
+
+    Raises ValueError, saying what was expected.
+    """
+    words = text.replace("/", " ").replace("|", " ").replace(",", " ").split()
+    if not words:
+        raise ValueError("a version as 8.6, or a target as sm_90, is expected")
+    version = None if words[0].startswith("sm_") else parse_version(words.pop(0))
+    return Needs(version, tuple(_target_need(word) for word in words))
+
+
+def _target_need(word: str) -> TargetNeed:
+    name, at, version = word.partition("@")
+    split_target(name)
+    if name not in targets():
+        raise ValueError(f"a target of targets.isa is expected, not {name!r}")
+    return TargetNeed(name, parse_version(version) if at else None)
+
+
+@cache
+def _places() -> dict[str, int]:
+    return {name: place for place, name in enumerate(targets())}
+
+
+@cache
+def _from_general_to_special() -> tuple[Target, ...]:
+    return tuple(sorted(targets().values(), key=lambda t: (("", "f", "a").index(t.suffix), t.number)))

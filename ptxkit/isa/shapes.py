@@ -1,0 +1,101 @@
+"""What binding knows of an operand: not its text, only what decides whether a form takes it.
+
+Shapes are made by the functions here, which give the same object for the same shape; they are compared by identity, so that
+looking up what is known of an instruction costs a dictionary access. A shape made otherwise is right too, but found anew each time.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import attrs
+
+
+@attrs.frozen(eq=False)
+class OperandShape:
+    """How an operand is written.
+
+    `kind` is one of register, immediate, address, vector, pair, list, sink, symbol, function, label, special, unknown.
+    `type` is a register's or variable's declared type (`.f32`; empty if not known), for an immediate the kind of its constant
+    (`int`, `f32` as 0f3f800000, `f64` as 1.0), for a special register its name (`%tid.x`).
+    """
+
+    kind: str
+    type: str = ""
+    space: str = ""
+    parts: tuple[OperandShape, ...] = ()
+    count: int = 1
+    negated: bool = False
+
+    def __str__(self) -> str:
+        """The operand in words, for a message."""
+        if self.kind == "register":
+            vector = f".v{self.count} " if self.count > 1 else ""
+            return f"{'negated ' if self.negated else ''}`{vector}{self.type}` register"
+        if self.kind == "immediate":
+            return {"int": "integer constant", "f32": "float constant", "f64": "float constant"}[self.type]
+        if self.kind == "vector":
+            return f"vector of {len(self.parts)}"
+        if self.kind == "symbol":
+            return f"`{self.space}` variable" if self.space else "variable"
+        if self.kind == "special":
+            return f"special register `{self.type}`"
+        return {"address": "address", "sink": "`_`", "pair": "pair", "list": "list", "unknown": "operand"}.get(self.kind, self.kind)
+
+
+UNKNOWN = OperandShape("unknown")
+"""An operand nothing is known of, as an undeclared register: it never causes a mismatch."""
+
+SINK = OperandShape("sink")
+"""`_`."""
+
+LABEL = OperandShape("label")
+FUNCTION = OperandShape("function")
+
+
+@lru_cache(maxsize=4096)
+def register(type: str, count: int = 1, negated: bool = False) -> OperandShape:
+    """A register declared with a type; `count` 4 for one declared `.v4`. One component of such a vector is a plain register."""
+    return OperandShape("register", type, count=count, negated=negated)
+
+
+@lru_cache(maxsize=4096)
+def immediate(kind: str) -> OperandShape:
+    """A constant expression: `int`, `f32` (written 0f…) or `f64` (any other float)."""
+    return OperandShape("immediate", kind)
+
+
+@lru_cache(maxsize=4096)
+def symbol(space: str = "", type: str = "") -> OperandShape:
+    """The name of a variable, with or without an offset, declared in a state space (`.shared`) with a type."""
+    return OperandShape("symbol", type, space)
+
+
+@lru_cache(maxsize=4096)
+def special(name: str) -> OperandShape:
+    """A special register, as `%tid.x`."""
+    return OperandShape("special", name)
+
+
+@lru_cache(maxsize=4096)
+def address(*parts: OperandShape) -> OperandShape:
+    """`[base+offset]` as the shape of its base; `[map, {x, y}]` as the shapes of its parts."""
+    return OperandShape("address", parts=parts)
+
+
+@lru_cache(maxsize=4096)
+def vector(*parts: OperandShape) -> OperandShape:
+    """`{a, b}`."""
+    return OperandShape("vector", parts=parts)
+
+
+@lru_cache(maxsize=4096)
+def pair(first: OperandShape, second: OperandShape) -> OperandShape:
+    """`p|q`."""
+    return OperandShape("pair", parts=(first, second))
+
+
+@lru_cache(maxsize=4096)
+def operands(*parts: OperandShape) -> OperandShape:
+    """`(a, b)`, as call has it."""
+    return OperandShape("list", parts=parts)

@@ -1,0 +1,85 @@
+"""The instruction table: which forms a mnemonic has. An entry is read when its mnemonic is first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+import attrs
+
+from ptxkit.isa import resources
+from ptxkit.isa.notation import Form, parse_entries
+
+NOT_INSTRUCTIONS = frozenset(("types.isa", "targets.isa", "registers.isa", "directives.isa"))
+
+
+@attrs.frozen
+class _Place:
+    """Where an entry stands: its text begins at an offset of a file, which is on a line."""
+
+    file: str
+    line: int
+    start: int
+    end: int
+
+
+@cache
+def forms(mnemonic: str) -> tuple[Form, ...]:
+    """All forms of a mnemonic (`ld`, `mbarrier`); none for an unknown one. Raises NotationError for a broken entry."""
+    return tuple(
+        form
+        for place in _index().get(mnemonic, ())
+        for form in parse_entries(_text(place.file)[place.start : place.end], place.file, place.line)
+        if form.mnemonic == mnemonic
+    )
+
+
+@cache
+def mnemonics() -> frozenset[str]:
+    """Every mnemonic of the table."""
+    return frozenset(_index())
+
+
+def all_forms() -> Iterator[Form]:
+    """Every form of the table. Reads all of it."""
+    for mnemonic in sorted(_index()):
+        yield from forms(mnemonic)
+
+
+@cache
+def _text(file: str) -> str:
+    return resources.read(file)
+
+
+@cache
+def _index() -> dict[str, tuple[_Place, ...]]:
+    """Where the entries of each mnemonic are."""
+    index: dict[str, list[_Place]] = {}
+    for file in resources.names():
+        if file in NOT_INSTRUCTIONS:
+            continue
+        for names, place in _places(file):
+            for name in names:
+                index.setdefault(name, []).append(place)
+    return {name: tuple(places) for name, places in index.items()}
+
+
+def _places(file: str) -> Iterator[tuple[set[str], _Place]]:
+    """The entries of a file, with the mnemonics of their form lines: looks at column 0 only."""
+    names: set[str] = set()
+    in_body = False
+    line = start = offset = 0
+    for number, text in enumerate(_text(file).split("\n"), 1):
+        first = text[:1]
+        if first in (" ", "\t"):
+            in_body = True
+        elif first not in ("", "#", "\r"):
+            if names and in_body:
+                yield names, _Place(file, line, start, offset)
+                names = set()
+            if not names:
+                line, start, in_body = number, offset, False
+            names.add(text.split(None, 1)[0].split(".", 1)[0].split("{", 1)[0])
+        offset += len(text) + 1
+    if names:
+        yield names, _Place(file, line, start, offset)

@@ -1,0 +1,350 @@
+"""What names mean: scopes, symbols, and the names that nothing declares (4.4, 5.4, 7).
+
+A `{}` opens a scope; an inner declaration hides an outer one. Labels, registers, variables, parameters and functions share one space of
+names. `%r<100>` declares %r0 to %r99 without listing them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.memo import per_object
+from ptxkit.syntax.nodes import (
+    Alias,
+    Apply,
+    Block,
+    Declaration,
+    Declarator,
+    Function,
+    Header,
+    Instruction,
+    Label,
+    Module,
+    Name,
+    Node,
+    Parameter,
+    Path,
+    Targets,
+)
+
+
+class Kind(enum.StrEnum):
+    """What a symbol is."""
+
+    REGISTER = "register"
+    VARIABLE = "variable"
+    PARAMETER = "parameter"
+    LABEL = "label"
+    FUNCTION = "function"
+
+
+@attrs.frozen
+class Symbol:
+    """A declared name. `count` is 100 for `%r<100>`, where `name` is `%r`. Sizes and types are those of one element."""
+
+    name: str
+    kind: Kind
+    path: Path
+    """Where the name stands in its declaration."""
+    space: str | None = None
+    type: str | None = None
+    vector: int = 1
+    align: int | None = None
+    dimensions: tuple[int | None, ...] = ()
+    """The sizes of an array's dimensions, None where unsized; empty for a scalar."""
+    count: int | None = None
+    linkage: str | None = None
+    declares: Node | None = attrs.field(default=None, repr=False, eq=False)
+    """The function, label, declaration or parameter that declares it."""
+
+
+@attrs.frozen(eq=False)
+class Scope:
+    """The names declared in a module, function or block."""
+
+    path: Path
+    parent: Scope | None
+    symbols: dict[str, Symbol]
+    ranges: dict[str, list[Symbol]]
+    children: list[Scope] = attrs.field(factory=list)
+
+    def local(self, name: str) -> Symbol | None:
+        """The symbol of that name which this very scope declares."""
+        found = self.symbols.get(name)
+        if found is not None or not self.ranges or not name[-1:].isdecimal():
+            return found
+        at = len(name)
+        while at and name[at - 1].isdecimal():
+            at -= 1
+            family = self.ranges.get(name[:at])
+            digits = name[at:]
+            if family is None or (len(digits) > 1 and digits[0] == "0"):
+                continue
+            number = int(digits)
+            for symbol in family:
+                if symbol.count is not None and number < symbol.count:
+                    return symbol
+        return None
+
+    def lookup(self, name: str) -> Symbol | None:
+        """The symbol that a name means in this scope, or None."""
+        scope: Scope | None = self
+        while scope is not None:
+            found = scope.local(name)
+            if found is not None:
+                return found
+            scope = scope.parent
+        return None
+
+
+@attrs.frozen
+class Use:
+    """A name that stands somewhere in a statement."""
+
+    name: str
+    path: Path
+    scope: Scope = attrs.field(repr=False)
+
+
+@attrs.frozen(eq=False)
+class Names:
+    """All scopes of a module, and what is wrong with its names."""
+
+    module: Module
+    root: Scope
+    scopes: dict[Path, Scope]
+    duplicates: tuple[tuple[Symbol, Symbol], ...]
+    """A symbol that is declared again, and the second declaration."""
+    unresolved: tuple[Use, ...]
+    """The first use, in each scope, of each name that nothing declares (special registers included)."""
+    used: frozenset[int]
+    """`id` of every symbol that something uses."""
+
+    def is_used(self, symbol: Symbol) -> bool:
+        return id(symbol) in self.used
+
+    def scope_of(self, path: Path) -> Scope:
+        """The innermost scope around the node at a path."""
+        for length in range(len(path) - 1, 0, -1):
+            found = self.scopes.get(path[:length])
+            if found is not None:
+                return found
+        return self.root
+
+    def lookup(self, path: Path, name: str) -> Symbol | None:
+        """What a name means at a path."""
+        return self.scope_of(path).lookup(name)
+
+
+@per_object
+def resolve(module: Module) -> Names:
+    """The names of a module. Time grows with the size of the module; the result is remembered as long as the module lives."""
+    return _Resolver(module).run()
+
+
+def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
+    """The names that a node of an instruction or initialiser uses, with their paths from it."""
+    stack: list[tuple[Path, Node]] = [((), node)]
+    while stack:
+        path, inner = stack.pop()
+        if isinstance(inner, Name):
+            if inner.text != "_":
+                yield path, inner
+        elif isinstance(inner, Apply):
+            stack.append(((*path, 1), inner.children[1]))
+        elif inner.children:
+            stack.extend([((*path, i), child) for i, child in enumerate(inner.children)])
+
+
+class _Resolver:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.root = Scope((), None, {}, {})
+        self.scopes: dict[Path, Scope] = {(): self.root}
+        self.duplicates: list[tuple[Symbol, Symbol]] = []
+        self.unresolved: list[Use] = []
+        self.used: set[int] = set()
+        self.keep: list[Symbol] = []
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def run(self) -> Names:
+        for i, statement in enumerate(self.module.children):
+            self._declare(self.root, (i,), statement)
+        self._use_statements(self.root, self.module)
+        for i, statement in enumerate(self.module.children):
+            if isinstance(statement, Function):
+                self._function((i,), statement)
+        return Names(self.module, self.root, self.scopes, tuple(self.duplicates), tuple(self.unresolved), frozenset(self.used))
+
+    def _function(self, path: Path, function: Function) -> None:
+        if function.body is None:
+            return
+        scope = Scope((*path, 0), self.root, {}, {})
+        header = function.header
+        for i, list_of in enumerate(header.children):
+            for j, parameter in enumerate(list_of.children if type(list_of).__name__ == "Parameters" else ()):
+                if isinstance(parameter, Parameter):
+                    self._add(scope, _parameter_symbol(parameter, (*path, 0, i, j)))
+        body = Scope((*path, 1), scope, {}, {})
+        self.scopes[(*path, 0)] = scope
+        stack: list[tuple[Scope, Node]] = [(body, function.body)]
+        while stack:
+            scope, block = stack.pop()
+            self.scopes[scope.path] = scope
+            for i, statement in enumerate(block.children):
+                if type(statement) is Instruction:
+                    continue
+                if type(statement) is Block:
+                    inner = Scope((*scope.path, i), scope, {}, {})
+                    scope.children.append(inner)
+                    stack.append((inner, statement))
+                else:
+                    self._declare(scope, (*scope.path, i), statement)
+        stack = [(body, function.body)]
+        while stack:
+            scope, block = stack.pop()
+            self._use_statements(scope, block)
+            stack.extend([(inner, block.children[inner.path[-1]]) for inner in scope.children])
+
+    def _declare(self, scope: Scope, path: Path, statement: Node) -> None:
+        kind = type(statement)
+        if kind is Declaration:
+            for symbol in _declared(statement, path):  # type: ignore[arg-type]
+                self._add(scope, symbol)
+        elif kind is Label:
+            self._add(scope, Symbol(statement.name.text, Kind.LABEL, (*path, 0), declares=statement))  # type: ignore[attr-defined]
+        elif kind is Function:
+            header: Header = statement.header  # type: ignore[attr-defined]
+            at = next((i for i, child in enumerate(header.children) if isinstance(child, Name)), 0)
+            symbol = Symbol(header.name.text, Kind.FUNCTION, (*path, 0, at), linkage=header.linkage, declares=statement)
+            before = scope.symbols.get(symbol.name)
+            # a function may be declared any number of times and defined once
+            if before is not None and isinstance(before.declares, Function) and not (before.declares.body and statement.body):  # type: ignore[attr-defined]
+                if statement.body:  # type: ignore[attr-defined]
+                    scope.symbols[symbol.name] = symbol
+                return
+            self._add(scope, symbol)
+        elif kind is Alias:
+            name = statement.children[0]
+            if scope.symbols.get(name.text) is None:
+                self._add(scope, Symbol(name.text, Kind.FUNCTION, (*path, 0), declares=statement))
+
+    def _add(self, scope: Scope, symbol: Symbol) -> None:
+        if symbol.name == "_":
+            return
+        if symbol.count is not None:
+            family = scope.ranges.setdefault(symbol.name, [])
+            if family:
+                self.duplicates.append((family[0], symbol))
+            family.append(symbol)
+            return
+        before = scope.symbols.get(symbol.name)
+        if before is None:
+            scope.symbols[symbol.name] = symbol
+        elif not _may_repeat(before, symbol):
+            self.duplicates.append((before, symbol))
+        elif before.linkage == ".extern":
+            scope.symbols[symbol.name] = symbol
+
+    def _use_statements(self, scope: Scope, block: Node) -> None:
+        """Resolves what the statements directly in a scope use. Operands are shared between instructions, so each is looked into once."""
+        names_of = self._names
+        seen: set[str] = set()
+        for statement in block.children:
+            kind = type(statement)
+            if kind is Instruction:
+                for child in statement.children:
+                    if type(child) is Name:
+                        seen.add(child.text)
+                        continue
+                    found = names_of.get(id(child))
+                    if found is None:
+                        found = names_of[id(child)] = tuple([name.text for _, name in names_in(child)]) if child.children else ()
+                    seen.update(found)
+            elif kind is Declaration:
+                for declarator in statement.declarators:  # type: ignore[attr-defined]
+                    if declarator.initializer is not None:
+                        seen.update([name.text for _, name in names_in(declarator.initializer)])
+            elif kind is Targets or kind is Alias:
+                seen.update([child.text for child in statement.children if isinstance(child, Name)])
+        seen.discard("_")
+        seen.discard("WARP_SZ")
+        missing = set()
+        for name in seen:
+            symbol = scope.lookup(name)
+            if symbol is None:
+                missing.add(name)
+            else:
+                self.used.add(id(symbol))
+        if missing:
+            self.unresolved.extend(_first_uses(scope, block, missing))
+
+
+def _first_uses(scope: Scope, block: Node, missing: set[str]) -> Iterator[Use]:
+    missing = set(missing)
+    base = () if scope.parent is None else scope.path
+    for i, statement in enumerate(block.children):
+        if not missing:
+            return
+        if type(statement) is Instruction or type(statement) is Targets or type(statement) is Alias:
+            found = [((*base, i, *path), name.text) for path, name in names_in(statement)]
+        elif type(statement) is Declaration:
+            found = [
+                ((*base, i, j, *path), name.text)
+                for j, declarator in enumerate(statement.children)
+                if isinstance(declarator, Declarator)
+                for path, name in names_in(declarator)
+                if path != (0,)
+            ]
+        else:
+            continue
+        for path, name in sorted(found):
+            if name in missing:
+                missing.discard(name)
+                yield Use(name, path, scope)
+
+
+def _may_repeat(before: Symbol, after: Symbol) -> bool:
+    """Whether both declarations may stand in one scope: a variable may be declared `.extern` and then defined."""
+    if before.kind is not Kind.VARIABLE or after.kind is not Kind.VARIABLE:
+        return False
+    linkages = {before.linkage, after.linkage}
+    return ".extern" in linkages or linkages == {".common"}
+
+
+def _dimensions(declarator: Declarator) -> tuple[int | None, ...]:
+    from ptxkit.syntax.constants import constant_value
+
+    sizes = []
+    for dimension in declarator.dimensions:
+        value = constant_value(dimension.children[0]) if dimension.children else None
+        sizes.append(int(value) if value is not None else None)
+    return tuple(sizes)
+
+
+def _declared(declaration: Declaration, path: Path) -> Iterator[Symbol]:
+    space = declaration.space
+    kind = Kind.REGISTER if space == ".reg" else Kind.PARAMETER if space and space.startswith(".param") else Kind.VARIABLE
+    linkage, type_, vector, align = declaration.linkage, declaration.type, declaration.vector, declaration.align
+    for i, child in enumerate(declaration.children):
+        if isinstance(child, Declarator):
+            yield Symbol(
+                child.name.text, kind, (*path, i, 0), space, type_, vector, align, _dimensions(child), child.count, linkage, declaration
+            )
+
+
+def _parameter_symbol(parameter: Parameter, path: Path) -> Symbol:
+    space = parameter.space
+    kind = Kind.REGISTER if space == ".reg" else Kind.PARAMETER
+    declarator = parameter.declarator
+    at = (*path, len(parameter.children) - 1, 0)
+    return Symbol(
+        declarator.name.text, kind, at, space, parameter.type, parameter.vector, parameter.align, _dimensions(declarator), None, None, parameter
+    )
+
+
+__all__ = ["Kind", "Names", "Scope", "Symbol", "Use", "names_in", "resolve"]
+

@@ -1,0 +1,1 @@
+"""Source to tree and back. Knows no instruction."""
