@@ -267,15 +267,19 @@ def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64
     candidates = match(opcode)
     if not candidates:
         return about_modifiers(opcode, mnemonic, modifiers, forms(mnemonic))
-    best: tuple[int, Mismatch] | None = None
-    for candidate in candidates:
-        for attempt in _attempts(candidate, operands, address_size):
-            if isinstance(attempt, Bound):
-                return attempt
-            if best is None or attempt[0] > best[0]:
-                best = attempt
-    assert best is not None
+    attempts = (attempt for c in candidates for attempt in _attempts(c, operands, address_size))
+    best = (-10_000, Mismatch("operand-count", f"`{opcode}` has no such operands", None))
+    for attempt in attempts:
+        if isinstance(attempt, Bound):
+            return attempt
+        best = max(best, attempt, key=lambda progress: progress[0])
     return best[1]
+
+
+def bind_all(opcode: str, operands: tuple[OperandShape, ...]) -> tuple[Form, ...]:
+    """Every form that takes an instruction. There should be one at most: this is what the table's own test asks."""
+    bound = (a for c in match(opcode) for a in _attempts(c, operands, 64) if isinstance(a, Bound))
+    return tuple(dict.fromkeys(b.form for b in bound))
 
 
 def _attempts(candidate: Candidate, operands: tuple[OperandShape, ...], address_size: int) -> Iterator[Bound | tuple[int, Mismatch]]:

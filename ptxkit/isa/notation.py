@@ -259,6 +259,8 @@ class Form:
     examples: tuple[str, ...]
     file: str
     line: int
+    entry: int
+    """The line of the first form line of its entry."""
     takes: dict[str, tuple[int, ...]] = attrs.field(init=False, repr=False)
     """For each modifier of the form, the places in `slots` that take it."""
 
@@ -363,7 +365,7 @@ def _entry(heads: list[tuple[int, str]], lines: list[tuple[int, str]], file: str
             raise NotationError(f"{file}:{number}: {error}") from None
     for number, head in heads:
         try:
-            yield _form(head, body, file, number)
+            yield _form(head, body, file, number, heads[0][0])
         except ValueError as error:
             raise NotationError(f"{file}:{number}: {error}") from None
 
@@ -374,7 +376,7 @@ def _entry(heads: list[tuple[int, str]], lines: list[tuple[int, str]], file: str
 _MODIFIER = re.compile(r"\.[\w:]+")
 
 
-def _form(head: str, body: _Body, file: str, line: int) -> Form:
+def _form(head: str, body: _Body, file: str, line: int, entry: int) -> Form:
     opcode, _, operand_text = head.partition(" ")
     dot = re.search(r"[.{]", opcode)
     mnemonic = opcode[: dot.start()] if dot else opcode
@@ -415,6 +417,7 @@ def _form(head: str, body: _Body, file: str, line: int) -> Form:
         examples=tuple(body.examples),
         file=file,
         line=line,
+        entry=entry,
     )
 
 

@@ -1,0 +1,136 @@
+"""What a lint rule is, and what it may ask.
+
+A rule is one file in `analyses/rules/` that defines `RULE`. It is found by its being there; its documentation page and its test are made
+from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+
+from ptxkit.analyses.cfg import ControlFlow, control_flow
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.names import Names, resolve
+from ptxkit.positions import Index
+from ptxkit.syntax.errors import syntax_errors
+from ptxkit.syntax.nodes import Function, Module, Path
+
+
+class Facts:
+    """What is known of a module; each fact is computed when a rule first asks for it."""
+
+    def __init__(self, module: Module, target: str | None = None, version: tuple[int, int] | None = None) -> None:
+        self.module = module
+        self.target = target
+        self.version = version
+        self._flows: dict[int, ControlFlow] = {}
+
+    @functools.cached_property
+    def index(self) -> Index:
+        """Places of nodes."""
+        return Index(self.module)
+
+    @functools.cached_property
+    def names(self) -> Names:
+        """What names mean."""
+        return resolve(self.module)
+
+    @functools.cached_property
+    def syntax(self) -> tuple[Diagnostic, ...]:
+        """The parser's findings."""
+        return syntax_errors(self.module)
+
+    @property
+    def functions(self) -> Iterator[tuple[Path, Function]]:
+        """The functions that have a body, with their paths."""
+        for i, child in enumerate(self.module.children):
+            if isinstance(child, Function) and child.body is not None:
+                yield (i,), child
+
+    @functools.cached_property
+    def noreturn(self) -> frozenset[str]:
+        """The functions of the module that do not come back when called."""
+        return frozenset(function.name for function in self.module.functions if ".noreturn" in function.header.text)
+
+    def control_flow(self, function: Function) -> ControlFlow:
+        """The control flow graph of a function of this module."""
+        found = self._flows.get(id(function))
+        if found is None:
+            found = self._flows[id(function)] = control_flow(function, self.noreturn)
+        return found
+
+    def report(
+        self,
+        rule: Rule,
+        where: Path | Span,
+        message: str,
+        *notes: str,
+        related: Iterable[tuple[Path | Span, str]] = (),
+        severity: Severity | None = None,
+    ) -> Diagnostic:
+        """A finding of a rule at a node or span."""
+        span = where if isinstance(where, Span) else self.index.span(where)
+        function = None
+        if not isinstance(where, Span) and where:
+            top = self.module.children[where[0]]
+            function = top.name if isinstance(top, Function) else None
+        others = tuple(
+            [Related(place if isinstance(place, Span) else self.index.span(place), why) for place, why in related]
+        )
+        return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others)
+
+
+@attrs.frozen
+class Rule:
+    """A lint rule. `bad` and `good` are whole modules, or statements to be put into a kernel; a test runs them."""
+
+    id: str
+    name: str
+    severity: Severity
+    summary: str
+    why: str
+    bad: str
+    good: str
+    check: Callable[[Facts], Iterator[Diagnostic]]
+    default: bool = True
+    """Whether `ptxkit lint` applies it when nothing is selected."""
+
+    @property
+    def family(self) -> str:
+        return self.id[0]
+
+
+@functools.cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule in `analyses/rules/`, by id. Raises ValueError if two have one id or name."""
+    package = importlib.import_module("ptxkit.analyses.rules")
+    found = [importlib.import_module(f"{package.__name__}.{info.name}").RULE for info in pkgutil.iter_modules(package.__path__)]
+    rules = tuple(sorted(found, key=lambda rule: rule.id))
+    for what in ("id", "name"):
+        values = [getattr(rule, what) for rule in rules]
+        if len(set(values)) != len(values):
+            raise ValueError(f"two rules have the same {what}: {sorted(v for v in values if values.count(v) > 1)[0]}")
+    return rules
+
+
+def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """The rules that a selection names: ids, names, family letters or `ALL`. Nothing wanted means those on by default.
+
+    Raises ValueError for a word that names no rule.
+    """
+    rules = all_rules()
+    wanted, unwanted = tuple(wanted), tuple(unwanted)
+    for word in (*wanted, *unwanted):
+        if not any(_names(word, rule) for rule in rules):
+            raise ValueError(f"no rule is called {word!r}")
+    chosen = [rule for rule in rules if any(_names(word, rule) for word in wanted)] if wanted else [rule for rule in rules if rule.default]
+    return tuple([rule for rule in chosen if not any(_names(word, rule) for word in unwanted)])
+
+
+def _names(word: str, rule: Rule) -> bool:
+    return word.upper() in ("ALL", rule.id, rule.family) or word.lower() == rule.name

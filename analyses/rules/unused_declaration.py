@@ -1,0 +1,43 @@
+"""R004 unused-declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.names import Kind
+from ptxkit.syntax.nodes import Function
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Registers, labels, parameters and local variables that nothing uses. A family such as `%r<100>` is used if one of it is."""
+    names = facts.names
+    for scope in names.scopes.values():
+        if scope.parent is None:
+            continue
+        top = facts.module.children[scope.path[0]]
+        if not isinstance(top, Function):
+            continue
+        of_header = scope.path[1:2] == (0,)
+        for symbol in (*scope.symbols.values(), *[symbol for family in scope.ranges.values() for symbol in family]):
+            returned = of_header and symbol.path[2] < top.header.children.index(top.header.name)
+            if names.is_used(symbol) or returned or symbol.linkage is not None:
+                continue
+            name = f"{symbol.name}<{symbol.count}>" if symbol.count is not None else symbol.name
+            kind = "registers" if symbol.count is not None else symbol.kind.value
+            if symbol.kind is not Kind.LABEL or not symbol.name.startswith(("$L__func", "$L__tmp", "$L__info", "$L__BB")):
+                yield facts.report(RULE, symbol.path, f"{kind} `{name}` {'are' if symbol.count is not None else 'is'} never used")
+
+
+RULE = Rule(
+    id="R004",
+    name="unused-declaration",
+    severity=Severity.INFO,
+    summary="a register, label, parameter or local variable that nothing uses",
+    why="It costs nothing in the machine code, but is often the trace of a slip: the wrong name was used somewhere.",
+    bad=".reg .u32 lonely;",
+    good=".reg .u32 busy;\nmov.u32 busy, 1;",
+    check=check,
+    default=False,
+)

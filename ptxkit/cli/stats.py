@@ -1,0 +1,54 @@
+"""`ptxkit stats`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from ptxkit import files
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="How it is printed.")
+@click.option("--opcodes", type=click.IntRange(0), default=10, help="How many of the commonest opcodes the table shows.")
+def command(paths: tuple[str, ...], format_: str, opcodes: int) -> None:
+    """Count functions, instructions, registers and memory of PTX files.
+
+    PATH is a file, a folder (all *.ptx under it), or - for standard input.
+    """
+    import attrs
+
+    from ptxkit.statistics import statistics
+    from ptxkit.syntax.parsing import parse
+
+    try:
+        found = [statistics(parse(files.read(path), path)) for path in files.find(paths)]
+    except files.CannotRead as error:
+        click.echo(f"ptxkit: {error}", err=True)
+        sys.exit(2)
+    if not found:
+        click.echo("ptxkit: no .ptx files there", err=True)
+        sys.exit(2)
+    if format_ == "json":
+        documents = [{**attrs.asdict(one), "instructions": one.instructions, "opcodes": one.opcodes} for one in found]
+        click.echo(json.dumps({"version": 1, "files": documents}, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for one in found:
+        console.print(f"[bold]{one.path}[/]  PTX {one.version or '?'}  {', '.join(one.targets) or '?'}  shared {one.shared_bytes} bytes")
+        table = Table("function", "kind", "instructions", "registers", "shared", "local", box=None, pad_edge=False)
+        for function in one.functions:
+            registers = " ".join(f"{kind}:{count}" for kind, count in function.registers.items())
+            kind = "kernel" if function.is_entry else "function"
+            table.add_row(function.name, kind, str(function.instructions), registers, str(function.shared_bytes), str(function.local_bytes))
+        console.print(table)
+        mix = list(one.opcodes.items())[:opcodes]
+        if mix:
+            console.print("  ".join(f"{opcode} {count}" for opcode, count in mix))
+        console.print()

@@ -1,0 +1,64 @@
+"""Reading PTX files as they are, and writing files whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+class CannotRead(Exception):
+    """A path that cannot be read, with why."""
+
+
+def decode(data: bytes) -> str:
+    """The text of a file. Bytes that are not UTF-8 survive as lone surrogates, line ends as they are."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encode(text: str) -> bytes:
+    """The bytes that `decode` made the text of."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def read(path: str) -> str:
+    """The text of a file, or of standard input for `-`. Raises CannotRead."""
+    try:
+        return decode(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+    except OSError as error:
+        raise CannotRead(f"{path}: {error.strerror or error}") from None
+
+
+def write(path: str, text: str) -> None:
+    """Writes a file whole: beside it first, then renamed, so that a failure leaves what was there. Raises OSError."""
+    target = Path(path)
+    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(encode(text))
+        os.chmod(beside, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        os.replace(beside, target)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def find(paths: Iterable[str]) -> Iterator[str]:
+    """The PTX files that the paths name: files as they are, all `*.ptx` under folders, `-` for standard input. Raises CannotRead."""
+    for path in paths:
+        if path == "-" or Path(path).is_file():
+            yield path
+        elif Path(path).is_dir():
+            yield from sorted(str(found) for found in Path(path).rglob("*.ptx") if found.is_file())
+        elif not Path(path).exists():
+            raise CannotRead(f"{path}: no such file or folder")
+        else:
+            yield path

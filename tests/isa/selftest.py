@@ -1,0 +1,226 @@
+"""Does the table agree with itself? Every form must take instructions made from it, and no other form may take them.
+
+    python tests/isa/selftest.py [mnemonic …]
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import islice, product
+from pathlib import Path
+
+import attrs
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from conformance import read_module  # noqa: E402
+
+from ptxkit.isa import shapes  # noqa: E402
+from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all  # noqa: E402
+from ptxkit.isa.notation import Form, Item, OperandRule, Slot, Variant, Width  # noqa: E402
+from ptxkit.isa.shapes import OperandShape  # noqa: E402
+from ptxkit.isa.table import forms, mnemonics  # noqa: E402
+from ptxkit.isa.types import declarable, holders, types  # noqa: E402
+
+TRIES, TRIES_FIXED = 4000, 400
+"""How many ways to fill the slots of a form are tried to find one that its constraints allow; and with one slot given."""
+
+Filling = tuple[str, ...]
+"""A modifier for every slot of a form, empty where it stays empty."""
+
+
+@attrs.frozen
+class Example:
+    form: Form
+    opcode: str
+    operands: tuple[OperandShape, ...]
+
+    def __str__(self) -> str:
+        return f"{self.opcode} {', '.join(map(str, self.operands))}"
+
+
+@attrs.frozen
+class Complaint:
+    kind: str
+    form: Form
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.form.file}:{self.form.line}: {self.kind}: {self.text}   [{self.form.syntax}]"
+
+
+def complaints(mnemonic: str) -> Iterator[Complaint]:
+    """What is wrong with the forms of a mnemonic."""
+    alive: dict[tuple[str, int, str, str], bool] = {}
+    first: dict[tuple[str, int, str, str], Form] = {}
+    for form in forms(mnemonic):
+        if not form.modelled:
+            continue
+        yield from _wrong_examples(form)
+        found, dead = examples(form)
+        if not found:
+            yield Complaint("no-example", form, "no instruction made from this form is taken by it")
+            continue
+        yield from _wrongly_taken(form, found)
+        for slot in form.slots:
+            for choice in slot.choices:
+                key = (form.file, form.entry, slot.name, choice.modifier)
+                alive[key] = alive.get(key, False) or (slot.name, choice.modifier) not in dead
+                first.setdefault(key, form)
+    # What one form of an entry excludes, another may have.
+    for key, is_alive in alive.items():
+        if not is_alive:
+            yield Complaint("dead-choice", first[key], f"no instruction has {key[3]} as {key[2]}")
+
+
+def _wrong_examples(form: Form) -> Iterator[Complaint]:
+    for text in form.examples:
+        taking = [f for i in read_module(text + ";").instructions for f in bind_all(i.opcode, i.operands)]
+        if not any(f.file == form.file and f.entry == form.entry for f in taking):
+            yield Complaint("wrong-example", form, f"{text} is not of this form")
+
+
+def _wrongly_taken(form: Form, found: list[Example]) -> Iterator[Complaint]:
+    for example in found:
+        taking = bind_all(example.opcode, example.operands)
+        others = [f for f in taking if f is not form]
+        if form not in taking:
+            yield Complaint("not-found", form, f"{example}: its modifiers are given to its slots in another way")
+        if others:
+            yield Complaint("ambiguous", form, f"{example} is also {others[0].file}:{others[0].line} {others[0].syntax}")
+            return
+
+
+def examples(form: Form) -> tuple[list[Example], list[tuple[str, str]]]:
+    """Instructions of a form in which every alternative of every slot appears, and the alternatives that none could be made with."""
+    base = next(_fitting(form, _fillings(form.slots)), None)
+    if base is None:
+        return [], []
+    found = {base[1].opcode: base[1]}
+    dead = []
+    for example in _bound(form, _full(form.slots)):
+        found.setdefault(example.opcode, example)
+    for place, slot in enumerate(form.slots):
+        wanted = [c.modifier for c in slot.choices] + ([""] if slot.optional else [])
+        for modifier in wanted:
+            filling = (*base[0][:place], modifier, *base[0][place + 1 :])
+            made = list(_bound(form, filling)) or [e for _, e in islice(_fitting(form, _fillings(form.slots, place, modifier)), 1)]
+            if not made and modifier:
+                dead.append((slot.name, modifier))
+            for example in made:
+                found.setdefault(f"{example.opcode} {len(example.operands)}", example)
+    return list(found.values()), dead
+
+
+def _fitting(form: Form, fillings: Iterable[Filling]) -> Iterator[tuple[Filling, Example]]:
+    for filling in fillings:
+        for example in _bound(form, filling):
+            yield filling, example
+
+
+def _fillings(slots: tuple[Slot, ...], fixed: int = -1, modifier: str = "") -> Iterator[Filling]:
+    """Ways to fill slots, those that leave the optional ones empty first; one slot may be fixed."""
+    ways = []
+    for place, slot in enumerate(slots):
+        choices = [c.modifier for c in slot.choices]
+        ways.append([modifier] if place == fixed else ["", *choices] if slot.optional else choices)
+    # The first slots vary slowest in a product; constraints are most often between types, which stand last.
+    yield from islice(product(*ways), TRIES if fixed < 0 else TRIES_FIXED)
+    for shift in range(1, 60):
+        yield tuple(way[shift * (place + 1) % len(way)] for place, way in enumerate(ways))
+
+
+def _full(slots: tuple[Slot, ...]) -> Filling:
+    return tuple(slot.choices[0].modifier for slot in slots)
+
+
+def _bound(form: Form, filling: Filling) -> Iterator[Example]:
+    """The examples with these modifiers, one for each way to write the operands, that the form takes."""
+    modifiers = tuple(m for m in filling if m)
+    slots = {slot.name: m for slot, m in zip(form.slots, filling, strict=True) if m}
+    candidate = Candidate(form, modifiers, slots)
+    for variant in form.variants:
+        for operands in islice(_operands(form, variant, slots), 24):
+            if isinstance(_Binding(candidate, operands, 64).of(variant), Bound):
+                yield Example(form, form.mnemonic + "".join(modifiers), operands)
+                break
+
+
+def _operands(form: Form, variant: Variant, slots: dict[str, str]) -> Iterator[tuple[OperandShape, ...]]:
+    ways = [list(_shapes(form, item, slots)) for item in variant]
+    yield from product(*ways)
+
+
+def _shapes(form: Form, item: Item, slots: dict[str, str]) -> Iterator[OperandShape]:
+    if item.kind == "plain":
+        yield from {shape: None for rule in _possible(form.rules[item.name], slots) for shape in _shape(rule, slots)}
+        return
+    make = {"address": shapes.address, "vector": shapes.vector, "list": shapes.operands, "pair": shapes.pair}[item.kind]
+    for parts in product(*(list(_shapes(form, part, slots)) for part in item.parts)):
+        # An address in brackets is the shape of what is inside.
+        yield make(*(p.parts[0] if item.kind == "address" and p.kind == "address" else p for p in parts))
+
+
+def _possible(rules: tuple[OperandRule, ...], slots: dict[str, str]) -> Iterator[OperandRule]:
+    """The rules that may be the one that holds, going by the modifiers."""
+    for rule in rules:
+        about_modifiers = tuple(atom for atom in rule.when if atom.kind in ("has", "slot"))
+        if not _holds(about_modifiers, tuple(slots.values()), slots, {}):
+            continue
+        yield rule
+        if len(about_modifiers) == len(rule.when):
+            return
+
+
+def _shape(rule: OperandRule, slots: dict[str, str]) -> Iterator[OperandShape]:
+    if rule.role == "addr":
+        yield shapes.address(shapes.register(".b64"))
+        yield shapes.address(*(shapes.symbol(slots.get(s, s)) for s in rule.spaces[:1])) if rule.spaces else shapes.address(shapes.UNKNOWN)
+    elif rule.role == "imm":
+        yield shapes.immediate("f32" if rule.constant_kind == "float" else "int")
+        yield shapes.immediate("f32")
+    elif rule.role in ("label", "func"):
+        yield shapes.LABEL if rule.role == "label" else shapes.FUNCTION
+    elif rule.role == "sym":
+        yield shapes.symbol()
+    elif rule.role == "list":
+        yield shapes.operands()
+    elif rule.role == "sreg":
+        yield from map(shapes.special, ("%tid.x", "%clock64", "%tid", "%is_explicit_cluster"))
+    elif rule.role == "any" or not rule.types:
+        yield shapes.register(".b32")
+    else:
+        yield from _typed(rule, slots)
+
+
+def _typed(rule: OperandRule, slots: dict[str, str]) -> Iterator[OperandShape]:
+    for wanted in rule.types:
+        name = slots.get(wanted.name, wanted.name)
+        if name not in types():
+            continue
+        names = [t.name for t in declarable()]
+        register = shapes.register(name if name in names else min(holders(name, rule.how)))
+        width = _width(wanted.width, slots)
+        yield shapes.vector(*[register] * width) if width else register
+        if rule.constants and rule.role == "r" and not width:
+            yield shapes.immediate("int")
+
+
+def _width(width: Width | None, slots: dict[str, str]) -> int:
+    candidate = Candidate.__new__(Candidate)
+    object.__setattr__(candidate, "slots", slots)
+    return _Binding(candidate, (), 64)._width(width)
+
+
+def main(arguments: list[str]) -> int:
+    found = [complaint for mnemonic in sorted(arguments or mnemonics()) for complaint in complaints(mnemonic)]
+    for complaint in found:
+        print(complaint)
+    print(f"{sum(len(forms(m)) for m in arguments or mnemonics())} forms, {len(found)} complaints")
+    return min(len(found), 1)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""The table as it is: it loads, agrees with itself, and with what an assembler was seen to accept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import conformance
+import pytest
+import selftest
+
+from ptxkit.isa import resources
+from ptxkit.isa.table import NOT_INSTRUCTIONS, all_forms, forms, mnemonics
+
+ROOT = Path(__file__).resolve().parents[2]
+needs_shared = pytest.mark.skipif(not conformance.SHARED.exists(), reason="reference material is not here")
+
+
+def test_every_entry_can_be_read() -> None:
+    assert len(list(all_forms())) >= len(mnemonics()) > 100
+
+
+def test_every_entry_says_what_it_is() -> None:
+    assert [f"{f.file}:{f.line}" for f in all_forms() if not (f.summary and f.section)] == []
+
+
+def test_the_index_finds_what_the_files_declare() -> None:
+    for file in resources.names():
+        if file not in NOT_INSTRUCTIONS:
+            heads = [line for line in resources.read(file).splitlines() if line[:1].isalpha()]
+            assert sum(f.file == file for f in all_forms()) == len(heads), file
+
+
+def test_an_unknown_mnemonic_has_no_forms() -> None:
+    assert forms("frobnicate") == ()
+
+
+def test_the_table_agrees_with_itself() -> None:
+    assert [str(c) for m in sorted(mnemonics()) for c in selftest.complaints(m)] == []
+
+
+def test_importing_does_no_work() -> None:
+    code = "import sys, ptxkit.isa; print([m for m in sys.modules if m.startswith('ptxkit.isa.') or m == 'attr'])"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_it_works_from_a_zip_file(tmp_path: Path) -> None:
+    archive = tmp_path / "ptxkit.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in [ROOT / "ptxkit/__init__.py", *(ROOT / "ptxkit/isa").iterdir()]:
+            if path.suffix in (".py", ".isa"):
+                file.write(path, path.relative_to(ROOT))
+    code = f"import sys; sys.path.insert(0, {str(archive)!r}); from ptxkit.isa.table import forms; print(len(forms('add')))"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert int(ran.stdout) > 0
+
+
+@needs_shared
+def test_nothing_that_is_accepted_is_called_wrong() -> None:
+    _, wrong = conformance.compare_accepted("")
+    assert [f"{f.file} {f.text}" for f in wrong] == []
+
+
+@needs_shared
+def test_most_of_what_is_rejected_is_found() -> None:
+    total, missed, _ = conformance.compare_rejected("")
+    assert len(missed) < 0.05 * total
+
+
+@needs_shared
+def test_minimum_versions_are_those_measured() -> None:
+    _, wrong = conformance.compare_measured("")
+    assert [f"{f.file} {f.text}" for f in wrong] == []
