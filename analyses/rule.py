@@ -11,14 +11,22 @@ import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 
+from itertools import chain
+
 import attrs
 
+from ptxkit import check as instructions
 from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 from ptxkit.names import Names, resolve
 from ptxkit.positions import Index
+from ptxkit.problem import Problem
 from ptxkit.syntax.errors import syntax_errors
 from ptxkit.syntax.nodes import Function, Module, Path
+
+
+PROBLEMS = (instructions.problems,)
+"""What looks for problems: functions of a module, its names, the version and the target."""
 
 
 class Facts:
@@ -44,6 +52,26 @@ class Facts:
     def syntax(self) -> tuple[Diagnostic, ...]:
         """The parser's findings."""
         return syntax_errors(self.module)
+
+    @functools.cached_property
+    def _problems(self) -> dict[str, list[Problem]]:
+        version = self.version or self.module.version
+        words = self.module.targets
+        target = self.target or next((word for word in words if word.startswith("sm_")), None)
+        found: dict[str, list[Problem]] = {}
+        for problem in chain(*[problems(self.module, self.names, version, target) for problems in PROBLEMS]):
+            found.setdefault(problem.kind, []).append(problem)
+        return found
+
+    def problems(self, kind: str) -> Iterator[Problem]:
+        """What an assembler would refuse, of one kind."""
+        return iter(self._problems.get(kind, ()))
+
+    def problem_reports(self, rule: Rule) -> Iterator[Diagnostic]:
+        """The findings of a rule that reports the problems of its name."""
+        for problem in self.problems(rule.name):
+            severity = Severity.WARNING if problem.doubtful and rule.severity is Severity.ERROR else rule.severity
+            yield self.report(rule, problem.path, problem.message, *problem.notes, related=problem.related, severity=severity)
 
     @property
     def functions(self) -> Iterator[tuple[Path, Function]]:

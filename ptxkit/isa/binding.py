@@ -669,6 +669,8 @@ def _written_as(shape: OperandShape, word: str) -> bool:
         return True
     if word == "neg":
         return shape.negated
+    if word == "kernel":
+        return shape.kind == "function" and shape.type == "kernel"
     if word.startswith("."):
         return shape.type == word
     return shape.kind == _WORDS.get(word, word)

@@ -51,6 +51,8 @@ SINK = OperandShape("sink")
 
 LABEL = OperandShape("label")
 FUNCTION = OperandShape("function")
+KERNEL = OperandShape("function", "kernel")
+"""The name of an `.entry`: a function too, but its address is newer than those of others."""
 
 
 @lru_cache(maxsize=4096)

@@ -142,7 +142,7 @@ def _bound(form: Form, filling: Filling) -> Iterator[Example]:
     slots = {slot.name: m for slot, m in zip(form.slots, filling, strict=True) if m}
     candidate = Candidate(form, modifiers, slots)
     for variant in form.variants:
-        for operands in islice(_operands(form, variant, slots), 24):
+        for operands in islice(_operands(form, variant, slots), 48):
             if isinstance(_Binding(candidate, operands, 64).of(variant), Bound):
                 yield Example(form, form.mnemonic + "".join(modifiers), operands)
                 break
@@ -204,6 +204,8 @@ def _typed(rule: OperandRule, slots: dict[str, str]) -> Iterator[OperandShape]:
         register = shapes.register(name if name in names else min(holders(name, rule.how)))
         width = _width(wanted.width, slots)
         yield shapes.vector(*[register] * width) if width else register
+        if width > 1:
+            yield shapes.register(register.type, width)
         if rule.constants and rule.role == "r" and not width:
             yield shapes.immediate("int")
 

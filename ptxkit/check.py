@@ -1,0 +1,263 @@
+"""Instructions against the instruction table: what an assembler would refuse, before it does.
+
+Every instruction is bound to its form by its opcode and the shapes of its operands; what comes of that is remembered for the module, so
+an instruction like one seen before costs a few dictionary accesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.isa.binding import Bound, bind, check_constants
+from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.requirements import Requirement, every, satisfies
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.isa.targets import runs, targets
+from ptxkit.names import Names, Scope
+from ptxkit.operands import Shaper
+from ptxkit.problem import Problem
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Block, Function, Instruction, Module, Name, Node, Path
+
+MODELLED = (9, 1)
+"""The newest PTX version of which the table has every form. In a file of a newer one a form that is not known is a warning."""
+
+Version = tuple[int, int]
+
+
+@attrs.frozen
+class Site:
+    """An instruction where it stands: its path from the module, and the scope it is in."""
+
+    path: Path
+    instruction: Instruction
+    scope: Scope
+
+
+@attrs.frozen
+class _Verdict:
+    """What is true of all instructions with one opcode and one list of operand shapes."""
+
+    bound: Bound | Mismatch
+    clean: bool
+    """Nothing is to be said, whatever the constants are."""
+
+
+class Binder:
+    """Binds the instructions of a module for one `.version` and `.target`."""
+
+    def __init__(self, module: Module, names: Names, version: Version | None, target: str | None) -> None:
+        self.module = module
+        self.names = names
+        self.version = version
+        self.target = target if target in targets() else None
+        self.address_size = module.address_size
+        self._verdicts: dict[tuple[str, tuple[OperandShape, ...]], _Verdict] = {}
+
+    def sites(self) -> Iterator[tuple[Site, Shaper]]:
+        """The instructions of all functions, in document order within a scope."""
+        for i, child in enumerate(self.module.children):
+            if isinstance(child, Function) and child.body is not None:
+                yield from self._sites((i, 1), child.body, None)
+
+    def _sites(self, path: Path, body: Block, outer: Shaper | None) -> Iterator[tuple[Site, Shaper]]:
+        stack: list[tuple[Path, Block, Shaper | None]] = [(path, body, outer)]
+        while stack:
+            path, block, around = stack.pop()
+            scope = self.names.scopes[path]
+            # a scope that declares nothing means what the one around it means
+            shaper = around if around is not None and not scope.symbols and not scope.ranges else Shaper(scope)
+            for i, statement in enumerate(block.children):
+                if type(statement) is Instruction:
+                    yield Site((*path, i), statement, scope), shaper
+                elif type(statement) is Block:
+                    stack.append(((*path, i), statement, shaper))
+
+    def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
+        """The shapes of an instruction's operands."""
+        is_call = instruction.opcode.text.startswith("call")
+        return tuple([shaper(operand, is_call) for operand in instruction.operands])
+
+    def verdict(self, instruction: Instruction, shaper: Shaper) -> _Verdict:
+        key = (instruction.opcode.text, self.shapes(instruction, shaper))
+        found = self._verdicts.get(key)
+        if found is None:
+            bound = bind(key[0], key[1], self.address_size)
+            found = self._verdicts[key] = _Verdict(bound, self._is_clean(bound))
+        return found
+
+    def _is_clean(self, bound: Bound | Mismatch) -> bool:
+        return (
+            isinstance(bound, Bound)
+            and bound.form.modelled
+            and not bound.limited
+            and not bound.deprecated
+            and not bound.removed
+            and self._available(bound.requirement)
+            and not any(shape.kind == "special" for operand in bound.operands for shape in _all(operand.shape))
+        )
+
+    def _available(self, requirement: Requirement) -> bool:
+        return self.version is None or self.target is None or satisfies(self.version, self.target, requirement)
+
+
+def _all(shape: OperandShape) -> Iterator[OperandShape]:
+    yield shape
+    for part in shape.parts:
+        yield from _all(part)
+
+
+def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with the instructions of a module, for the `.version` and `.target` given."""
+    binder = Binder(module, names, version, target)
+    doubtful = version is not None and version > MODELLED
+    unknown: set[str] = set()
+    fast = binder._verdicts
+    for i, child in enumerate(module.children):
+        if not isinstance(child, Function) or child.body is None:
+            continue
+        stack: list[tuple[Path, Block, Shaper | None]] = [((i, 1), child.body, None)]
+        while stack:
+            path, block, around = stack.pop()
+            scope = names.scopes[path]
+            shaper = around if around is not None and not scope.symbols and not scope.ranges else Shaper(scope)
+            known = shaper.known
+            for j, statement in enumerate(block.children):
+                if type(statement) is not Instruction:
+                    if type(statement) is Block:
+                        stack.append(((*path, j), statement, shaper))
+                    continue
+                children = statement.children
+                # the common case, written out: all operands and the opcode were met before and nothing is to be said
+                opcode, operands = (children[0].text, children[1:]) if len(children[0].children) == 0 else (children[1].text, children[2:])
+                try:
+                    verdict = fast[opcode, tuple([known[id(operand)] for operand in operands])]
+                except KeyError:
+                    verdict = binder.verdict(statement, shaper)
+                if not verdict.clean:
+                    yield from _problems_of((*path, j), statement, verdict.bound, binder, doubtful, unknown)
+
+
+def _problems_of(
+    path: Path, instruction: Instruction, bound: Bound | Mismatch, binder: Binder, doubtful: bool, unknown: set[str]
+) -> Iterator[Problem]:
+    first = 1 if instruction.guard is None else 2
+    if isinstance(bound, Mismatch):
+        if bound.kind == "unknown-opcode":
+            mnemonic = instruction.opcode.mnemonic
+            if mnemonic not in unknown:
+                unknown.add(mnemonic)
+                yield Problem(bound.kind, (*path, first - 1), bound.message, ("it is named once; nothing is checked about it",))
+            return
+        yield _mismatch(path, instruction, bound, first, doubtful)
+        return
+    wrong = check_constants(bound, lambda at: _value(instruction, first, at))
+    if wrong is not None:
+        yield _mismatch(path, instruction, wrong, first, False)
+    if not bound.form.modelled:
+        yield Problem("not-modelled", (*path, first - 1), f"`{bound.opcode}` is known by name only, nothing is checked about it")
+        return
+    yield from _availability(path, instruction, bound, binder, first)
+
+
+def _mismatch(path: Path, instruction: Instruction, wrong: Mismatch, first: int, doubtful: bool) -> Problem:
+    notes = (f"the nearest form is `{wrong.form.syntax}`",) if wrong.form is not None else ()
+    where = (*path, *_tree_path(instruction, first, wrong.path)) if wrong.path else (*path, first - 1)
+    return Problem(wrong.kind, where, wrong.message, notes, doubtful=doubtful)
+
+
+def _tree_path(instruction: Instruction, first: int, path: Path) -> Path:
+    """The path from the instruction to what a path of the table's means (which counts operands and the parts of addresses)."""
+    at: Path = (first + path[0],)
+    node: Node = instruction
+    if at[0] >= len(instruction.children):
+        return (first - 1,)
+    node = instruction.children[at[0]]
+    for step in path[1:]:
+        if step >= len(node.children):
+            break
+        parts = getattr(node, "parts", None)
+        if parts is not None and step < len(parts):
+            step = next((i for i, child in enumerate(node.children) if child is parts[step]), step)
+        at = (*at, step)
+        node = node.children[step]
+    return at
+
+
+def _value(instruction: Instruction, first: int, path: Path) -> int | float | None:
+    node: Node = instruction
+    for step in _tree_path(instruction, first, path):
+        node = node.children[step]
+    return constant_value(node)
+
+
+def _availability(path: Path, instruction: Instruction, bound: Bound, binder: Binder, first: int) -> Iterator[Problem]:
+    version, target = binder.version, binder.target
+    if version is None or target is None:
+        return
+    opcode = (*path, first - 1)
+    if not satisfies(version, target, bound.requirement):
+        yield _too_low(opcode, f"`{bound.opcode}`", bound.requirement, version, target, bound)
+    for at, name in _special_registers(instruction, first):
+        register = special_register(name)
+        if register is not None and not satisfies(version, target, register.needs):
+            yield _too_low((*path, *at), f"`{name}`", register.needs, version, target, None)
+    for removed in bound.removed:
+        if version >= removed.version and (removed.target is None or runs(target, removed.target.target)):
+            where = f" on {removed.target.target} and later" if removed.target else ""
+            yield Problem("modifier-missing", opcode, f"`{bound.opcode}` is gone since PTX {_spoken(removed.version)}{where}", _instead(bound))
+            return
+    for deprecated in bound.deprecated:
+        if version >= deprecated.version:
+            yield Problem("deprecated-form", opcode, f"`{bound.opcode}` is deprecated since PTX {_spoken(deprecated.version)}", _instead(bound))
+            return
+
+
+def _instead(bound: Bound) -> tuple[str, ...]:
+    return tuple([deprecated.message for deprecated in bound.deprecated if deprecated.message][:1])
+
+
+def _too_low(path: Path, what: str, needed: Requirement, version: Version, target: str, bound: Bound | None) -> Problem:
+    """The problem of a version or target that is too low, with what would suffice."""
+    least = needed.version_for(target)
+    if bound is not None:
+        for need in bound.needs:
+            if need.modifier and not satisfies(version, target, need.requirement):
+                what = f"`{need.modifier}` of {what}"
+                break
+    if least is not None:
+        return Problem("version-too-low", path, f"{what} needs .version {_spoken(least)} with {target}; the file says {_spoken(version)}")
+    enough = " or ".join([f"{a.target} (from .version {_spoken(a.version)})" for a in needed.alternatives()])
+    return Problem("target-too-low", path, f"{what} needs {enough or 'no target that is known'}; the file says {target}")
+
+
+def _spoken(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _special_registers(instruction: Instruction, first: int) -> Iterator[tuple[Path, str]]:
+    from ptxkit.names import names_in
+
+    for i, operand in enumerate(instruction.children[first:], first):
+        for at, name in names_in(operand):
+            if isinstance(name, Name) and name.text.startswith("%"):
+                yield (i, *at), name.text
+
+
+def requirements(module: Module, names: Names) -> Iterator[tuple[Site, Requirement]]:
+    """What each instruction of a module needs; those that are of no known form are left out."""
+    binder = Binder(module, names, None, None)
+    for site, shaper in binder.sites():
+        bound = binder.verdict(site.instruction, shaper).bound
+        if not isinstance(bound, Bound):
+            continue
+        first = 1 if site.instruction.guard is None else 2
+        needs = [bound.requirement]
+        for _, name in _special_registers(site.instruction, first):
+            register = special_register(name)
+            if register is not None:
+                needs.append(register.needs)
+        yield site, every(needs) if len(needs) > 1 else needs[0]

@@ -1,0 +1,121 @@
+"""Operands of the tree as the shapes that the instruction table knows them by."""
+
+from __future__ import annotations
+
+from ptxkit.isa import shapes
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.names import Kind, Scope, Symbol
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import (
+    Address,
+    Apply,
+    Cast,
+    Component,
+    Conditional,
+    Expression,
+    Group,
+    Name,
+    Node,
+    Number,
+    Operator,
+    Pair,
+    Unary,
+    Vector,
+)
+
+COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
+
+
+class Shaper:
+    """Gives the shape of operands as they mean in one scope. Operands are shared between instructions, so each is looked at once."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.known: dict[int, OperandShape] = {}
+
+    def __call__(self, operand: Node, is_call: bool = False) -> OperandShape:
+        """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
+        if is_call and isinstance(operand, Group):
+            return shapes.operands(*[self(element) for element in operand.elements])
+        found = self.known.get(id(operand))
+        if found is None:
+            found = self.known[id(operand)] = self._shape(operand)
+        return found
+
+    def _shape(self, operand: Node) -> OperandShape:
+        if isinstance(operand, Name):
+            return self._name(operand.text)
+        if isinstance(operand, Number):
+            return _number(operand.text)
+        if isinstance(operand, Address):
+            return shapes.address(*[self(part) for part in operand.parts])
+        if isinstance(operand, Vector):
+            return shapes.vector(*[self(element) for element in operand.elements])
+        if isinstance(operand, Pair):
+            return shapes.pair(self(operand.children[0]), self(operand.children[1]))
+        if isinstance(operand, Component):
+            return self._component(operand)
+        if isinstance(operand, Unary):
+            return self._unary(operand)
+        if isinstance(operand, Group) and len(operand.elements) == 1:
+            return self(operand.elements[0])
+        if isinstance(operand, Expression | Conditional | Cast | Apply):
+            return self._expression(operand)
+        return shapes.UNKNOWN
+
+    def _name(self, name: str) -> OperandShape:
+        if name == "_":
+            return shapes.SINK
+        symbol = self.scope.lookup(name)
+        if symbol is not None:
+            return _symbol(symbol)
+        if name == "WARP_SZ":
+            return shapes.immediate("int")
+        if name.startswith("%") and special_register(name) is not None:
+            return shapes.special(name)
+        return shapes.UNKNOWN
+
+    def _component(self, operand: Component) -> OperandShape:
+        base = self(operand.base)
+        if base.kind == "special":
+            return shapes.special(operand.text) if special_register(operand.text) is not None else shapes.UNKNOWN
+        if base.kind == "register" and operand.selector[1:] in COMPONENTS:
+            return shapes.register(base.type)
+        return base
+
+    def _unary(self, operand: Unary) -> OperandShape:
+        inner = self(operand.operand)
+        if inner.kind != "register":
+            return inner
+        return shapes.register(inner.type, inner.count, True) if operand.operator == "!" else inner
+
+    def _expression(self, operand: Node) -> OperandShape:
+        parts = [self(child) for child in operand.children if not isinstance(child, Operator)]
+        named = next((part for part in parts if part.kind in ("symbol", "register", "function", "special")), None)
+        if named is not None:
+            return named
+        if any(part.kind == "unknown" for part in parts) and constant_value(operand) is None:
+            return shapes.UNKNOWN
+        kinds = {part.type for part in parts if part.kind == "immediate"}
+        return shapes.immediate("f64" if "f64" in kinds else "f32" if "f32" in kinds else "int")
+
+
+def _number(text: str) -> OperandShape:
+    digits = text.removeprefix("-")
+    head = digits[:2].lower()
+    if head == "0f":
+        return shapes.immediate("f32")
+    if head == "0d" or (head not in ("0x", "0b") and ("." in digits or "e" in digits.lower())):
+        return shapes.immediate("f64")
+    return shapes.immediate("int")
+
+
+def _symbol(symbol: Symbol) -> OperandShape:
+    if symbol.kind is Kind.REGISTER:
+        return shapes.register(symbol.type or "", symbol.vector)
+    if symbol.kind is Kind.LABEL:
+        return shapes.LABEL
+    if symbol.kind is Kind.FUNCTION:
+        return shapes.FUNCTION
+    return shapes.symbol(symbol.space or "", symbol.type or "")
