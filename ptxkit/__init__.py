@@ -55,6 +55,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in ("analyses", "rewriters"):
+        return importlib.import_module(f"ptxkit.{name}")
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'ptxkit' has no attribute {name!r}")

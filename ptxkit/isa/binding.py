@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, wanted_words
+from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, ordered_kind, wanted_words
 from ptxkit.isa.notation import (
     Async,
     Atom,
@@ -236,8 +236,8 @@ def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
         if at == len(modifiers):
             return taken
         modifier = modifiers[at]
-        kind = _ordered_kind(modifier)
-        least = max((p for p, m in zip(taken, modifiers, strict=False) if _ordered_kind(m) == kind), default=-1) if kind else -1
+        kind = ordered_kind(modifier)
+        least = max((p for p, m in zip(taken, modifiers, strict=False) if ordered_kind(m) == kind), default=-1) if kind else -1
         for slot in takes[modifier]:
             if slot in taken or slot < least:
                 continue
@@ -247,12 +247,6 @@ def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
         return None
 
     return place(0, (), required)
-
-
-def _ordered_kind(modifier: str) -> str:
-    if is_type(modifier):
-        return "type"
-    return "space" if modifier.startswith((".shared", ".global")) else ""
 
 
 @lru_cache(maxsize=65536)
@@ -291,7 +285,7 @@ def _attempts(candidate: Candidate, operands: tuple[OperandShape, ...], address_
         near = min(abs(c - len(operands)) for c in counts)
         expected = " or ".join(map(str, counts)) if len(counts) < 3 else f"{counts[0]} to {counts[-1]}"
         plural = "" if expected == "1" else "s"
-        text = f"`{candidate.form.mnemonic}` takes {expected} operand{plural} here, not {len(operands)}"
+        text = f"`{_opcode(candidate)}` takes {expected} operand{plural}, not {len(operands)}"
         yield -1000 - near, Mismatch("operand-count", text, form, expected=expected, found=str(len(operands)))
         return
     if not form.modelled:

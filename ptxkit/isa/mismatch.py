@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import attrs
 
-from ptxkit.isa.notation import Condition, Form, Slot
+from ptxkit.isa.notation import SPACES, Condition, Form, Slot
 from ptxkit.isa.types import is_type
+
+SPACES_AND_MORE = SPACES | {".reg", ".sreg", ".tex"}
 
 
 @attrs.frozen
@@ -31,62 +33,90 @@ class Mismatch:
 
 def about_modifiers(opcode: str, mnemonic: str, modifiers: tuple[str, ...], forms: tuple[Form, ...]) -> Mismatch:
     """Why no form of a mnemonic takes the modifiers of an opcode."""
-    best = max((_Fit(form, modifiers) for form in forms), key=lambda fit: fit.rank)
-    form, known = best.form, {m for f in forms for m in f.takes}
-    unknown = next((m for m in modifiers if m not in known), "")
-    missing = best.missing[0] if best.missing else None
+    fits = sorted((_fit(form, modifiers) for form in forms), key=lambda fit: fit.rank)
+    best = fits[0]
+    equal = [fit for fit in fits if fit.rank == best.rank]
+    unknown = next((m for m in modifiers if not any(m in form.takes for form in forms)), "")
+    wrong = unknown or next(iter(best.left), "")
+    wanted = _wanted(equal, wrong)
+    if not wrong:
+        return Mismatch("modifier-missing", f"`{opcode}` lacks {wanted}", best.form, modifier=best.missing[0].name, expected=wanted)
+    if wrong in SPACES_AND_MORE:
+        return _wrong_space(best.form, wrong, mnemonic)
     if unknown:
-        wanted = _choices(missing) if missing else ""
         text = f"`{unknown}` is no modifier of `{mnemonic}`" + (f"; {wanted} is needed" if wanted else "")
-        return Mismatch("unknown-modifier", text, form, modifier=unknown, expected=wanted, found=unknown)
-    if best.left:
-        return _left_over(best, mnemonic, missing)
-    if missing:
-        wanted = _choices(missing)
-        text = f"`{opcode}` lacks {wanted}"
-        return Mismatch("modifier-missing", text, form, modifier=missing.name, expected=wanted)
-    text = f"the types or state spaces of `{opcode}` are not in the order of `{form.syntax}`"
-    return Mismatch("modifier-not-allowed", text, form, expected=form.syntax, found=opcode)
+        return Mismatch("unknown-modifier", text, best.form, modifier=unknown, expected=wanted, found=unknown)
+    if any(wrong in (c.modifier for c in slot.choices) for slot in best.missing):
+        text = f"the types or state spaces of `{opcode}` are not in the order of `{best.form.syntax}`"
+        return Mismatch("modifier-not-allowed", text, best.form, modifier=wrong, expected=best.form.syntax, found=opcode)
+    if wanted:
+        text = f"`{wrong}` where {wanted} is needed"
+        return Mismatch("modifier-not-allowed", text, best.form, modifier=wrong, expected=wanted, found=wrong)
+    return _excluded(best, mnemonic, wrong)
 
 
-def _left_over(best: _Fit, mnemonic: str, missing: Slot | None) -> Mismatch:
-    left = best.left[0]
-    rest = "".join(m for m in best.modifiers if m != left)
-    if missing and is_type(left) == any(is_type(c.modifier) for c in missing.choices):
-        wanted = _choices(missing)
-        text = f"`{left}` where {wanted} is needed"
-        return Mismatch("modifier-not-allowed", text, best.form, modifier=left, expected=wanted, found=left)
-    other = next((m for m in best.modifiers if m != left and m in best.form.takes and best.form.takes.get(left) == best.form.takes[m]), "")
+def _excluded(best: _Fit, mnemonic: str, wrong: str) -> Mismatch:
+    """A modifier too many, which other forms have."""
+    takes = best.form.takes
+    other = next((m for m in best.modifiers if m != wrong and wrong in takes and takes.get(m) == takes[wrong]), "")
     if other:
-        text = f"`{left}` and `{other}` exclude each other"
-        return Mismatch("modifiers-exclude-each-other", text, best.form, modifier=left, found=left)
-    text = f"`{left}` is not allowed with `{mnemonic}{rest}`"
-    return Mismatch("modifier-not-allowed", text, best.form, modifier=left, found=left)
+        text = f"`{wrong}` and `{other}` exclude each other"
+        return Mismatch("modifiers-exclude-each-other", text, best.form, modifier=wrong, found=wrong)
+    rest = "".join(m for m in best.modifiers if m != wrong)
+    text = f"`{wrong}` is not allowed with `{mnemonic}{rest}`"
+    return Mismatch("modifier-not-allowed", text, best.form, modifier=wrong, found=wrong)
 
 
-@attrs.define
+def _wrong_space(form: Form, wrong: str, mnemonic: str) -> Mismatch:
+    names = [c.modifier for slot in form.slots if all(c.modifier in SPACES_AND_MORE for c in slot.choices) for c in slot.choices]
+    wanted = _one_of(names)
+    text = f"state space `{wrong}`" + (f" where {wanted} is needed" if wanted else f" on `{mnemonic}`, which takes none here")
+    return Mismatch("state-space", text, form, modifier=wrong, expected=wanted, found=wrong)
+
+
+@attrs.frozen
 class _Fit:
-    """How well a form takes some modifiers: each goes to the first free slot that has it."""
+    """How well a form takes some modifiers: those that are left over, and the slots that must be filled but are not."""
 
     form: Form
     modifiers: tuple[str, ...]
-    left: list[str] = attrs.field(factory=list)
-    missing: list[Slot] = attrs.field(factory=list)
-
-    def __attrs_post_init__(self) -> None:
-        taken: set[int] = set()
-        for modifier in self.modifiers:
-            free = [p for p in self.form.takes.get(modifier, ()) if p not in taken]
-            if free:
-                # A slot that must be filled comes before one that may stay empty.
-                taken.add(next((p for p in free if not self.form.slots[p].optional), free[0]))
-            else:
-                self.left.append(modifier)
-        self.missing = [s for p, s in enumerate(self.form.slots) if p not in taken and not s.optional]
+    left: tuple[str, ...]
+    missing: tuple[Slot, ...]
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        return (-len(self.left) - len(self.missing), -len(self.left), sum(not is_type(m) for m in self.left))
+        """The less, the better. A type left over is better than another modifier, which rather says which form is meant."""
+        return len(self.left) + len(self.missing), len(self.left), sum(not is_type(m) for m in self.left)
+
+
+def _fit(form: Form, modifiers: tuple[str, ...]) -> _Fit:
+    """Each modifier goes to the first free slot that has it, one that must be filled before one that may stay empty."""
+    taken: dict[int, str] = {}
+    left = []
+    for modifier in modifiers:
+        kind = ordered_kind(modifier)
+        least = max((place for place, other in taken.items() if kind and ordered_kind(other) == kind), default=-1)
+        free = [place for place in form.takes.get(modifier, ()) if place not in taken and place > least]
+        if not free:
+            left.append(modifier)
+            continue
+        taken[next((place for place in free if not form.slots[place].optional), free[0])] = modifier
+    missing = tuple(slot for place, slot in enumerate(form.slots) if place not in taken and not slot.optional)
+    return _Fit(form, modifiers, tuple(left), missing)
+
+
+def _wanted(fits: list[_Fit], wrong: str) -> str:
+    """What the nearest forms lack; where a modifier is wrong only what might stand for it: a type for a type."""
+    is_like_type = is_type(wrong) or (wrong[1:2] in tuple("bsuf") and wrong[2:3].isdigit())
+    slots = [slot for fit in fits for slot in fit.missing[:1] if not wrong or is_like_type == is_type(slot.choices[0].modifier)]
+    return _one_of([c.modifier for slot in slots for c in slot.choices])
+
+
+def _one_of(names: list[str]) -> str:
+    shown = [f"`{name}`" for name in dict.fromkeys(names)]
+    if len(shown) > 16:
+        shown = [*shown[:15], "…"]
+    return "" if not shown else shown[0] if len(shown) == 1 else f"one of {' '.join(shown)}"
 
 
 def about_constraint(form: Form, modifiers: tuple[str, ...], slots: Mapping[str, str], when: Condition, then: Condition | None) -> Mismatch:
@@ -120,11 +150,11 @@ def _spoken(kind: str, subject: str, values: tuple[str, ...], modifiers: tuple[s
     return f"`{found}`" if found else ""
 
 
-def _choices(slot: Slot) -> str:
-    names = [f"`{c.modifier}`" for c in slot.choices]
-    if len(names) > 12:
-        names = [*names[:10], "…"]
-    return names[0] if len(names) == 1 else f"one of {' '.join(names)}"
+def ordered_kind(modifier: str) -> str:
+    """Types keep their order among the modifiers of an opcode, and so do state spaces: "type", "space" or nothing."""
+    if is_type(modifier):
+        return "type"
+    return "space" if modifier.startswith((".shared", ".global")) else ""
 
 
 def wanted_words(types: tuple[str, ...]) -> str:

@@ -83,3 +83,11 @@ def _places(file: str) -> Iterator[tuple[set[str], _Place]]:
         offset += len(text) + 1
     if names:
         yield names, _Place(file, line, start, offset)
+
+
+def entry_text(form: Form) -> str:
+    """The entry that declares a form, as it stands in its file, without blank lines and comments around it."""
+    lines = next(
+        _text(place.file)[place.start : place.end] for place in _index()[form.mnemonic] if (place.file, place.line) == (form.file, form.entry)
+    ).splitlines()
+    return "\n".join(line.rstrip() for line in lines if line.strip() and not line.lstrip().startswith("#"))

@@ -1,13 +1,13 @@
 """Does the table agree with itself? Every form must take instructions made from it, and no other form may take them.
 
-    python tests/isa/selftest.py [mnemonic …]
+python tests/isa/selftest.py [mnemonic …]
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import islice, product
+from itertools import chain, islice, product
 from pathlib import Path
 
 import attrs
@@ -19,19 +19,19 @@ from conformance import read_module  # noqa: E402
 
 from ptxkit.isa import shapes  # noqa: E402
 from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all  # noqa: E402
-from ptxkit.isa.notation import Form, Item, OperandRule, Slot, Variant, Width  # noqa: E402
+from ptxkit.isa.notation import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width  # noqa: E402
 from ptxkit.isa.shapes import OperandShape  # noqa: E402
 from ptxkit.isa.table import forms, mnemonics  # noqa: E402
 from ptxkit.isa.types import declarable, holders, types  # noqa: E402
 
-TRIES, TRIES_FIXED = 4000, 400
-"""How many ways to fill the slots of a form are tried to find one that its constraints allow; and with one slot given."""
+TRIES, ENOUGH = 4000, 60
+"""How many ways to fill the slots of a form are looked at, and with how many of them operands are tried."""
 
 Filling = tuple[str, ...]
 """A modifier for every slot of a form, empty where it stays empty."""
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Example:
     form: Form
     opcode: str
@@ -71,8 +71,13 @@ def complaints(mnemonic: str) -> Iterator[Complaint]:
                 first.setdefault(key, form)
     # What one form of an entry excludes, another may have.
     for key, is_alive in alive.items():
-        if not is_alive:
+        if not is_alive and not _excluded(first[key], key[3]):
             yield Complaint("dead-choice", first[key], f"no instruction has {key[3]} as {key[2]}")
+
+
+def _excluded(form: Form, modifier: str) -> bool:
+    """Whether the entry says in so many words that a modifier may not stand there: it is listed for the message's sake."""
+    return any(c.then is None and len(c.when) == 1 and modifier in c.when[0].values for c in form.constraints)
 
 
 def _wrong_examples(form: Form) -> Iterator[Complaint]:
@@ -95,23 +100,21 @@ def _wrongly_taken(form: Form, found: list[Example]) -> Iterator[Complaint]:
 
 def examples(form: Form) -> tuple[list[Example], list[tuple[str, str]]]:
     """Instructions of a form in which every alternative of every slot appears, and the alternatives that none could be made with."""
-    base = next(_fitting(form, _fillings(form.slots)), None)
+    base = next(_fitting(form, _fillings(form)), None)
     if base is None:
         return [], []
-    found = {base[1].opcode: base[1]}
+    found = dict.fromkeys([*_bound(form, base[0]), *_bound(form, _repaired(form, _full(form.slots)) or base[0])])
     dead = []
-    for example in _bound(form, _full(form.slots)):
-        found.setdefault(example.opcode, example)
     for place, slot in enumerate(form.slots):
-        wanted = [c.modifier for c in slot.choices] + ([""] if slot.optional else [])
-        for modifier in wanted:
-            filling = (*base[0][:place], modifier, *base[0][place + 1 :])
-            made = list(_bound(form, filling)) or [e for _, e in islice(_fitting(form, _fillings(form.slots, place, modifier)), 1)]
-            if not made and modifier:
+        for modifier in [c.modifier for c in slot.choices] + ([""] if slot.optional else []):
+            near = _repaired(form, (*base[0][:place], modifier, *base[0][place + 1 :]), place)
+            fillings = chain([] if near is None else [near], _fillings(form, place, modifier))
+            made = next(_fitting(form, fillings), None)
+            if made is not None:
+                found[made[1]] = None
+            elif modifier:
                 dead.append((slot.name, modifier))
-            for example in made:
-                found.setdefault(f"{example.opcode} {len(example.operands)}", example)
-    return list(found.values()), dead
+    return list(found), dead
 
 
 def _fitting(form: Form, fillings: Iterable[Filling]) -> Iterator[tuple[Filling, Example]]:
@@ -120,16 +123,71 @@ def _fitting(form: Form, fillings: Iterable[Filling]) -> Iterator[tuple[Filling,
             yield filling, example
 
 
-def _fillings(slots: tuple[Slot, ...], fixed: int = -1, modifier: str = "") -> Iterator[Filling]:
-    """Ways to fill slots, those that leave the optional ones empty first; one slot may be fixed."""
+def _fillings(form: Form, fixed: int = -1, modifier: str = "") -> Iterator[Filling]:
+    """Ways to fill slots that the constraints allow as far as they speak of modifiers; one slot may be fixed."""
     ways = []
-    for place, slot in enumerate(slots):
+    for place, slot in enumerate(form.slots):
         choices = [c.modifier for c in slot.choices]
         ways.append([modifier] if place == fixed else ["", *choices] if slot.optional else choices)
-    # The first slots vary slowest in a product; constraints are most often between types, which stand last.
-    yield from islice(product(*ways), TRIES if fixed < 0 else TRIES_FIXED)
-    for shift in range(1, 60):
-        yield tuple(way[shift * (place + 1) % len(way)] for place, way in enumerate(ways))
+    tried = chain(
+        islice(product(*ways), TRIES),
+        (tuple(way[shift * (place + 1) % len(way)] for place, way in enumerate(ways)) for shift in range(1, 60)),
+    )
+    seen = set()
+    for filling in tried:
+        repaired = _repaired(form, filling, fixed)
+        if repaired is not None and repaired not in seen:
+            seen.add(repaired)
+            yield repaired
+            if len(seen) > ENOUGH:
+                return
+
+
+def _repaired(form: Form, filling: Filling, fixed: int = -1) -> Filling | None:
+    """A filling near to this one that breaks no constraint on modifiers alone; the slot `fixed` stays as it is."""
+    now = list(filling)
+    for _ in range(12):
+        slots = {s.name: m for s, m in zip(form.slots, now, strict=True) if m}
+        broken = next((c for c in form.constraints if _about_modifiers(c) and _is_broken(c, tuple(slots.values()), slots)), None)
+        if broken is None:
+            return tuple(now)
+        if broken.then is not None:
+            changed = sum(_make(atom, form, now, fixed, atom.negated) for atom in broken.then) > 0
+        else:
+            changed = any(_make(atom, form, now, fixed, not atom.negated) for atom in reversed(broken.when))
+        if not changed:
+            return None
+    return None
+
+
+def _about_modifiers(constraint: Constraint) -> bool:
+    return all(atom.kind in ("has", "slot") for atom in (*constraint.when, *(constraint.then or ())))
+
+
+def _is_broken(constraint: Constraint, modifiers: Filling, slots: dict[str, str]) -> bool:
+    if not _holds(constraint.when, modifiers, slots, {}):
+        return False
+    return constraint.then is None or not _holds(constraint.then, modifiers, slots, {})
+
+
+def _make(atom: Atom, form: Form, filling: list[str], fixed: int, negate: bool) -> bool:
+    """Changes a filling so that an atom holds, or does not; tells whether it could."""
+    for place, slot in enumerate(form.slots):
+        if place == fixed:
+            continue
+        concerned = atom.kind == "slot" and slot.name == atom.subject or atom.kind == "has"
+        named = [c.modifier for c in slot.choices if c.modifier in atom.values or (atom.kind == "has" and slot.name in atom.values)]
+        if not concerned or not named:
+            continue
+        if not negate and filling[place] not in named:
+            filling[place] = named[0]
+            return True
+        if negate and filling[place] in named:
+            others = [""] if slot.optional else [c.modifier for c in slot.choices if c.modifier not in named]
+            if others:
+                filling[place] = others[0]
+                return True
+    return False
 
 
 def _full(slots: tuple[Slot, ...]) -> Filling:

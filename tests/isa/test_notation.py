@@ -7,7 +7,7 @@ import pytest
 from ptxkit.isa.notation import Atom, Choice, Form, Item, Limits, NotationError, Width, parse_condition, parse_entries
 from ptxkit.isa.requirements import Needs, TargetNeed
 
-LDMATRIX = '''
+LDMATRIX = """
 # a comment
 ldmatrix.sync.aligned.shape.num{.trans}{.ss}.type  r, [p]   # another
   § 9.7.15.4.15
@@ -23,7 +23,7 @@ ldmatrix.sync.aligned.shape.num{.trans}{.ss}.type  r, [p]   # another
   needs 6.5 sm_75
   converges warp aligned
   memory read p
-'''
+"""
 
 
 def one(text: str) -> Form:
@@ -88,7 +88,7 @@ def test_operands_that_may_be_left_out(operands: str, ways: list[str]) -> None:
     def shown(item: Item) -> str:
         return item.name or f"({' '.join(map(shown, item.parts))})"
 
-    body = "".join(f"  {name}: any\n" for name in "d a b c e p q r f s t lo hi".split())
+    body = "".join(f"  {name}: any\n" for name in ["d", "a", "b", "c", "e", "p", "q", "r", "f", "s", "t", "lo", "hi"])
     form = one(f"x.y  {operands}\n{body}")
     assert sorted(" ".join(map(shown, way)) for way in form.variants) == sorted(ways)
 
@@ -110,7 +110,9 @@ def test_conditions() -> None:
 
 
 def test_any_statement_may_have_a_condition() -> None:
-    form = one("a{.aligned}  d\n  d when .aligned: w .b32\n  d: w .b64\n  converges when .aligned: warp aligned\n  needs when .aligned: 8.0\n")
+    form = one(
+        "a{.aligned}  d\n  d when .aligned: w .b32\n  d: w .b64\n  converges when .aligned: warp aligned\n  needs when .aligned: 8.0\n"
+    )
     assert len(form.rules["d"]) == 2
     assert form.converges[0].when == parse_condition(".aligned")
     assert form.needs[0].when == parse_condition(".aligned")

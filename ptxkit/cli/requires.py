@@ -1,0 +1,57 @@
+"""`ptxkit requires`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from ptxkit import files
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE…")
+@click.option("--format", "format_", type=click.Choice(["table", "json"]), default="table", help="How it is printed.")
+def command(paths: tuple[str, ...], format_: str) -> None:
+    """The lowest .version and .target that each function needs, and the instruction that forces it.
+
+    Where several targets would do (a base one, a family `f`, an exact `a`) each is listed with its version.
+    """
+    from ptxkit.requirement import FunctionNeeds, needs_of
+    from ptxkit.syntax.parsing import parse
+
+    found: list[tuple[str, list[FunctionNeeds]]] = []
+    try:
+        for path in files.find(paths):
+            found.append((path, needs_of(parse(files.read(path), path))))
+    except files.CannotRead as error:
+        click.echo(f"ptxkit: {error}", err=True)
+        sys.exit(2)
+    if format_ == "json":
+        click.echo(json.dumps({"version": 1, "files": [{"path": path, "functions": [_json(one) for one in needs]} for path, needs in found]}, indent=1))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for path, needs in found:
+        console.print(f"[bold]{path}[/]")
+        table = Table("function", "needs", "because of", "line", box=None, pad_edge=False)
+        for one in needs:
+            table.add_row(one.function, "\n".join(map(_spoken, one.alternatives)) or "no known target", one.forced_by or "-", str(one.line or "-"))
+        console.print(table)
+
+
+def _spoken(alternative: Any) -> str:
+    return f"{alternative.target}  .version {alternative.version[0]}.{alternative.version[1]}"
+
+
+def _json(one: Any) -> dict[str, Any]:
+    return {
+        "function": one.function,
+        "alternatives": [{"target": a.target, "version": f"{a.version[0]}.{a.version[1]}"} for a in one.alternatives],
+        "forced_by": one.forced_by,
+        "line": one.line,
+    }

@@ -1,0 +1,48 @@
+"""What the functions of a module need of `.version` and `.target` (11.1), and which instruction forces it."""
+
+from __future__ import annotations
+
+import attrs
+
+from ptxkit.check import Site, requirements
+from ptxkit.isa.requirements import Alternative, Requirement, every
+from ptxkit.names import resolve
+from ptxkit.positions import Index
+from ptxkit.syntax.nodes import Function, Module
+
+
+@attrs.frozen
+class FunctionNeeds:
+    """What a function needs: any of the alternatives will do. `forced_by` is the first instruction without which less would do."""
+
+    function: str
+    alternatives: tuple[Alternative, ...]
+    forced_by: str | None
+    line: int | None
+
+
+def needs_of(module: Module) -> list[FunctionNeeds]:
+    """What each function with a body needs, in document order. Instructions that the table does not know need nothing."""
+    index = Index(module)
+    sites: dict[int, list[tuple[Site, Requirement]]] = {}
+    for site, needed in requirements(module, resolve(module)):
+        sites.setdefault(site.path[0], []).append((site, needed))
+    found = []
+    for i, child in enumerate(module.children):
+        if not isinstance(child, Function) or child.body is None:
+            continue
+        here = sites.get(i, [])
+        total = every({needed for _, needed in here})
+        forcing = next((site for site, needed in sorted(here, key=lambda pair: pair[0].path) if _forces(needed, total)), None)
+        line = index.span(forcing.path).line if forcing is not None else None
+        found.append(FunctionNeeds(child.name, total.alternatives(), forcing.instruction.opcode.text if forcing else None, line))
+    return found
+
+
+def _forces(needed: Requirement, total: Requirement) -> bool:
+    """Whether an instruction needs the whole of what the function needs (of its least target)."""
+    alternatives = total.alternatives()
+    if not alternatives:
+        return not needed.alternatives()
+    theirs = needed.alternatives()
+    return bool(theirs) and theirs[0] == alternatives[0]

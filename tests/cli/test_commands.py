@@ -1,0 +1,154 @@
+"""The commands as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from ptxkit.cli import main
+
+GOOD = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .f32 a; mov.f32 a, 0f00000000; ret; }\n"
+BAD = GOOD.replace("mov.f32 a,", "mov.f32 nowhere,")
+
+
+def run(*arguments: str, stdin: bytes | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=stdin)
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.ptx"
+    path.write_text(GOOD)
+    return path
+
+
+@pytest.fixture
+def bad(tmp_path: Path) -> Path:
+    path = tmp_path / "bad.ptx"
+    path.write_text(BAD)
+    return path
+
+
+class TestLint:
+    def test_clean(self, good: Path) -> None:
+        result = run("lint", str(good))
+
+        assert result.exit_code == 0
+        assert "no findings in 1 file" in result.stderr
+
+    def test_finding_with_line_and_caret(self, bad: Path) -> None:
+        result = run("lint", str(bad))
+
+        assert result.exit_code == 1
+        assert f"{bad}:4:35: error[E010] register `nowhere` is not declared" in result.stdout
+        assert "^^^^^^^" in result.stdout
+
+    def test_json(self, bad: Path) -> None:
+        result = run("lint", str(bad), "--format", "json")
+        document = json.loads(result.stdout)
+
+        assert result.exit_code == 1
+        assert document["version"] == 1
+        assert document["files"] == 1
+        (finding,) = document["diagnostics"]
+        assert finding == {
+            "path": str(bad),
+            "rule": "E010",
+            "name": "undeclared-register",
+            "severity": "error",
+            "message": "register `nowhere` is not declared",
+            "line": 4,
+            "column": 35,
+            "end_line": 4,
+            "end_column": 42,
+            "function": "k",
+            "notes": [],
+            "related": [],
+        }
+
+    def test_standard_input(self) -> None:
+        result = run("lint", "-", "--format", "json", stdin=BAD.encode())
+
+        assert result.exit_code == 1
+        assert json.loads(result.stdout)["diagnostics"][0]["path"] == "-"
+
+    def test_folder(self, good: Path, bad: Path) -> None:
+        result = run("lint", str(good.parent), "--format", "json")
+
+        assert json.loads(result.stdout)["files"] == 2
+
+    def test_select_and_ignore(self, bad: Path) -> None:
+        assert run("lint", str(bad), "--select", "E015").exit_code == 0
+        assert run("lint", str(bad), "--select", "E", "--ignore", "E010,E011").exit_code == 0
+        assert run("lint", str(bad), "--select", "undeclared-register").exit_code == 1
+        assert run("lint", str(bad), "--select", "ALL").exit_code == 1
+
+    def test_no_such_rule(self, bad: Path) -> None:
+        result = run("lint", str(bad), "--select", "Z999")
+
+        assert result.exit_code == 2
+        assert "no rule is called 'Z999'" in result.stderr
+
+    def test_no_such_file(self, tmp_path: Path) -> None:
+        result = run("lint", str(tmp_path / "nothing.ptx"))
+
+        assert result.exit_code == 2
+        assert "no such file" in result.stderr
+
+    def test_folder_without_ptx(self, tmp_path: Path) -> None:
+        assert run("lint", str(tmp_path)).exit_code == 2
+
+    @pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe", b"{" * 500, b"\r\n" * 10, "\ud800".encode("utf-8", "surrogatepass"), b"/*", b'"'])
+    def test_garbage_is_no_traceback(self, data: bytes) -> None:
+        for format_ in ("text", "json"):
+            result = run("lint", "-", "--format", format_, stdin=data)
+
+            assert result.exit_code in (0, 1)
+            assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_check_override(good: Path) -> None:
+    good.write_text(GOOD.replace("mov.f32 a, 0f00000000;", "cp.async.wait_all;"))
+
+    assert run("check", str(good)).exit_code == 0
+    result = run("check", str(good), "--target", "sm_75")
+    assert result.exit_code == 1
+    assert "sm_80" in result.stdout
+    assert run("check", str(good), "--ptx", "eight").exit_code == 2
+
+
+def test_parse_prints_the_tree(good: Path) -> None:
+    result = run("parse", str(good))
+
+    assert result.exit_code == 0
+    assert "Opcode 'mov.f32'" in result.stdout
+
+
+def test_parse_of_one_function(good: Path) -> None:
+    assert run("parse", str(good), "-f", "k").stdout.startswith("Function")
+    assert run("parse", str(good), "-f", "nothing").exit_code == 2
+
+
+def test_stats(good: Path) -> None:
+    document = json.loads(run("stats", str(good), "--format", "json").stdout)
+
+    (file,) = document["files"]
+    assert file["instructions"] == 2
+    assert file["functions"][0]["registers"] == {".f32": 1}
+    assert "k" in run("stats", str(good)).stdout
+
+
+def test_version() -> None:
+    assert run("--version").stdout.startswith("ptxkit 0.")
+
+
+def test_starting_up_imports_little() -> None:
+    program = "import sys; from ptxkit.cli import main; print([m for m in sys.modules if m.split('.')[0] in ('rich', 'parsimonious', 'graphviz')])"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,56 @@
+"""The walls: who may import whom."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def imports(path: Path, top_level_only: bool = False) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def files(folder: str) -> list[Path]:
+    return [path for path in sorted((ROOT / folder).rglob("*.py")) if not path.is_relative_to(ROOT / "ptxkit" / "analyses")]
+
+
+def forbidden(path: Path, *prefixes: str) -> list[str]:
+    return [name for name in imports(path) if any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)]
+
+
+@pytest.mark.parametrize("path", [path for path in files("ptxkit") if "cli" not in path.parts], ids=lambda path: path.name)
+def test_the_language_imports_no_analysis(path: Path) -> None:
+    assert not forbidden(path, "ptxkit.analyses", "ptxkit.rewriters", "analyses", "rewriters")
+
+
+@pytest.mark.parametrize("path", files("analyses"), ids=lambda path: path.name)
+def test_analyses_import_no_rewriter(path: Path) -> None:
+    assert not forbidden(path, "ptxkit.rewriters", "ptxkit.cli", "analyses", "rewriters")
+
+
+@pytest.mark.parametrize("path", files("ptxkit/syntax"), ids=lambda path: path.name)
+def test_syntax_knows_no_instruction(path: Path) -> None:
+    assert not forbidden(path, "ptxkit.isa", "ptxkit.names", "ptxkit.check", "ptxkit.cli")
+
+
+@pytest.mark.parametrize("path", files("ptxkit/isa"), ids=lambda path: path.name)
+def test_the_instruction_table_knows_no_tree(path: Path) -> None:
+    assert not forbidden(path, "ptxkit.syntax", "ptxkit.names", "ptxkit.cli")
+
+
+@pytest.mark.parametrize("path", files("ptxkit/cli"), ids=lambda path: path.name)
+def test_commands_import_analyses_only_when_called(path: Path) -> None:
+    assert not [name for name in imports(path, top_level_only=True) if name.startswith(("ptxkit.analyses", "ptxkit.rewriters", "rich"))]
