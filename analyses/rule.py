@@ -10,7 +10,6 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
-
 from itertools import chain
 
 import attrs
@@ -23,7 +22,6 @@ from ptxkit.positions import Index
 from ptxkit.problem import Problem
 from ptxkit.syntax.errors import syntax_errors
 from ptxkit.syntax.nodes import Function, Module, Path
-
 
 PROBLEMS = (instructions.problems,)
 """What looks for problems: functions of a module, its names, the version and the target."""

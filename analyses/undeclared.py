@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg import flow_of
 from ptxkit.analyses.rule import Facts
-from ptxkit.isa.registers import special_register
 from ptxkit.names import Kind, Scope, Symbol, Use
 from ptxkit.syntax.nodes import Address, Group, Instruction, Module, Node, Path, Targets
 
@@ -17,8 +16,6 @@ Found = tuple[Use, tuple[str, ...], tuple[tuple[Path, str], ...]]
 def undeclared(facts: Facts, kind: Kind) -> Iterator[Found]:
     """The undeclared names in places of one kind, each with notes (a similar name) and a related place (a label of another function)."""
     for use in facts.names.unresolved:
-        if use.name.startswith("%") and special_register(use.name) is not None:
-            continue
         if _kind_wanted(facts.module, use) is kind:
             yield use, _similar(use), _elsewhere(facts, use)
 

@@ -67,14 +67,17 @@ class Binder:
         stack: list[tuple[Path, Block, Shaper | None]] = [(path, body, outer)]
         while stack:
             path, block, around = stack.pop()
-            scope = self.names.scopes[path]
-            # a scope that declares nothing means what the one around it means
-            shaper = around if around is not None and not scope.symbols and not scope.ranges else Shaper(scope)
+            shaper, scope = self.shaper(path, around), self.names.scopes[path]
             for i, statement in enumerate(block.children):
                 if type(statement) is Instruction:
                     yield Site((*path, i), statement, scope), shaper
                 elif type(statement) is Block:
                     stack.append(((*path, i), statement, shaper))
+
+    def shaper(self, path: Path, around: Shaper | None) -> Shaper:
+        """The shaper for a scope; one that declares nothing means what the one around it means."""
+        scope = self.names.scopes[path]
+        return around if around is not None and not scope.symbols and not scope.ranges else Shaper(scope)
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""
@@ -115,29 +118,31 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     binder = Binder(module, names, version, target)
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
-    fast = binder._verdicts
+    clean: set[tuple[object, ...]] = set()
     for i, child in enumerate(module.children):
         if not isinstance(child, Function) or child.body is None:
             continue
         stack: list[tuple[Path, Block, Shaper | None]] = [((i, 1), child.body, None)]
         while stack:
             path, block, around = stack.pop()
-            scope = names.scopes[path]
-            shaper = around if around is not None and not scope.symbols and not scope.ranges else Shaper(scope)
-            known = shaper.known
+            shaper = binder.shaper(path, around)
+            look_up = shaper.known.__getitem__
             for j, statement in enumerate(block.children):
                 if type(statement) is not Instruction:
                     if type(statement) is Block:
                         stack.append(((*path, j), statement, shaper))
                     continue
-                children = statement.children
-                # the common case, written out: all operands and the opcode were met before and nothing is to be said
-                opcode, operands = (children[0].text, children[1:]) if len(children[0].children) == 0 else (children[1].text, children[2:])
+                # the common case: opcode and operands were all met before, and nothing is to be said of them together
                 try:
-                    verdict = fast[opcode, tuple([known[id(operand)] for operand in operands])]
+                    key = tuple(map(look_up, map(id, statement.children)))
                 except KeyError:
-                    verdict = binder.verdict(statement, shaper)
-                if not verdict.clean:
+                    key = shaper.key(statement)
+                if key in clean:
+                    continue
+                verdict = binder.verdict(statement, shaper)
+                if verdict.clean:
+                    clean.add(key)
+                else:
                     yield from _problems_of((*path, j), statement, verdict.bound, binder, doubtful, unknown)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import attrs
 
+from ptxkit.isa.registers import special_register
 from ptxkit.memo import per_object
 from ptxkit.syntax.nodes import (
     Alias,
@@ -119,7 +120,7 @@ class Names:
     duplicates: tuple[tuple[Symbol, Symbol], ...]
     """A symbol that is declared again, and the second declaration."""
     unresolved: tuple[Use, ...]
-    """The first use, in each scope, of each name that nothing declares (special registers included)."""
+    """The first use, in each scope, of each name that nothing declares and that is no special register."""
     used: frozenset[int]
     """`id` of every symbol that something uses."""
 
@@ -251,36 +252,49 @@ class _Resolver:
 
     def _use_statements(self, scope: Scope, block: Node) -> None:
         """Resolves what the statements directly in a scope use. Operands are shared between instructions, so each is looked into once."""
-        names_of = self._names
-        seen: set[str] = set()
+        operands: dict[int, Node] = {}
+        add = operands.update
+        others = []
         for statement in block.children:
-            kind = type(statement)
-            if kind is Instruction:
-                for child in statement.children:
-                    if type(child) is Name:
-                        seen.add(child.text)
-                        continue
-                    found = names_of.get(id(child))
-                    if found is None:
-                        found = names_of[id(child)] = tuple([name.text for _, name in names_in(child)]) if child.children else ()
-                    seen.update(found)
-            elif kind is Declaration:
-                for declarator in statement.declarators:  # type: ignore[attr-defined]
-                    if declarator.initializer is not None:
-                        seen.update([name.text for _, name in names_in(declarator.initializer)])
-            elif kind is Targets or kind is Alias:
-                seen.update([child.text for child in statement.children if isinstance(child, Name)])
+            if type(statement) is Instruction:
+                children = statement.children
+                add(zip(map(id, children), children, strict=True))
+            else:
+                others.append(statement)
+        seen: set[str] = set()
+        names_of = self._names
+        for key, operand in operands.items():
+            if type(operand) is Name:
+                seen.add(operand.text)
+            elif operand.children:
+                found = names_of.get(key)
+                if found is None:
+                    found = names_of[key] = tuple([name.text for _, name in names_in(operand)])
+                seen.update(found)
+        for statement in others:
+            seen.update([name.text for _, name in _names_of_other(statement)])
         seen.discard("_")
         seen.discard("WARP_SZ")
         missing = set()
         for name in seen:
             symbol = scope.lookup(name)
-            if symbol is None:
-                missing.add(name)
-            else:
+            if symbol is not None:
                 self.used.add(id(symbol))
+            elif not name.startswith("%") or special_register(name) is None:
+                missing.add(name)
         if missing:
             self.unresolved.extend(_first_uses(scope, block, missing))
+
+
+def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
+    """The names that a statement uses which is no instruction, with their paths from it."""
+    kind = type(statement)
+    if kind is Targets or kind is Alias:
+        yield from names_in(statement)
+    elif kind is Declaration:
+        for i, child in enumerate(statement.children):
+            if type(child) is Declarator:
+                yield from [((i, *path), name) for path, name in names_in(child) if path != (0,)]
 
 
 def _first_uses(scope: Scope, block: Node, missing: set[str]) -> Iterator[Use]:
@@ -289,22 +303,12 @@ def _first_uses(scope: Scope, block: Node, missing: set[str]) -> Iterator[Use]:
     for i, statement in enumerate(block.children):
         if not missing:
             return
-        if type(statement) is Instruction or type(statement) is Targets or type(statement) is Alias:
-            found = [((*base, i, *path), name.text) for path, name in names_in(statement)]
-        elif type(statement) is Declaration:
-            found = [
-                ((*base, i, j, *path), name.text)
-                for j, declarator in enumerate(statement.children)
-                if isinstance(declarator, Declarator)
-                for path, name in names_in(declarator)
-                if path != (0,)
-            ]
-        else:
-            continue
+        names = names_in(statement) if type(statement) is Instruction else _names_of_other(statement)
+        found = [(path, name.text) for path, name in names if name.text in missing]
         for path, name in sorted(found):
             if name in missing:
                 missing.discard(name)
-                yield Use(name, path, scope)
+                yield Use(name, (*base, i, *path), scope)
 
 
 def _may_repeat(before: Symbol, after: Symbol) -> bool:

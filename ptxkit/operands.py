@@ -15,9 +15,12 @@ from ptxkit.syntax.nodes import (
     Conditional,
     Expression,
     Group,
+    Guard,
+    Instruction,
     Name,
     Node,
     Number,
+    Opcode,
     Operator,
     Pair,
     Unary,
@@ -32,7 +35,23 @@ class Shaper:
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
-        self.known: dict[int, OperandShape] = {}
+        self.known: dict[int, OperandShape | str] = {}
+        """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
+
+    def key(self, instruction: Instruction) -> tuple[object, ...]:
+        """What all that binding depends on in an instruction: its opcode and the shapes of its operands."""
+        is_call = instruction.opcode.mnemonic == "call"
+        parts: list[object] = []
+        for child in instruction.children:
+            if type(child) is Opcode:
+                self.known[id(child)] = child.text
+                parts.append(child.text)
+            elif type(child) is Guard:
+                self.known[id(child)] = ""
+                parts.append("")
+            else:
+                parts.append(self(child, is_call))
+        return tuple(parts)
 
     def __call__(self, operand: Node, is_call: bool = False) -> OperandShape:
         """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
@@ -40,7 +59,10 @@ class Shaper:
             return shapes.operands(*[self(element) for element in operand.elements])
         found = self.known.get(id(operand))
         if found is None:
-            found = self.known[id(operand)] = self._shape(operand)
+            found = self._shape(operand)
+            if type(operand) is not Group:  # which is one thing in a call and another elsewhere
+                self.known[id(operand)] = found
+        assert isinstance(found, OperandShape)
         return found
 
     def _shape(self, operand: Node) -> OperandShape:

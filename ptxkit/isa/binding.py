@@ -421,7 +421,7 @@ class _Binding:
         if shape.kind == "unknown" or rule.role in ("any", "list"):
             return max(widths, default=0)
         if rule.role == "addr":
-            self._check_address(spaces, shape, path, in_brackets)
+            self._check_address(rule, spaces, shape, path, in_brackets)
             return 0
         if rule.role in _NAMED:
             if shape.kind not in _NAMED[rule.role]:
@@ -520,7 +520,7 @@ class _Binding:
         message = f"`{register.types[0]}` special register `{register.name}` where {wanted_words(allowed)} is needed"
         raise self._fail("special-register", message, path, wanted_words(allowed), shape)
 
-    def _check_address(self, spaces: tuple[str, ...], shape: OperandShape, path: Path, in_brackets: bool) -> None:
+    def _check_address(self, rule: OperandRule, spaces: tuple[str, ...], shape: OperandShape, path: Path, in_brackets: bool) -> None:
         if not in_brackets:
             if shape.kind != "address":
                 raise self._fail("operand-kind", f"{_a(shape)} where an address in brackets is needed", path, "address", shape)
@@ -539,7 +539,7 @@ class _Binding:
         kind = types().get(shape.type)
         if kind is None:
             return
-        narrow = not spaces or self.address_size == 32 or any(space in _NARROW_SPACES for space in spaces)
+        narrow = rule.narrow or not spaces or self.address_size == 32 or any(space in _NARROW_SPACES for space in spaces)
         sizes = (32, 64) if narrow else (64,)
         if kind.kind not in ("untyped", "unsigned", "signed") or kind.bits not in sizes or shape.count > 1:
             wanted = "a 32-bit or 64-bit integer" if narrow else "a 64-bit integer"

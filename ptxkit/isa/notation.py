@@ -93,7 +93,7 @@ class Limits:
         """Whether a constant is within these limits."""
         if self.values and value not in self.values:
             return False
-        if self.least is not None and (value < self.least or self.above and value == self.least):
+        if self.least is not None and (value < self.least or (self.above and value == self.least)):
             return False
         if self.most is not None and value > self.most:
             return False
@@ -126,6 +126,7 @@ class OperandRule:
     negatable: bool = False
     special: bool = False
     symbol: bool = False
+    narrow: bool = False
 
     @property
     def writes(self) -> bool:
@@ -695,6 +696,8 @@ def _attribute(rule: OperandRule, words: list[str]) -> OperandRule:
         return attrs.evolve(rule, special=True)
     if word == "sym":
         return attrs.evolve(rule, symbol=True)
+    if word == "narrow":
+        return attrs.evolve(rule, narrow=True)
     if word == "in" and words:
         return attrs.evolve(rule, symbol=True, spaces=tuple(words.pop(0).split("|")))
     if word == "align" and words:
@@ -711,7 +714,7 @@ def _attribute(rule: OperandRule, words: list[str]) -> OperandRule:
         least, most = _bound(low.removesuffix("<")), _bound(high)
         return attrs.evolve(rule, limits=attrs.evolve(limits, least=least, most=most, above=low.endswith("<")))
     raise ValueError(
-        f"an attribute (wide exact bits noimm sink neg sreg sym int float, in .space, align N, imm lo..hi, imm {{a,b}}, imm multiple N) "
+        f"an attribute (wide exact bits noimm sink neg sreg sym narrow int float, in .space, align N, imm lo..hi, imm {{a,b}}, imm multiple N) "
         f"is expected, not {word!r}"
     )
 

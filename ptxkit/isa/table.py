@@ -87,7 +87,6 @@ def _places(file: str) -> Iterator[tuple[set[str], _Place]]:
 
 def entry_text(form: Form) -> str:
     """The entry that declares a form, as it stands in its file, without blank lines and comments around it."""
-    lines = next(
-        _text(place.file)[place.start : place.end] for place in _index()[form.mnemonic] if (place.file, place.line) == (form.file, form.entry)
-    ).splitlines()
+    place = next(p for p in _index()[form.mnemonic] if (p.file, p.line) == (form.file, form.entry))
+    lines = _text(place.file)[place.start : place.end].splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip() and not line.lstrip().startswith("#"))

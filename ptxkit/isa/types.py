@@ -74,7 +74,7 @@ def holders(name: str, how: str = "same") -> frozenset[str]:
         return frozenset(t.name for t in declarable() if t.bits == wanted.bits and t.kind != "predicate")
     if wanted.registers:
         return frozenset(wanted.registers)
-    return frozenset(t.name for t in declarable() if _holds(t, wanted) or how == "wide" and _holds_wider(t, wanted))
+    return frozenset(t.name for t in declarable() if _holds(t, wanted) or (how == "wide" and _holds_wider(t, wanted)))
 
 
 def _holds(register: Type, wanted: Type) -> bool:

@@ -15,8 +15,28 @@ from typing import Any
 
 from ptxkit.syntax import nodes, shapes
 from ptxkit.syntax.lowering import plain
-from ptxkit.syntax.nodes import Block, Data, DataType, Error, Function, Guard, Header, Instruction, Label, Line, Loc, Module, Name, Node, Number
-from ptxkit.syntax.nodes import Opcode, Section, SectionHeader, Shape, shape
+from ptxkit.syntax.nodes import (
+    Block,
+    Data,
+    DataType,
+    Error,
+    Function,
+    Guard,
+    Header,
+    Instruction,
+    Label,
+    Line,
+    Loc,
+    Module,
+    Name,
+    Node,
+    Number,
+    Opcode,
+    Section,
+    SectionHeader,
+    Shape,
+    shape,
+)
 from ptxkit.syntax.shapes import Cutter, Failure, Key, Plan, build, build_statement
 
 MAX_DEPTH = 100

@@ -22,14 +22,13 @@ import attrs
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from ptxkit.isa import binding, shapes  # noqa: E402
+from ptxkit.isa import shapes  # noqa: E402
 from ptxkit.isa.binding import Bound, bind, check_constants  # noqa: E402
 from ptxkit.isa.mismatch import Mismatch  # noqa: E402
 from ptxkit.isa.notation import NotationError  # noqa: E402
 from ptxkit.isa.registers import special_register  # noqa: E402
 from ptxkit.isa.requirements import every, satisfies  # noqa: E402
 from ptxkit.isa.shapes import OperandShape  # noqa: E402
-from ptxkit.isa.table import forms  # noqa: E402
 from ptxkit.isa.targets import parse_version, runs, targets  # noqa: E402
 from ptxkit.isa.types import is_type  # noqa: E402
 
@@ -42,7 +41,7 @@ TESTED_BASE = [
 
 # -- the stop-gap splitter
 
-_COMMENT = re.compile(r'"[^"\n]*"|/\*.*?\*/|//[^\n]*', re.S)
+_COMMENT = re.compile(r'"[^"\n]*"|/\*.*?\*/|//[^\n]*|^\s*\.section\s[^{]*\{[^}]*\}', re.S | re.M)
 _TOKEN = re.compile(r'"[^"\n]*"|[A-Za-z_$%.][\w$%.]*(?:::[\w.]+)*|0[fFdD][0-9a-fA-F]+|\d[\w.]*(?:[eE][+-]?\d+)?|\n|<<|>>|\S')
 _LINE_DIRECTIVES = (".version", ".target", ".address_size", ".loc", ".file", ".pragma")
 _SPACES = (".global", ".shared", ".const", ".local", ".param", ".tex")
@@ -116,7 +115,7 @@ def _statements(text: str) -> Iterator[list[str]]:
             now = []
             if token == ";":
                 continue
-        if token == "{" and (not now or now[-1] == ")" or any(t in (".entry", ".func") for t in now) and "=" not in now or now[-1] == ":"):
+        if token == "{" and _opens_block(now):
             if now:
                 yield now
             now = []
@@ -135,6 +134,11 @@ def _statements(text: str) -> Iterator[list[str]]:
         now.append(token)
     if now:
         yield now
+
+
+def _opens_block(now: list[str]) -> bool:
+    """Whether a brace behind these tokens opens a block, and not a vector or an initialiser."""
+    return not now or now[-1] in (")", ":") or ("=" not in now and any(token in (".entry", ".func") for token in now))
 
 
 def _ends_line(directive: str, token: str) -> bool:
@@ -171,7 +175,7 @@ def _declare(statement: list[str], names: dict[str, OperandShape]) -> None:
             skip = True
         elif token in (".v2", ".v4", ".v8"):
             count = int(token[2:])
-        elif token == ".reg" or token.split("::")[0] in _SPACES and not space:
+        elif token == ".reg" or (token.split("::")[0] in _SPACES and not space):
             space = token.split("::")[0]
         elif is_type(token):
             kind, expect_name = token, True
@@ -261,8 +265,6 @@ def _name(text: str, names: dict[str, OperandShape]) -> OperandShape:
     stem, _, component = word.rpartition(".")
     if component in ("x", "y", "z", "w", "r", "g", "b", "a") and stem in names:
         return shapes.register(names[stem].type)
-    if word.startswith("generic") or word.startswith("mask"):
-        return shapes.UNKNOWN
     return shapes.UNKNOWN
 
 
@@ -337,7 +339,7 @@ def rows(name: str) -> list[dict[str, str]]:
 
 
 def in_section(section: str, wanted: str) -> bool:
-    return not wanted or section == wanted or section.startswith(wanted.rstrip(".") + ".") or section.startswith(wanted + "-")
+    return not wanted or section == wanted or section.startswith((wanted.rstrip(".") + ".", wanted + "-"))
 
 
 @cache
@@ -407,7 +409,7 @@ def compare_measured(section: str) -> tuple[int, list[Finding]]:
             continue
         module = module_of(path)
         bounds = [bound_of(i) for i in module.instructions]
-        if not all(isinstance(b, Bound) or unknown(b) and i.opcode == "ret" for b, i in zip(bounds, module.instructions, strict=True)):
+        if not all(isinstance(b, Bound) or (unknown(b) and i.opcode == "ret") for b, i in zip(bounds, module.instructions, strict=True)):
             continue
         total += 1
         needed = every(b.requirement for b in bounds if isinstance(b, Bound))
@@ -482,8 +484,6 @@ def per_section(wanted: str) -> int:
 def _section_key(section: str) -> tuple[list[int], str]:
     return [int(n) for n in re.findall(r"\d+", section)], section
 
-
-__all__ = ["binding", "bind", "forms", "judge", "main", "read_module"]
 
 if __name__ == "__main__":
     raise SystemExit(main())

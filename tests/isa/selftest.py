@@ -15,14 +15,14 @@ import attrs
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from conformance import read_module  # noqa: E402
+from conformance import read_module
 
-from ptxkit.isa import shapes  # noqa: E402
-from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all  # noqa: E402
-from ptxkit.isa.notation import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width  # noqa: E402
-from ptxkit.isa.shapes import OperandShape  # noqa: E402
-from ptxkit.isa.table import forms, mnemonics  # noqa: E402
-from ptxkit.isa.types import declarable, holders, types  # noqa: E402
+from ptxkit.isa import shapes
+from ptxkit.isa.binding import Bound, Candidate, _Binding, _holds, bind_all
+from ptxkit.isa.notation import Atom, Constraint, Form, Item, OperandRule, Slot, Variant, Width
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.isa.table import forms, mnemonics
+from ptxkit.isa.types import declarable, holders, types
 
 TRIES, ENOUGH = 4000, 60
 """How many ways to fill the slots of a form are looked at, and with how many of them operands are tried."""
@@ -175,7 +175,7 @@ def _make(atom: Atom, form: Form, filling: list[str], fixed: int, negate: bool) 
     for place, slot in enumerate(form.slots):
         if place == fixed:
             continue
-        concerned = atom.kind == "slot" and slot.name == atom.subject or atom.kind == "has"
+        concerned = (atom.kind == "slot" and slot.name == atom.subject) or atom.kind == "has"
         named = [c.modifier for c in slot.choices if c.modifier in atom.values or (atom.kind == "has" and slot.name in atom.values)]
         if not concerned or not named:
             continue
@@ -266,6 +266,8 @@ def _typed(rule: OperandRule, slots: dict[str, str]) -> Iterator[OperandShape]:
             yield shapes.register(register.type, width)
         if rule.constants and rule.role == "r" and not width:
             yield shapes.immediate("int")
+    if rule.sink:
+        yield shapes.SINK
 
 
 def _width(width: Width | None, slots: dict[str, str]) -> int:
