@@ -68,7 +68,7 @@ def _similar(use: Use) -> tuple[str, ...]:
 
 def _elsewhere(facts: Facts, use: Use) -> tuple[tuple[Path, str], ...]:
     """Where else the name is a label: in another function, or in a scope that does not enclose the use."""
-    for scope in facts.names.scopes.values():
+    for scope in facts.names.all_scopes:
         symbol: Symbol | None = scope.symbols.get(use.name)
         if symbol is not None and symbol.kind is Kind.LABEL:
             same = symbol.path[0] == use.path[0]

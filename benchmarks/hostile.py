@@ -9,6 +9,7 @@ where it is broken. Exit status 1 if any case fails.
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -190,11 +191,12 @@ def main() -> None:
         run(options.case, size)
         return
     failed = 0
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
     chosen = [name for name in CASES if options.only in name]
     for name in chosen:
         command = [sys.executable, __file__, "--case", name, "--scale", str(options.scale)]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=6 * LIMIT, cwd=HERE, check=False)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=6 * LIMIT, env=environment, check=False)
             trouble = "" if done.returncode == 0 else "  FAILED: " + (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
             print(f"{name:44} {done.stdout.strip()}{trouble[:200]}", flush=True)
             failed += done.returncode != 0

@@ -75,9 +75,13 @@ class Binder:
                     stack.append(((*path, i), statement, shaper))
 
     def shaper(self, path: Path, around: Shaper | None) -> Shaper:
-        """The shaper for a scope; one that declares nothing means what the one around it means."""
+        """The shaper for the block at a path, which knows the operands in its scope; the one around it if it has the same scope."""
         scope = self.names.scopes[path]
-        return around if around is not None and not scope.symbols and not scope.ranges else Shaper(scope)
+        if around is not None and around.scope is scope:
+            return around
+        shaper = Shaper(scope)
+        shaper.learn(scope.operands)
+        return shaper
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""
@@ -132,11 +136,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
                     if type(statement) is Block:
                         stack.append(((*path, j), statement, shaper))
                     continue
-                # the common case: opcode and operands were all met before, and nothing is to be said of them together
-                try:
-                    key = tuple(map(look_up, map(id, statement.children)))
-                except KeyError:
-                    key = shaper.key(statement)
+                key = tuple(map(look_up, map(id, statement.children)))
                 if key in clean:
                     continue
                 verdict = binder.verdict(statement, shaper)

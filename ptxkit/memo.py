@@ -1,10 +1,12 @@
-"""Remembering what was computed for an object, for as long as the object lives."""
+"""Remembering what was computed for an object, for as long as the object lives; and building large things undisturbed."""
 
 from __future__ import annotations
 
 import functools
+import gc
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -26,3 +28,15 @@ def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
         return result
 
     return remembered
+
+
+@contextmanager
+def collector_paused() -> Iterator[None]:
+    """Without the cyclic garbage collector, which would look at every new node in vain: trees and tables of them have no cycles."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

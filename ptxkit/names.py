@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.isa.registers import special_register
-from ptxkit.memo import per_object
+from ptxkit.memo import collector_paused, per_object
 from ptxkit.syntax.nodes import (
     Alias,
     Apply,
@@ -26,6 +26,8 @@ from ptxkit.syntax.nodes import (
     Module,
     Name,
     Node,
+    Number,
+    Opcode,
     Parameter,
     Path,
     Targets,
@@ -71,12 +73,27 @@ class Scope:
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
     children: list[Scope] = attrs.field(factory=list)
+    operands: dict[int, Node] = attrs.field(factory=dict, repr=False)
+    """By `id`: the opcodes, guards and operands of the instructions directly in this scope. Instructions share equal ones."""
+    _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name which this very scope declares."""
         found = self.symbols.get(name)
-        if found is not None or not self.ranges or not name[-1:].isdecimal():
+        if found is not None or not self.ranges:
             return found
+        stem = name.rstrip("0123456789")
+        if stem == name:
+            return None
+        family = self.ranges.get(stem)
+        if family is not None and len(family) == 1:
+            digits, only = name[len(stem) :], family[0]
+            if (digits[0] != "0" or digits == "0") and int(digits) < (only.count or 0):
+                return only
+        return self._member(name)
+
+    def _member(self, name: str) -> Symbol | None:
+        """The family that declares a name, whatever part of the name's digits is its number: `%r1<5>` declares %r12 too."""
         at = len(name)
         while at and name[at - 1].isdecimal():
             at -= 1
@@ -92,13 +109,14 @@ class Scope:
 
     def lookup(self, name: str) -> Symbol | None:
         """The symbol that a name means in this scope, or None."""
-        scope: Scope | None = self
-        while scope is not None:
-            found = scope.local(name)
-            if found is not None:
-                return found
-            scope = scope.parent
-        return None
+        known = self._found.get(name, self)
+        if known is not self:
+            return known  # type: ignore[return-value]
+        found = self.local(name)
+        if found is None and self.parent is not None:
+            found = self.parent.lookup(name)
+        self._found[name] = found
+        return found
 
 
 @attrs.frozen
@@ -117,12 +135,18 @@ class Names:
     module: Module
     root: Scope
     scopes: dict[Path, Scope]
+    """By the path of a block, a function's header, or the module; a block that declares nothing has the scope around it."""
     duplicates: tuple[tuple[Symbol, Symbol], ...]
     """A symbol that is declared again, and the second declaration."""
     unresolved: tuple[Use, ...]
     """The first use, in each scope, of each name that nothing declares and that is no special register."""
     used: frozenset[int]
     """`id` of every symbol that something uses."""
+
+    @property
+    def all_scopes(self) -> tuple[Scope, ...]:
+        """Every scope once, outer ones first."""
+        return tuple({id(scope): scope for scope in self.scopes.values()}.values())
 
     def is_used(self, symbol: Symbol) -> bool:
         return id(symbol) in self.used
@@ -143,7 +167,8 @@ class Names:
 @per_object
 def resolve(module: Module) -> Names:
     """The names of a module. Time grows with the size of the module; the result is remembered as long as the module lives."""
-    return _Resolver(module).run()
+    with collector_paused():
+        return _Resolver(module).run()
 
 
 def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
@@ -160,6 +185,10 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
             stack.extend([((*path, i), child) for i, child in enumerate(inner.children)])
 
 
+_DECLARING = frozenset((Declaration, Label, Function, Alias))
+"""The statements that put names into a scope. A block without any of them shares the scope around it."""
+
+
 class _Resolver:
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -168,13 +197,11 @@ class _Resolver:
         self.duplicates: list[tuple[Symbol, Symbol]] = []
         self.unresolved: list[Use] = []
         self.used: set[int] = set()
-        self.keep: list[Symbol] = []
-        self._names: dict[int, tuple[str, ...]] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
             self._declare(self.root, (i,), statement)
-        self._use_statements(self.root, self.module)
+        self._use_statements(self.root, (), self.module)
         for i, statement in enumerate(self.module.children):
             if isinstance(statement, Function):
                 self._function((i,), statement)
@@ -191,24 +218,26 @@ class _Resolver:
                     self._add(scope, _parameter_symbol(parameter, (*path, 0, i, j)))
         body = Scope((*path, 1), scope, {}, {})
         self.scopes[(*path, 0)] = scope
-        stack: list[tuple[Scope, Node]] = [(body, function.body)]
+        blocks: list[tuple[Scope, Path, Node]] = []
+        stack: list[tuple[Scope, Path, Node]] = [(body, body.path, function.body)]
         while stack:
-            scope, block = stack.pop()
-            self.scopes[scope.path] = scope
+            scope, at, block = stack.pop()
+            self.scopes[at] = scope
+            blocks.append((scope, at, block))
             for i, statement in enumerate(block.children):
-                if type(statement) is Instruction:
+                kind = type(statement)
+                if kind is Instruction:
                     continue
-                if type(statement) is Block:
-                    inner = Scope((*scope.path, i), scope, {}, {})
-                    scope.children.append(inner)
-                    stack.append((inner, statement))
+                if kind is Block:
+                    inner = scope
+                    if any(type(child) in _DECLARING for child in statement.children):
+                        inner = Scope((*at, i), scope, {}, {})
+                        scope.children.append(inner)
+                    stack.append((inner, (*at, i), statement))
                 else:
-                    self._declare(scope, (*scope.path, i), statement)
-        stack = [(body, function.body)]
-        while stack:
-            scope, block = stack.pop()
-            self._use_statements(scope, block)
-            stack.extend([(inner, block.children[inner.path[-1]]) for inner in scope.children])
+                    self._declare(scope, (*at, i), statement)
+        for scope, at, block in blocks:
+            self._use_statements(scope, at, block)
 
     def _declare(self, scope: Scope, path: Path, statement: Node) -> None:
         kind = type(statement)
@@ -250,7 +279,7 @@ class _Resolver:
         elif before.linkage == ".extern":
             scope.symbols[symbol.name] = symbol
 
-    def _use_statements(self, scope: Scope, block: Node) -> None:
+    def _use_statements(self, scope: Scope, at: Path, block: Node) -> None:
         """Resolves what the statements directly in a scope use. Operands are shared between instructions, so each is looked into once."""
         operands: dict[int, Node] = {}
         add = operands.update
@@ -258,19 +287,17 @@ class _Resolver:
         for statement in block.children:
             if type(statement) is Instruction:
                 children = statement.children
-                add(zip(map(id, children), children, strict=True))
+                add(zip(map(id, children), children))  # noqa: B905 - twice as fast without strict
             else:
                 others.append(statement)
+        scope.operands.update(operands)
         seen: set[str] = set()
-        names_of = self._names
-        for key, operand in operands.items():
-            if type(operand) is Name:
+        for operand in operands.values():
+            kind = type(operand)
+            if kind is Name:
                 seen.add(operand.text)
-            elif operand.children:
-                found = names_of.get(key)
-                if found is None:
-                    found = names_of[key] = tuple([name.text for _, name in names_in(operand)])
-                seen.update(found)
+            elif kind is not Number and kind is not Opcode:
+                self._collect(operand, seen)
         for statement in others:
             seen.update([name.text for _, name in _names_of_other(statement)])
         seen.discard("_")
@@ -283,7 +310,16 @@ class _Resolver:
             elif not name.startswith("%") or special_register(name) is None:
                 missing.add(name)
         if missing:
-            self.unresolved.extend(_first_uses(scope, block, missing))
+            self.unresolved.extend(_first_uses(scope, at, block, missing))
+
+
+    def _collect(self, node: Node, seen: set[str]) -> None:
+        """Adds the names inside an operand; how deep operands nest, the parser bounds."""
+        for child in node.children[1:] if type(node) is Apply else node.children:
+            if type(child) is Name:
+                seen.add(child.text)
+            elif child.children:
+                self._collect(child, seen)
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
@@ -297,9 +333,8 @@ def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
                 yield from [((i, *path), name) for path, name in names_in(child) if path != (0,)]
 
 
-def _first_uses(scope: Scope, block: Node, missing: set[str]) -> Iterator[Use]:
+def _first_uses(scope: Scope, at: Path, block: Node, missing: set[str]) -> Iterator[Use]:
     missing = set(missing)
-    base = () if scope.parent is None else scope.path
     for i, statement in enumerate(block.children):
         if not missing:
             return
@@ -308,7 +343,7 @@ def _first_uses(scope: Scope, block: Node, missing: set[str]) -> Iterator[Use]:
         for path, name in sorted(found):
             if name in missing:
                 missing.discard(name)
-                yield Use(name, (*base, i, *path), scope)
+                yield Use(name, (*at, i, *path), scope)
 
 
 def _may_repeat(before: Symbol, after: Symbol) -> bool:

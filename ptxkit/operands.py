@@ -16,7 +16,6 @@ from ptxkit.syntax.nodes import (
     Expression,
     Group,
     Guard,
-    Instruction,
     Name,
     Node,
     Number,
@@ -37,31 +36,35 @@ class Shaper:
         self.scope = scope
         self.known: dict[int, OperandShape | str] = {}
         """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
+        self._symbols: dict[int, OperandShape] = {}
 
-    def key(self, instruction: Instruction) -> tuple[object, ...]:
-        """What all that binding depends on in an instruction: its opcode and the shapes of its operands."""
-        is_call = instruction.opcode.mnemonic == "call"
-        parts: list[object] = []
-        for child in instruction.children:
-            if type(child) is Opcode:
-                self.known[id(child)] = child.text
-                parts.append(child.text)
-            elif type(child) is Guard:
-                self.known[id(child)] = ""
-                parts.append("")
+    def learn(self, operands: dict[int, Node]) -> None:
+        """Makes `known` hold all these nodes. Parentheses are one thing in a call and another elsewhere: they count as unknown there."""
+        known = self.known
+        for key, node in operands.items():
+            if key in known:
+                continue
+            kind = type(node)
+            if kind is Name:
+                known[key] = self._name(node.text)
+            elif kind is Opcode:
+                known[key] = node.text
+            elif kind is Guard:
+                known[key] = ""
+            elif kind is Group:
+                known[key] = shapes.operands(*[self(element) for element in node.children])
             else:
-                parts.append(self(child, is_call))
-        return tuple(parts)
+                known[key] = self._shape(node)
 
     def __call__(self, operand: Node, is_call: bool = False) -> OperandShape:
         """The shape of an operand; parentheses are a list in a call and an expression elsewhere."""
-        if is_call and isinstance(operand, Group):
-            return shapes.operands(*[self(element) for element in operand.elements])
+        if isinstance(operand, Group):
+            if is_call:
+                return shapes.operands(*[self(element) for element in operand.elements])
+            return self(operand.elements[0]) if len(operand.elements) == 1 else shapes.UNKNOWN
         found = self.known.get(id(operand))
         if found is None:
-            found = self._shape(operand)
-            if type(operand) is not Group:  # which is one thing in a call and another elsewhere
-                self.known[id(operand)] = found
+            found = self.known[id(operand)] = self._shape(operand)
         assert isinstance(found, OperandShape)
         return found
 
@@ -80,8 +83,6 @@ class Shaper:
             return self._component(operand)
         if isinstance(operand, Unary):
             return self._unary(operand)
-        if isinstance(operand, Group) and len(operand.elements) == 1:
-            return self(operand.elements[0])
         if isinstance(operand, Expression | Conditional | Cast | Apply):
             return self._expression(operand)
         return shapes.UNKNOWN
@@ -91,7 +92,10 @@ class Shaper:
             return shapes.SINK
         symbol = self.scope.lookup(name)
         if symbol is not None:
-            return _symbol(symbol)
+            found = self._symbols.get(id(symbol))
+            if found is None:
+                found = self._symbols[id(symbol)] = _symbol(symbol)
+            return found
         if name == "WARP_SZ":
             return shapes.immediate("int")
         if name.startswith("%") and special_register(name) is not None:

@@ -46,3 +46,8 @@ def _forces(needed: Requirement, total: Requirement) -> bool:
         return not needed.alternatives()
     theirs = needed.alternatives()
     return bool(theirs) and theirs[0] == alternatives[0]
+
+
+def module_needs(module: Module) -> Requirement:
+    """What all instructions of a module need together."""
+    return every({needed for _, needed in requirements(module, resolve(module))})

@@ -51,9 +51,9 @@ def statistics(module: Module) -> Statistics:
     """Functions, instructions, opcode mix, registers by type, shared and local memory of a module."""
     names = resolve(module)
     inner: dict[int, list[Scope]] = {}
-    for path, scope in names.scopes.items():
-        if path:
-            inner.setdefault(path[0], []).append(scope)
+    for scope in names.all_scopes:
+        if scope.path:
+            inner.setdefault(scope.path[0], []).append(scope)
     functions = []
     for i, child in enumerate(module.children):
         if not isinstance(child, Function):

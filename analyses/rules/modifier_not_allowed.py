@@ -19,7 +19,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a modifier that this form of the instruction does not take",
     why="A modifier often goes with some types or state spaces only (9.7).",
-    bad="add.sat.u32 %r1, %r2, %r3;",
-    good="add.sat.s32 %r1, %r2, %r3;",
+    bad="add.ftz.f64 %fd1, %fd2, %fd3;",
+    good="add.ftz.f32 %f1, %f2, %f3;",
     check=check,
 )

@@ -19,7 +19,7 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="an instruction that is known by name only",
     why="Its syntax was not published where ptxkit could learn it, so nothing is checked (9.7).",
-    bad="fabric.wait.sync_restrict::reads;",
-    good="membar.gl;",
+    bad="ldmatrix.sync.aligned.m8n16.s8 {%r1}, [%r2];",
+    good="ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];",
     check=check,
 )

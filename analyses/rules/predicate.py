@@ -17,9 +17,9 @@ RULE = Rule(
     id="E112",
     name="predicate",
     severity=Severity.ERROR,
-    summary="a predicate where none can stand, or something else where one must",
-    why="Predicates live in registers of their own kind (9.3).",
-    bad="selp.u32 %r1, %r2, %r3, %r4;",
+    summary="a negated predicate where no negation can stand",
+    why="`!` belongs to guards and to the few operands whose form says so (9.3).",
+    bad="selp.u32 %r1, %r2, %r3, !%p1;",
     good="selp.u32 %r1, %r2, %r3, %p1;",
     check=check,
 )

@@ -13,7 +13,7 @@ from ptxkit.syntax.nodes import Function
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Registers, labels, parameters and local variables that nothing uses. A family such as `%r<100>` is used if one of it is."""
     names = facts.names
-    for scope in names.scopes.values():
+    for scope in names.all_scopes:
         if scope.parent is None:
             continue
         top = facts.module.children[scope.path[0]]
@@ -35,9 +35,9 @@ RULE = Rule(
     name="unused-declaration",
     severity=Severity.INFO,
     summary="a register, label, parameter or local variable that nothing uses",
-    why="It costs nothing in the machine code, but is often the trace of a slip: the wrong name was used somewhere.",
-    bad=".reg .u32 lonely;",
-    good=".reg .u32 busy;\nmov.u32 busy, 1;",
+    why="It costs nothing in the machine code, but is often the trace of a slip: the wrong name was used somewhere (5.4.1).",
+    bad=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 lonely; ret; }",
+    good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 busy; mov.u32 busy, 1; ret; }",
     check=check,
     default=False,
 )

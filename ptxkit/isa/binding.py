@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, ordered_kind, wanted_words
+from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, named_by, ordered_kind, wanted_words
 from ptxkit.isa.notation import (
     Async,
     Atom,
@@ -205,7 +205,10 @@ def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16384)
 def match(opcode: str) -> tuple[Candidate, ...]:
-    """The forms that take exactly the modifiers of this opcode, whatever the operands."""
+    """The forms that take exactly the modifiers of this opcode, whatever the operands.
+
+    If there are none, those that are known by name only, of which the opcode has all modifiers that they name, and any others.
+    """
     mnemonic, modifiers = split_opcode(opcode)
     found = []
     for form in forms(mnemonic):
@@ -213,7 +216,13 @@ def match(opcode: str) -> tuple[Candidate, ...]:
         if places is not None:
             slots = {form.slots[place].name: m for place, m in zip(places, modifiers, strict=True)}
             found.append(Candidate(form, modifiers, slots))
-    return tuple(found)
+    if found:
+        return tuple(found)
+    return tuple(
+        Candidate(form, modifiers, {})
+        for form in forms(mnemonic)
+        if not form.modelled and all(slot.optional or not {c.modifier for c in slot.choices}.isdisjoint(modifiers) for slot in form.slots)
+    )
 
 
 def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
@@ -249,7 +258,7 @@ def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
     return place(0, (), required)
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64) -> Bound | Mismatch:
     """The form that an instruction is of, with what that says of its operands; else the nearest form and what differs first.
 
@@ -437,13 +446,13 @@ class _Binding:
                 raise self._wrong_width(widths, shape, path)
             self._check_element(rule, allowed, OperandShape("register", shape.type), path)
             return shape.count
-        if widths and min(widths) > 1:
+        if rule.written_out or (widths and min(widths) > 1):
             raise self._wrong_width(widths, shape, path)
         self._check_element(rule, allowed, shape, path)
         return max(widths, default=0)
 
     def _wrong_width(self, widths: list[int], shape: OperandShape, path: Path) -> _Failure:
-        several = [str(w) for w in dict.fromkeys(widths) if w > 1]
+        several = [str(w) for w in dict.fromkeys(widths) if w > 1 or (w == 1 and shape.kind != "vector")]
         words = f"a vector of {' or '.join(several)}" if several else "a single one"
         return self._fail("vector-width", f"{_a(shape)} where {words} is needed", path, " or ".join(several) or "1", shape)
 
@@ -522,7 +531,7 @@ class _Binding:
 
     def _check_address(self, rule: OperandRule, spaces: tuple[str, ...], shape: OperandShape, path: Path, in_brackets: bool) -> None:
         if not in_brackets:
-            if shape.kind != "address":
+            if shape.kind != "address" or not shape.parts:
                 raise self._fail("operand-kind", f"{_a(shape)} where an address in brackets is needed", path, "address", shape)
             shape = shape.parts[0]
         if shape.kind == "unknown":
@@ -573,7 +582,7 @@ _NAMED_WORDS = {"label": "a label", "func": "a function", "sreg": "a special reg
 
 def _bound(candidate: Candidate, operands: tuple[BoundOperand, ...], states: dict[str, OperandShape]) -> Bound:
     needs = [
-        Need(requirement(statement.what), "")
+        Need(requirement(statement.what), named_by(statement.when, candidate.modifiers, candidate.slots))
         for statement in candidate.form.needs
         if _holds(statement.when, candidate.modifiers, candidate.slots, states)
     ]

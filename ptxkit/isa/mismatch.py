@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import attrs
 
@@ -47,7 +48,7 @@ def about_modifiers(opcode: str, mnemonic: str, modifiers: tuple[str, ...], form
         text = f"`{unknown}` is no modifier of `{mnemonic}`" + (f"; {wanted} is needed" if wanted else "")
         return Mismatch("unknown-modifier", text, best.form, modifier=unknown, expected=wanted, found=unknown)
     if any(wrong in (c.modifier for c in slot.choices) for slot in best.missing):
-        text = f"the types or state spaces of `{opcode}` are not in the order of `{best.form.syntax}`"
+        text = f"the modifiers of `{opcode}` are not in the order of `{best.form.syntax}`"
         return Mismatch("modifier-not-allowed", text, best.form, modifier=wrong, expected=best.form.syntax, found=opcode)
     if wanted:
         text = f"`{wrong}` where {wanted} is needed"
@@ -125,7 +126,7 @@ def about_constraint(form: Form, modifiers: tuple[str, ...], slots: Mapping[str,
     absent = [" or ".join(f"`{v}`" for v in a.values) or f"operand {a.subject}" for a in when if a.negated]
     context = " and ".join(filter(None, there)) or f"`{form.mnemonic}`"
     without = f" without {' and '.join(absent)}" if absent else ""
-    named = next((m for a in when if a.kind in ("has", "slot") and not a.negated for m in modifiers if _names(m, a.values, slots)), "")
+    named = named_by(when, modifiers, slots)
     if then is None:
         kind = "modifiers-exclude-each-other" if len(there) > 1 and not absent else "modifier-missing" if absent else "modifier-not-allowed"
         text = f"{context} may not stand together" if len(there) > 1 and not absent else f"{context} is not allowed{without}"
@@ -133,6 +134,12 @@ def about_constraint(form: Form, modifiers: tuple[str, ...], slots: Mapping[str,
     wanted = " and ".join(("no " if a.negated else "") + (" or ".join(f"`{v}`" for v in a.values) or f"operand {a.subject}") for a in then)
     kind = "modifier-not-allowed" if all(a.negated for a in then) else "modifier-missing"
     return Mismatch(kind, f"{context}{without} needs {wanted}", form, modifier=named, expected=wanted, found=context)
+
+
+def named_by(when: Condition, modifiers: tuple[str, ...], slots: Mapping[str, str]) -> str:
+    """The first modifier of an instruction that a condition speaks of, or nothing."""
+    asked = [a.values for a in when if a.kind in ("has", "slot") and not a.negated]
+    return next((m for values in asked for m in modifiers if _names(m, values, slots)), "")
 
 
 def _names(modifier: str, values: tuple[str, ...], slots: Mapping[str, str]) -> bool:
@@ -151,12 +158,15 @@ def _spoken(kind: str, subject: str, values: tuple[str, ...], modifiers: tuple[s
 
 
 def ordered_kind(modifier: str) -> str:
-    """Types keep their order among the modifiers of an opcode, and so do state spaces: "type", "space" or nothing."""
-    if is_type(modifier):
-        return "type"
-    return "space" if modifier.startswith((".shared", ".global")) else ""
+    """Modifiers that keep their order among those of their kind, as assemblers read them: "type", "space", "layout"; else nothing."""
+    if modifier in (".row", ".col"):
+        return "layout"
+    if modifier.startswith((".shared", ".global")):
+        return "space"
+    return "type" if is_type(modifier) else ""
 
 
+@lru_cache(maxsize=1024)
 def wanted_words(types: tuple[str, ...]) -> str:
     """Types as a message names them: "`.f32`", "`.u32` or `.b64`"."""
     return " or ".join(f"`{t}`" for t in dict.fromkeys(types)) or "another operand"

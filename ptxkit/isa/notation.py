@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from itertools import product
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import attrs
 
@@ -17,7 +18,6 @@ SPACES = frozenset(
     (".const", ".global", ".local", ".param", ".param::entry", ".param::func", ".shared", ".shared::cta", ".shared::cluster", ".generic")
 )
 ROLES = frozenset(("r", "w", "rw", "addr", "imm", "label", "func", "list", "sreg", "sym", "any"))
-HOW = ("wide", "exact", "bits")
 
 
 class NotationError(Exception):
@@ -42,7 +42,7 @@ class Slot:
     literal: bool
 
 
-@attrs.frozen
+@attrs.frozen(cache_hash=True)
 class Atom:
     """One question of a condition.
 
@@ -127,6 +127,8 @@ class OperandRule:
     special: bool = False
     symbol: bool = False
     narrow: bool = False
+    written_out: bool = False
+    """It must be written `{…}`, whatever its width."""
 
     @property
     def writes(self) -> bool:
@@ -150,6 +152,7 @@ class Item:
 
 
 Variant = tuple[Item, ...]
+_ANYTHING = (OperandRule((), "any"),)
 
 
 T = TypeVar("T")
@@ -389,7 +392,7 @@ def _form(head: str, body: _Body, file: str, line: int, entry: int) -> Form:
     missing = names - body.rules.keys()
     if missing and body.modelled:
         raise ValueError(f"a line '{min(missing)}: ROLE …' is expected for that operand")
-    rules = {name: tuple(body.rules.get(name, (OperandRule((), "any"),))) for name in names}
+    rules = {name: tuple(body.rules.get(name, _ANYTHING)) for name in names}
     _check_slot_names(rules, {slot.name for slot in slots}, body)
     return Form(
         mnemonic=mnemonic,
@@ -614,6 +617,7 @@ def _choices(word: str) -> Iterator[Choice]:
         yield Choice(f"{modifier[: span.start()]}{number}{modifier[span.end() :]}", parsed)
 
 
+@lru_cache(maxsize=2048)
 def parse_condition(text: str) -> Condition:
     """A condition as `.f16 !.sat .shape=.x1|.x2 d=vector`. Raises ValueError."""
     return tuple(_atom(word) for word in text.split())
@@ -637,24 +641,21 @@ _ROLE_TYPE = re.compile(r"(\.[\w:]+)(?:\[([^\]]+)\])?")
 _WIDTH = re.compile(r"(\.\w+?)(?:\.([a-z]))?((?:[*/]\d+)*)")
 
 
+@lru_cache(maxsize=2048)
 def _operand_rule(when: Condition, text: str) -> OperandRule:
     # Blanks inside braces are no separators: "imm {4, 8, 16}".
-    words = re.sub(r"\{[^}]*\}", lambda m: m[0].replace(" ", ""), text).split()
+    words = re.sub(r"\{[^}]*\}", lambda m: m[0].replace(" ", ""), text).split() if "{" in text else text.split()
     if not words or words[0] not in ROLES:
         raise ValueError(f"a role ({' '.join(sorted(ROLES))}) is expected, not {' '.join(words[:1])!r}")
     role, *words = words
-    types: tuple[OperandType, ...] = ()
-    spaces: tuple[str, ...] = ()
+    said: dict[str, Any] = {}
     if words and words[0].startswith("."):
-        text = words.pop(0)
-        if role == "addr":
-            spaces = tuple(text.split("|"))
-        else:
-            types = tuple(_operand_type(part) for part in text.split("|"))
-    rule = OperandRule(when, role, types, spaces=spaces)
+        parts = words.pop(0).split("|")
+        said = {"spaces": tuple(parts)} if role == "addr" else {"types": tuple(map(_operand_type, parts))}
+    limits: dict[str, Any] = {}
     while words:
-        rule = _attribute(rule, words)
-    return rule
+        _attribute(said, limits, words)
+    return OperandRule(when, role, limits=Limits(**limits) if limits else None, **said)
 
 
 def _operand_type(text: str) -> OperandType:
@@ -679,44 +680,42 @@ def _width(text: str) -> Width:
     return Width(slot=match[1], letter=match[2] or "", times=times, over=over)
 
 
-def _attribute(rule: OperandRule, words: list[str]) -> OperandRule:
-    """`rule` with the attribute that `words` begin with, which is taken from them."""
+_FLAGS: dict[str, tuple[str, object]] = {
+    "wide": ("how", "wide"),
+    "exact": ("how", "exact"),
+    "bits": ("how", "bits"),
+    "noimm": ("constants", False),
+    "int": ("constant_kind", "int"),
+    "float": ("constant_kind", "float"),
+    "sink": ("sink", True),
+    "neg": ("negatable", True),
+    "sreg": ("special", True),
+    "sym": ("symbol", True),
+    "vector": ("written_out", True),
+    "narrow": ("narrow", True),
+}
+
+
+def _attribute(said: dict[str, Any], limits: dict[str, Any], words: list[str]) -> None:
+    """Adds what the attribute says that `words` begin with, and takes it from them."""
     word = words.pop(0)
-    if word in HOW:
-        return attrs.evolve(rule, how=word)
-    if word == "noimm":
-        return attrs.evolve(rule, constants=False)
-    if word in ("int", "float"):
-        return attrs.evolve(rule, constant_kind=word)
-    if word == "sink":
-        return attrs.evolve(rule, sink=True)
-    if word == "neg":
-        return attrs.evolve(rule, negatable=True)
-    if word == "sreg":
-        return attrs.evolve(rule, special=True)
-    if word == "sym":
-        return attrs.evolve(rule, symbol=True)
-    if word == "narrow":
-        return attrs.evolve(rule, narrow=True)
-    if word == "in" and words:
-        return attrs.evolve(rule, symbol=True, spaces=tuple(words.pop(0).split("|")))
-    if word == "align" and words:
-        return attrs.evolve(rule, align=words.pop(0))
-    if word == "imm":
-        return rule
-    limits = rule.limits or Limits()
-    if word == "multiple" and words:
-        return attrs.evolve(rule, limits=attrs.evolve(limits, multiple=_number(words.pop(0))))
-    if word.startswith("{") and word.endswith("}"):
-        return attrs.evolve(rule, limits=attrs.evolve(limits, values=tuple(_number(part) for part in word[1:-1].split(",") if part)))
-    if ".." in word:
+    if word in _FLAGS:
+        name, value = _FLAGS[word]
+        said[name] = value
+    elif word == "in" and words:
+        said.update(symbol=True, spaces=tuple(words.pop(0).split("|")))
+    elif word == "align" and words:
+        said["align"] = words.pop(0)
+    elif word == "multiple" and words:
+        limits["multiple"] = _number(words.pop(0))
+    elif word.startswith("{") and word.endswith("}"):
+        limits["values"] = tuple(_number(part) for part in word[1:-1].split(",") if part)
+    elif ".." in word:
         low, _, high = word.partition("..")
-        least, most = _bound(low.removesuffix("<")), _bound(high)
-        return attrs.evolve(rule, limits=attrs.evolve(limits, least=least, most=most, above=low.endswith("<")))
-    raise ValueError(
-        f"an attribute (wide exact bits noimm sink neg sreg sym narrow int float, in .space, align N, imm lo..hi, imm {{a,b}}, imm multiple N) "
-        f"is expected, not {word!r}"
-    )
+        limits.update(least=_bound(low.removesuffix("<")), most=_bound(high), above=low.endswith("<"))
+    elif word != "imm":
+        known = f"{' '.join(_FLAGS)}, in .ss, align N, imm lo..hi, imm {{a,b}}, imm multiple N"
+        raise ValueError(f"an attribute ({known}) is expected, not {word!r}")
 
 
 def _bound(text: str) -> float | None:

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterator
 
-from ptxkit.diagnostics import Diagnostic, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Block, Error, Function, Header, Module, Node, Path, Section, Unknown
+from ptxkit.syntax.nodes import (
+    Block,
+    Declaration,
+    Empty,
+    Error,
+    Function,
+    Header,
+    Instruction,
+    Module,
+    Node,
+    Path,
+    Section,
+    Unknown,
+    Version,
+)
 
 RULES = {
     "E001": "syntax-error",
@@ -23,27 +38,66 @@ def syntax_errors(module: Module, index: Index | None = None) -> tuple[Diagnosti
     troubles = list(_troubles(module))
     if not troubles:
         return ()
+    if any(type(node) is Error and node.message.startswith("comment") for _, node in troubles):
+        # the comment took the closing braces with it
+        troubles = [(path, node) for path, node in troubles if type(node) is not Block]
     places = index or Index(module)
-    return tuple([_diagnostic(module, places, path, node) for path, node in troubles])
+    closes = _closes_before(module, places, troubles)
+    return tuple([_diagnostic(module, places, path, node, closes.get(path, ())) for path, node in troubles])
+
+
+_CONTAINERS = frozenset({Module, Block, Function, Section})
+_SUSPECTS = frozenset({Block, Function, Section, Error, Unknown, Header, Empty, Declaration, Version})
 
 
 def _troubles(module: Module) -> Iterator[tuple[Path, Node]]:
     stack: list[tuple[Path, Node]] = [((), module)]
+    strays = _strays(module)
     while stack:
         path, node = stack.pop()
         kind = type(node)
-        if kind is Error or kind is Unknown or (kind is Header and (len(path) != 2 or path[1] != 0)) or (kind is Block and not node.close):  # type: ignore[attr-defined]
+        if kind in _CONTAINERS:
+            if kind is Block and not node.close:  # type: ignore[attr-defined]
+                yield path, node
+            inner = [((*path, i), child) for i, child in enumerate(node.children) if type(child) in _SUSPECTS or (i in strays and not path)]
+            inner.reverse()
+            stack += inner
+        elif _is_trouble(path, node):
             yield path, node
-        if kind is Module or kind is Block or kind is Function or kind is Section:
-            stack.extend([((*path, i), child) for i, child in enumerate(node.children)][::-1])
 
 
-def _diagnostic(module: Module, index: Index, path: Path, node: Node) -> Diagnostic:
+def _is_trouble(path: Path, node: Node) -> bool:
+    if isinstance(node, Declaration):
+        return node.type is None
+    if isinstance(node, Version):
+        return "." not in node.children[0].text
+    if type(node) is Header:
+        return len(path) != 2 or path[1] != 0
+    return True
+
+
+def _strays(module: Module) -> frozenset[int]:
+    """Where instructions outside any function begin, unless a `}` too many before or after them says it already."""
+    found: set[int] = set()
+    first: int | None = None
+    after_error = False
+    for i, child in enumerate(module.children):
+        kind = type(child)
+        if kind is Instruction and first is None and not after_error:
+            first = i
+        elif kind is Error and child.rule == "E003":  # type: ignore[attr-defined]
+            first, after_error = None, True
+        elif kind is Function:
+            found.update(() if first is None else (first,))
+            first, after_error = None, False
+    return frozenset(found if first is None else {*found, first})
+
+
+def _diagnostic(module: Module, index: Index, path: Path, node: Node, related: tuple[Related, ...]) -> Diagnostic:
     span = index.span(path)
-    function = _function(module, path)
     notes: tuple[str, ...] = ()
     if isinstance(node, Error):
-        rule, message = _rule_of(node), node.message
+        rule, message = node.rule, node.message
         start = span.start + min(node.at, max(0, len(node.body_text) - 1)) if rule != "E002" else span.end
         span = _one_token(index, start)
         if rule == "E002":
@@ -54,27 +108,45 @@ def _diagnostic(module: Module, index: Index, path: Path, node: Node) -> Diagnos
         span = index.between(span.start, span.start + len(word))
     elif isinstance(node, Block):
         rule, message = "E003", "`{` is never closed"
+    elif isinstance(node, Instruction):
+        rule, message = "E001", "an instruction outside of any function"
+    elif isinstance(node, Empty):
+        rule, message = "E001", "`;` with no statement before it"
+    elif isinstance(node, Declaration):
+        rule, message = "E001", "a declaration without a type"
+    elif isinstance(node, Version):
+        rule, message = "E001", "a version has two numbers with a dot between them"
     else:
         rule, message = "E001", "a function needs a body, or `;` where it is only declared"
         span = index.between(span.end, span.end)
     severity = Severity.WARNING if rule == "E004" else Severity.ERROR
-    return Diagnostic(rule, RULES[rule], severity, message, span, module.path, function, notes)
+    return Diagnostic(rule, RULES[rule], severity, message, span, module.path, _function(module, path), notes, related)
 
 
-def _rule_of(error: Error) -> str:
-    if error.message == "missing `;`":
-        return "E002"
-    if error.message.startswith("`}`"):
-        return "E003"
-    return "E005" if "never closed" in error.message else "E001"
+def _closes_before(module: Module, index: Index, troubles: list[tuple[Path, Node]]) -> dict[Path, tuple[Related, ...]]:
+    """For the first stray `}` or instruction behind each function the end of that function: its brace may be the one too many."""
+    functions = [i for i, child in enumerate(module.children) if isinstance(child, Function) and child.body is not None]
+    found: dict[Path, tuple[Related, ...]] = {}
+    told = -1
+    for path, node in troubles:
+        stray = type(node) is Instruction or (isinstance(node, Error) and node.message.startswith("`}`"))
+        before = bisect.bisect(functions, path[0]) - 1 if path else -1
+        if not stray or len(path) != 1 or before == told:
+            continue
+        told = before
+        function = module.children[functions[before]]
+        assert isinstance(function, Function)
+        end = index.offset((functions[before],)) - len(function.leading) + len(function.text)
+        found[path] = (Related(index.between(end - 1, end), f"`{function.name}` ends here"),)
+    return found
 
 
 def _one_token(index: Index, start: int) -> Span:
-    from ptxkit.syntax.shapes import TOKEN
+    from ptxkit.syntax.shapes import END, TOKEN
 
-    match = TOKEN.match(index.text, start)
-    length = min(len(match[0].split("\n")[0]), 60) if match and match.lastgroup != "trivia" else 0
-    return index.between(start, start + length)
+    match = TOKEN.match(index.text, start, start + 100)
+    token = match[match.lastindex] if match and match.lastindex != END and match.lastindex and not match[1] else ""
+    return index.between(start, start + min(len(token.split("\n")[0]), 60))
 
 
 def _function(module: Module, path: Path) -> str | None:

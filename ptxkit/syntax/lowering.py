@@ -85,13 +85,11 @@ STATEMENTS: dict[str, type[nodes.Statement]] = {
 INNER_STATEMENTS = frozenset({"performance"})
 """Rules inside which a statement rule (`pragma` after a function's parameters) is plain text and children."""
 
-Build = Callable[[str, type[Any], Shape | None, list[Any]], Any]
 
-
-def lower(tree: PegNode, leaf: Callable[[type[nodes.Leaf], int, int], Any], make: Callable[[type[Node], Shape, list[Any]], Any]) -> Any:
+def lower(tree: PegNode, leaf: Callable[[type[nodes.Leaf], int, int], Any], make: Callable[[type[Node], Shape, list[Any], int], Any]) -> Any:
     """The node for a parse tree whose root is (or only wraps) one rule that makes a node.
 
-    `leaf(kind, start, end)` and `make(kind, shape, children)` construct; positions count in the text that was parsed.
+    `leaf(kind, start, end)` and `make(kind, shape, children, start)` construct; positions count in the text that was parsed.
     """
     text = tree.full_text
 
@@ -117,7 +115,7 @@ def lower(tree: PegNode, leaf: Callable[[type[nodes.Leaf], int, int], Any], make
             literals.append(text[at:start])
             at = end
         literals.append(text[at : peg.end])
-        return make(kind, shape(*literals), [child for _, _, child in found])
+        return make(kind, shape(*literals), [child for _, _, child in found], peg.start)
 
     top: list[tuple[int, int, Any]] = []
     rule = tree.expr_name
@@ -139,7 +137,7 @@ def plain(rule: str, text: str, leading: str = "") -> Node:
     def leaf(kind: type[nodes.Leaf], start: int, end: int) -> Node:
         return kind(text[start:end])
 
-    def make(kind: type[Any], form: Shape, children: list[Any]) -> Node:
+    def make(kind: type[Any], form: Shape, children: list[Any], _: int) -> Node:
         made: Node = kind(leading, form, tuple(children)) if issubclass(kind, nodes.Statement) else kind(form, tuple(children))
         return made
 

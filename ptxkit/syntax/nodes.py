@@ -8,10 +8,12 @@ byte of a file belongs to exactly one leaf or one piece of literal text.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import attrs
+
+from ptxkit.syntax.literals import number_value
 
 if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic
@@ -97,6 +99,36 @@ class Node:
         """A new tree without the statement at `path`."""
         return self.replace(path)
 
+    def append(self, path: Path, *nodes: Node) -> Self:
+        """A new tree with these statements at the end of the block (or the module, or node of statements) at `path`; it may be empty."""
+        container = self.at(path)
+        return self.replace(path, container.with_children((*container.children, *nodes)))
+
+    def edit(self, edits: Mapping[Path, Sequence[Node]]) -> Self:
+        """A new tree with the nodes that stand for each path in place of the one there, for any number of edits at once.
+
+        All paths count in this tree; as in `replace`, no nodes remove a statement and several insert. Raises ValueError for an edit
+        inside of what another edit replaces, IndexError where a path leads nowhere.
+        """
+        below: dict[int, dict[Path, Sequence[Node]]] = {}
+        count = len(self.children)
+        for path, nodes in edits.items():
+            if not path:
+                raise ValueError("the whole tree cannot be one of several edits")
+            below.setdefault(range(count)[path[0]], {})[path[1:]] = nodes
+        children: list[Node] = []
+        for i, child in enumerate(self.children):
+            inner = below.get(i)
+            if inner is None:
+                children.append(child)
+            elif () not in inner:
+                children.append(child.edit(inner))
+            elif len(inner) == 1:
+                children += inner[()]
+            else:
+                raise ValueError(f"edits inside of child {i}, which another edit replaces")
+        return self.with_children(children)
+
     def walk(self) -> Iterator[tuple[Path, Node]]:
         """This node and all below it with their paths, in document order, parents first."""
         stack: list[tuple[Path, Node]] = [((), self)]
@@ -126,7 +158,10 @@ class Node:
         return str(self.text)
 
 
-node = attrs.frozen(slots=True, weakref_slot=False, repr=False, str=False)
+if TYPE_CHECKING:
+    from attrs import frozen as node
+else:
+    node = attrs.frozen(slots=True, weakref_slot=False, repr=False, str=False)
 
 
 # --- leaves -----------------------------------------------------------------------------------------------------------------------
@@ -150,15 +185,21 @@ class Number(Leaf):
 
     @property
     def value(self) -> int | float:
-        """The number: an int, or a float for `1.5`, `0f…` and `0d…`."""
-        from ptxkit.syntax.constants import number_value
-
+        """The number: an int, or a float for `1.5`, `0f…` and `0d…`. Raises ValueError for what only looks like one, such as `09`."""
         return number_value(self.text)
 
 
 @node
 class Numbers(Leaf):
     """A run of eight or more plain numbers with commas between them, kept as one leaf because tables have thousands."""
+
+    def with_element(self, i: int, number: str) -> Numbers:
+        """The same run and layout with another number at this index. Raises IndexError, or ValueError if the text is no number."""
+        number_value(number)
+        parts = self.text.split(",")
+        old = parts[i]
+        parts[i] = old[: len(old) - len(old.lstrip())] + number + old[len(old.rstrip()) :]
+        return Numbers(",".join(parts))
 
     @property
     def elements(self) -> tuple[Number, ...]:
@@ -181,12 +222,12 @@ class Opcode(Leaf):
     @property
     def mnemonic(self) -> str:
         """What stands before the first dot."""
-        return self.text.partition(".")[0]
+        return self.text.partition(".")[0].rstrip()
 
     @property
     def modifiers(self) -> tuple[str, ...]:
         """The modifiers as written, each with its dot."""
-        return tuple("." + part for part in self.text.split(".")[1:])
+        return tuple(["." + part.rstrip() for part in self.text.split(".")[1:]])
 
     def has(self, *modifiers: str) -> bool:
         """Whether all of these modifiers are there."""
@@ -299,6 +340,11 @@ class Component(Composite):
 class Pair(Composite):
     """`p|q`: two destinations."""
 
+    @property
+    def destinations(self) -> tuple[Node, Node]:
+        left, right = self.children
+        return left, right
+
 
 @node
 class Vector(Composite):
@@ -356,6 +402,14 @@ class Unary(Composite):
 class Expression(Composite):
     """Terms with operators between them, flat; `ptxkit.syntax.constants` gives its value with the right precedence (4.5)."""
 
+    @property
+    def terms(self) -> tuple[Node, ...]:
+        return self.children[::2]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        return tuple([child.text for child in self.children[1::2]])
+
 
 @node
 class Operator(Leaf):
@@ -366,15 +420,44 @@ class Operator(Leaf):
 class Conditional(Composite):
     """`a ? b : c`."""
 
+    @property
+    def condition(self) -> Node:
+        return self.children[0]
+
+    @property
+    def then(self) -> Node:
+        return self.children[1]
+
+    @property
+    def otherwise(self) -> Node:
+        return self.children[2]
+
 
 @node
 class Cast(Composite):
     """`(.s64) a`."""
 
+    @property
+    def type(self) -> str:
+        return str(self.children[0].text)
+
+    @property
+    def operand(self) -> Node:
+        return self.children[1]
+
 
 @node
 class Apply(Composite):
-    """`generic(x)` or `0xff00(x)` of an initialiser."""
+    """`generic(x)` or the mask `0xff00(x)` of an initialiser (5.4.4)."""
+
+    @property
+    def function(self) -> Node:
+        """The name `generic`, or the mask."""
+        return self.children[0]
+
+    @property
+    def arguments(self) -> tuple[Node, ...]:
+        return self.children[1].children
 
 
 @node
@@ -392,23 +475,44 @@ class Align(Composite):
 
     @property
     def bytes(self) -> int | None:
-        child = self.children[0]
-        return int(child.value) if isinstance(child, Number) else None
+        return _integer(self.children[0])
 
 
 @node
 class Attribute(Composite):
-    """`.attribute(.managed)`."""
+    """`.attribute(.managed)` (5.4.8)."""
+
+    @property
+    def items(self) -> tuple[AttributeItem, ...]:
+        return self.children  # type: ignore[return-value]
 
 
 @node
 class AttributeItem(Composite):
     """One attribute with what it takes: `.unified(1, 2)`."""
 
+    @property
+    def name(self) -> str:
+        return str(self.children[0].text)
+
+    @property
+    def arguments(self) -> tuple[Node, ...]:
+        return self.children[1].children if len(self.children) > 1 else ()
+
 
 @node
 class Pointer(Composite):
-    """`.ptr .global .align 16` of a kernel parameter."""
+    """`.ptr .global .align 16` of a kernel parameter (7.1)."""
+
+    @property
+    def space(self) -> str | None:
+        """The space pointed to; generic where none is written."""
+        return _text(self.children, Space)
+
+    @property
+    def align(self) -> int | None:
+        found: Align | None = self.first(Align)
+        return found.bytes if found else None
 
 
 @node
@@ -419,6 +523,11 @@ class Range(Composite):
 @node
 class Dimension(Composite):
     """`[10]` or `[]` of an array."""
+
+    @property
+    def size(self) -> Node | None:
+        """The number or expression between the brackets, if any."""
+        return self.children[0] if self.children else None
 
 
 @node
@@ -444,9 +553,7 @@ class Declarator(Composite):
     def count(self) -> int | None:
         """100 for `%r<100>`, which declares %r0 to %r99; None for a plain name."""
         found: Range | None = self.first(Range)
-        if found is None or not isinstance(found.children[0], Number):
-            return None
-        return int(found.children[0].value)
+        return _integer(found.children[0]) if found is not None else None
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -455,6 +562,15 @@ class Declarator(Composite):
     @property
     def initializer(self) -> Node | None:
         return self.children[-1] if "=" in self.shape.literals[-2] else None
+
+
+def _integer(node: Node) -> int | None:
+    """The value of a number that is an integer; None for anything else."""
+    try:
+        value = node.value if isinstance(node, Number) else None
+    except ValueError:
+        return None
+    return value if isinstance(value, int) else None
 
 
 class _Declares:
@@ -489,8 +605,26 @@ class _Declares:
         return found.bytes if found else None
 
     @property
+    def pointer(self) -> Pointer | None:
+        """What `.ptr` says of a kernel parameter."""
+        return next((child for child in self.children if isinstance(child, Pointer)), None)
+
+    @property
+    def attributes(self) -> tuple[AttributeItem, ...]:
+        return tuple([item for child in self.children if isinstance(child, Attribute) for item in child.items])
+
+    @property
     def declarators(self) -> tuple[Declarator, ...]:
         return tuple([child for child in self.children if isinstance(child, Declarator)])
+
+
+def _trivia(text: str) -> str:
+    from ptxkit.syntax.shapes import END, TOKEN
+
+    match = TOKEN.match(text)
+    if match is None or match.lastindex != END:
+        raise ValueError(f"not white space and comments: {text!r}")
+    return text
 
 
 def _text(children: tuple[Node, ...], kind: type[Leaf]) -> str | None:
@@ -561,7 +695,8 @@ class Statement(Node):
         return attrs.evolve(self, children=tuple(children))
 
     def with_leading(self, leading: str) -> Self:
-        return attrs.evolve(self, leading=leading)
+        """The same statement after other white space and comments. Raises ValueError if it is not only that."""
+        return attrs.evolve(self, leading=_trivia(leading))
 
     def pieces(self) -> Iterator[str | Node]:
         literals = self.shape.literals
@@ -595,7 +730,11 @@ class Instruction(Statement):
         return children[2 if type(children[0]) is Guard else 1 :]
 
     def with_opcode(self, opcode: str) -> Instruction:
-        """The same instruction, layout and operands with another opcode."""
+        """The same instruction, layout and operands with another opcode. Raises ValueError if it is none."""
+        from ptxkit.syntax.parsing import is_opcode
+
+        if not is_opcode(opcode):
+            raise ValueError(f"not an opcode: {opcode!r}")
         i = 1 if self.guard else 0
         return self.with_children((*self.children[:i], Opcode(opcode), *self.children[i + 1 :]))
 
@@ -654,7 +793,18 @@ class Header(Statement):
 
     @property
     def directives(self) -> tuple[PerformanceDirective, ...]:
+        """What stands after the parameters, `.pragma` too."""
         return self.all(PerformanceDirective)
+
+    @property
+    def attributes(self) -> tuple[AttributeItem, ...]:
+        return tuple([item for child in self.all(Attribute) for item in child.items])
+
+    @property
+    def is_noreturn(self) -> bool:
+        return any(".noreturn" in literal for literal in self.shape.literals) or any(
+            directive.name == ".noreturn" for directive in self.directives
+        )
 
 
 @node
@@ -664,39 +814,106 @@ class Prototype(Header):
 
 @node
 class Version(Statement):
+    """`.version 8.5` (11.1.1)."""
+
     keyword = ".version"
+
+    @property
+    def number(self) -> tuple[int, int] | None:
+        """Major and minor, or None if they are not two numbers."""
+        major, _, minor = str(self.children[0].text).partition(".")
+        if len(major) > 9 or len(minor) > 9:
+            return None
+        return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
 @node
 class Target(Statement):
+    """`.target sm_90a, debug` (11.1.2)."""
+
     keyword = ".target"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple([child.text for child in self.children])
 
 
 @node
 class AddressSize(Statement):
+    """`.address_size 64` (11.1.3)."""
+
     keyword = ".address_size"
+
+    @property
+    def bits(self) -> int:
+        return 32 if self.children[0].text == "32" else 64
 
 
 @node
 class Pragma(Statement):
+    """`.pragma "nounroll";` (11.4.11)."""
+
     keyword = ".pragma"
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """The pragmas, without their quotes."""
+        return tuple([child.value for child in self.all(String)])
 
 
 @node
 class Alias(Statement):
+    """`.alias other, function;` (11.6.1)."""
+
     keyword = ".alias"
+
+    @property
+    def name(self) -> Name:
+        """The new name."""
+        return self.children[0]  # type: ignore[return-value]
+
+    @property
+    def aliased(self) -> Name:
+        """The function that it stands for."""
+        return self.children[1]  # type: ignore[return-value]
 
 
 @node
 class Targets(Statement):
     """`.branchtargets` or `.calltargets` (11.3), named by the label before it."""
 
+    @property
+    def are_labels(self) -> bool:
+        """Whether these are labels of branches, not functions."""
+        return ".branchtargets" in self.shape.literals[0]
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        return self.children  # type: ignore[return-value]
+
 
 @node
 class File(Statement):
-    """`.file` (11.5.3)."""
+    """`.file 1 "a.cu"`, maybe with time and size (11.5.3)."""
 
     keyword = ".file"
+
+    @property
+    def index(self) -> int:
+        return _integer(self.children[0]) or 0
+
+    @property
+    def name(self) -> str:
+        """The path of the source file."""
+        return self.children[1].value  # type: ignore[attr-defined,no-any-return]
+
+    @property
+    def timestamp(self) -> int | None:
+        return _integer(self.children[2]) if len(self.children) > 2 else None
+
+    @property
+    def size(self) -> int | None:
+        return _integer(self.children[3]) if len(self.children) > 3 else None
 
 
 @node
@@ -707,15 +924,15 @@ class Loc(Statement):
 
     @property
     def file(self) -> int:
-        return int(self.children[0].text)
+        return _integer(self.children[0]) or 0
 
     @property
     def line(self) -> int:
-        return int(self.children[1].text)
+        return _integer(self.children[1]) or 0
 
     @property
     def column(self) -> int:
-        return int(self.children[2].text)
+        return _integer(self.children[2]) or 0
 
     @property
     def function_name(self) -> str | None:
@@ -727,28 +944,60 @@ class Loc(Statement):
         """File, line and column of the call that was inlined, if written."""
         if "inlined_at" not in self.shape.template:
             return None
-        file, line, column = [int(child.text) for child in self.children[-3:]]
+        file, line, column = [_integer(child) or 0 for child in self.children[-3:]]
         return file, line, column
 
 
 @node
 class SectionHeader(Statement):
+    """`.section .debug_info` (11.5.2)."""
+
     keyword = ".section"
+
+    @property
+    def name(self) -> str:
+        return str(self.children[0].text)
 
 
 @node
 class Data(Statement):
-    """A line of DWARF data."""
+    """A line of DWARF data: `.b8 1, 2`, `.b64 label+4` (11.5.1)."""
+
+    @property
+    def type(self) -> str:
+        return str(self.children[0].text)
+
+    @property
+    def elements(self) -> tuple[Node, ...]:
+        """The numbers, names and `Datum` of the line."""
+        return tuple([e for child in self.children[1:] for e in (child.elements if isinstance(child, Numbers) else (child,))])
 
 
 @node
 class Datum(Composite):
     """`label+4` or `a-b` in a line of DWARF data."""
 
+    @property
+    def base(self) -> Node:
+        return self.children[0]
+
+    @property
+    def offset(self) -> Node:
+        return self.children[1]
+
+    @property
+    def sign(self) -> int:
+        """1, or -1 where the offset is taken off."""
+        return -1 if "-" in self.shape.literals[1] else 1
+
 
 @node
 class Unknown(Statement):
     """A directive that no rule of the grammar knows."""
+
+    @property
+    def word(self) -> str:
+        return str(self.children[0].text)
 
 
 @node
@@ -763,12 +1012,13 @@ class Empty(Statement):
 
 @node
 class Error(Node):
-    """Text that is not PTX, kept. `at` is where in `text` the trouble was seen."""
+    """Text that is not PTX, kept. `at` is where in `body_text` the trouble was seen, `rule` the id of the finding."""
 
     leading: str
     body_text: str
     message: str
     at: int
+    rule: str = "E001"
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -779,7 +1029,7 @@ class Error(Node):
         yield self.body_text
 
     def with_leading(self, leading: str) -> Self:
-        return attrs.evolve(self, leading=leading)
+        return attrs.evolve(self, leading=_trivia(leading))
 
 
 # --- containers -------------------------------------------------------------------------------------------------------------------
@@ -797,6 +1047,9 @@ class Block(Node):
     def statements(self) -> tuple[Node, ...]:
         return self.children
 
+    def __repr__(self) -> str:
+        return f"<Block of {len(self.children)} statements>"
+
     @property
     def text(self) -> str:  # type: ignore[override]
         return self.leading + "{" + "".join([child.text for child in self.children]) + self.close
@@ -805,7 +1058,7 @@ class Block(Node):
         return attrs.evolve(self, children=tuple(children))
 
     def with_leading(self, leading: str) -> Self:
-        return attrs.evolve(self, leading=leading)
+        return attrs.evolve(self, leading=_trivia(leading))
 
     def pieces(self) -> Iterator[str | Node]:
         yield self.leading
@@ -848,6 +1101,9 @@ class Function(_Headed):
     @property
     def header(self) -> Header:
         return self.children[0]  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"<Function {self.name}>"
 
     @property
     def name(self) -> str:
@@ -893,6 +1149,9 @@ class Function(_Headed):
 class Section(_Headed):
     """`.section .debug_info { … }` (11.5.2)."""
 
+    def __repr__(self) -> str:
+        return f"<Section {self.name}>"
+
     @property
     def name(self) -> str:
         return self.children[0].children[0].text  # type: ignore[no-any-return]
@@ -905,6 +1164,9 @@ class Module(Node):
     children: tuple[Node, ...]  # type: ignore[assignment]
     trailing: str = ""
     path: str | None = attrs.field(default=None, eq=False)
+
+    def __repr__(self) -> str:
+        return f"<Module {self.path or ''} of {len(self.children)} statements>".replace("  ", " ")
 
     @property
     def statements(self) -> tuple[Node, ...]:
@@ -946,19 +1208,17 @@ class Module(Node):
     @property
     def version(self) -> tuple[int, int] | None:
         """The PTX version that the file claims, such as (8, 5)."""
-        text = next((child.children[0].text for child in self.children if type(child) is Version), "")
-        major, _, minor = text.partition(".")
-        return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
+        return next((child.number for child in self.children if type(child) is Version), None)
 
     @property
     def targets(self) -> tuple[str, ...]:
         """The words of `.target`."""
-        return tuple([word.text for child in self.children if type(child) is Target for word in child.children])
+        return tuple([word for child in self.children if type(child) is Target for word in child.words])
 
     @property
     def address_size(self) -> int:
         """32 or 64; 32 where the file says nothing (11.1.3)."""
-        return next((int(child.children[0].text) for child in self.children if type(child) is AddressSize), 32)
+        return next((child.bits for child in self.children if type(child) is AddressSize), 32)
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

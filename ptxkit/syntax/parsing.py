@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ptxkit.syntax import nodes, shapes
+from ptxkit.syntax.initializers import Initializers
 from ptxkit.syntax.lowering import plain
 from ptxkit.syntax.nodes import (
     Block,
@@ -34,19 +35,33 @@ from ptxkit.syntax.nodes import (
     Opcode,
     Section,
     SectionHeader,
-    Shape,
     shape,
 )
-from ptxkit.syntax.shapes import Cutter, Failure, Key, Plan, build, build_statement
+from ptxkit.syntax.recovery import missing_semicolon, refused, rest_of_statement
+from ptxkit.syntax.shapes import (
+    END,
+    KEYWORD_TOKEN,
+    NAME_TOKEN,
+    NUMBER_TOKEN,
+    OTHER,
+    RUN_TOKEN,
+    STRING_TOKEN,
+    UNCLOSED,
+    Cutter,
+    Failure,
+    Hopeless,
+    Key,
+    Plan,
+    build,
+    build_statement,
+)
 
 MAX_DEPTH = 100
-"""Blocks may be nested this deep, brackets in a statement too; no compiler comes near, and nothing recurses deeper on hostile text."""
+"""Blocks may be nested this deep; no compiler comes near."""
 
-MAX_TOKENS = 50_000
-"""A statement may have this many tokens besides runs of plain numbers."""
-
-MAX_WASTE = 2_000_000
-"""So many tokens may be looked at twice while looking for the end of broken statements; after that whole stretches are given up."""
+MAX_WASTE = 300_000
+"""So many tokens of broken statements may be looked at twice or given to the grammar in vain; after that, statements of a shape that the
+file has not had before are given up without a look."""
 
 _STATEMENT = re.compile(
     rf"""({shapes.TRIVIA}*+)
@@ -54,18 +69,30 @@ _STATEMENT = re.compile(
         ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+)
         (?:([ \t]++)((?![:;\s])[^;"/\n{{}}]*+(?:\{{[^;"/\n{{}}]*+\}}[^;"/\n{{}}]*+)*+))?+;
       | ([%$_A-Za-z][A-Za-z0-9_$]*+):(?!:)
-      | ([{{}}])
-      | \.loc([ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t]*+(?:\n|//))
-      | (\.b(?:8|16|32|64))([ \t]++)([0-9]++)(?=[ \t]*+(?:\n|//))
+      | (\{{|\}}++)
+      | \.loc([ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
+      | (\.b(?:8|16|32|64))([ \t]++)([0-9]++)(?=[ \t\r]*+(?:\n|//))
       | (.)
     )?+""",
     re.S | re.X,
 )
 _LEADING, _GUARD, _GUARD_GAP, _OPCODE, _GAP, _ARGUMENTS, _LABEL, _BRACE, _LOC, _DATA, _OTHER = 1, 2, 3, 4, 5, 6, 7, 8, 14, 17, 18
 
-_PIECE = re.compile(r"(?:[^,{}\[\]()]|\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\))++")
+_QUICK = re.compile(
+    r"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{}"/\n@]*+(?:"[^"\\\n]*+"[ ]*+)?+;
+      | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b(?:[^;{}"/@\s]++|\s++(?!\{)){1,2000}+(?:;|(?=\s*+\{))
+      | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)""",
+    re.X,
+)
+"""Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
+
+_PIECE = re.compile(
+    r"((?:[^,{}\[\]()\s]|\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\)|[ \t]++(?![,\s]|\Z))++)([ \t]*+,[ \t]*+|[ \t]*+\Z)"
+)
+"""An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{shapes.NUMBER})|{shapes.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({shapes.NAME})(?:\+(-?[0-9]++))?+\]")
+_FLAT_VECTOR = re.compile(r"\{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++)*+)\}")
 _BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
 _LABEL_SHAPE = shape("", ":")
 
@@ -87,30 +114,53 @@ class _Operands(dict[str, Node]):
 
     def __missing__(self, text: str) -> Node:
         made: Node
-        if text[1:].isidentifier() and text[0] in "%_$" and text.isascii():
+        first = text[:1]
+        if first in _SIGILS and text[1:].isidentifier() and text.isascii():
             made = _new(Name)
             _set_text(made, text)
-        elif (leaf := _LEAF.fullmatch(text)) is not None:
-            made = Number(text) if leaf[1] is not None else Name(text)
-        elif (address := _SIMPLE_ADDRESS.fullmatch(text)) is not None:
+        elif first == "[" and (address := _SIMPLE_ADDRESS.fullmatch(text)) is not None:
             base, offset = address[1], address[2]
             if offset is None:
                 made = nodes.Address(_BARE_ADDRESS, (self[base],))
             else:
                 made = nodes.Address(_OFFSET_ADDRESS, (self[base], self[offset]))
+        elif first == "{" and (vector := _FLAT_VECTOR.fullmatch(text)) is not None:
+            elements = tuple([self[element] for element in vector[1].split(", ")])
+            made = nodes.Vector(shape("{", *[", "] * (len(elements) - 1), "}"), elements)
+        elif (leaf := _LEAF.fullmatch(text)) is not None:
+            made = Number(text) if leaf[1] is not None else Name(text)
+        elif "," in text and first not in _BRACKETS:
+            raise _Irregular
         else:
             made = self._shaped(text)
         self[text] = made
         return made
 
     def _shaped(self, text: str) -> Node:
-        if not text or text[0].isspace() or text[-1].isspace() or _depth(text) > MAX_DEPTH:
+        if not text or text[0].isspace() or text[-1].isspace() or _hopeless(text):
             raise _Irregular
         cut = shapes.cut(text)
         plan = shapes.plan("operand", cut[0]) if cut else None
         if cut is None or plan is None or isinstance(plan, Failure):
             raise _Irregular
         return build(plan, cut[1], self)
+
+
+_SIGILS, _BRACKETS = frozenset("%_$"), frozenset("[{(")
+
+
+def _hopeless(text: str) -> bool:
+    """Whether a text is too long or too deep for the grammar, at a glance."""
+    if len(text) < shapes.MAX_DEPTH:
+        return False
+    if len(text) > shapes.MAX_TOKENS:
+        return True
+    depth = 0
+    for bracket in re.findall(r"[\[({\])}]", text):
+        depth += 1 if bracket in "[({" else -1
+        if depth > shapes.MAX_DEPTH:
+            return True
+    return False
 
 
 class _Interned(dict[str, Any]):
@@ -125,13 +175,15 @@ class _Interned(dict[str, Any]):
         return made
 
 
-class _Shapes(dict[tuple[str | None, str | None, int], nodes.Shape]):
-    """The shapes of plain instructions by gap after the guard, gap after the opcode and number of operands."""
+class _Shapes(dict[tuple[str | None, str | None, int | tuple[str, ...]], nodes.Shape]):
+    """The shapes of instructions by gap after the guard, gap after the opcode, and what stands behind the operands (or their number)."""
 
-    def __missing__(self, key: tuple[str | None, str | None, int]) -> nodes.Shape:
-        guard_gap, gap, operands = key
+    def __missing__(self, key: tuple[str | None, str | None, int | tuple[str, ...]]) -> nodes.Shape:
+        guard_gap, gap, behind = key
         head = [""] if guard_gap is None else ["", guard_gap]
-        tail = [";"] if gap is None else [gap, *[", "] * (operands - 1), ";"]
+        if isinstance(behind, int):
+            behind = (*[", "] * (behind - 1), "")
+        tail = [";"] if gap is None else [gap, *behind[:-1], behind[-1] + ";"]
         made = self[key] = shape(*head, *tail)
         return made
 
@@ -139,15 +191,6 @@ class _Shapes(dict[tuple[str | None, str | None, int], nodes.Shape]):
 def _make_guard(text: str) -> Guard:
     start = 2 if text[1] == "!" else 1
     return Guard(shape(text[:start], ""), (Name(text[start:]),))
-
-
-def _depth(text: str) -> int:
-    """How deep the brackets of a text are nested."""
-    depth = deepest = 0
-    for bracket in re.findall(r"[\[({\])}]", text):
-        depth += 1 if bracket in "[({" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 @contextmanager
@@ -184,8 +227,13 @@ def parse_operand(text: str) -> Node:
     """The operand that a text is. Raises ValueError if it is none."""
     try:
         return _Operands()[text]
-    except _Irregular:
+    except (_Irregular, Hopeless):
         raise ValueError(f"not an operand: {text!r}") from None
+
+
+def is_opcode(text: str) -> bool:
+    """Whether a text has the form of an opcode with its modifiers."""
+    return _OPCODE_AHEAD.fullmatch(text) is not None
 
 
 class _Parser:
@@ -194,7 +242,9 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.operands = _Operands()
+        self.initializers = Initializers(self.operands)
         self.waste = 0
+        self.failures: dict[tuple[str, Key], Failure] = {}
 
     def module(self, path: str | None) -> Module:
         text, operands = self.text, self.operands
@@ -213,23 +263,25 @@ class _Parser:
             kind = m.lastindex
             if kind == _ARGUMENTS:
                 leading, guard, guard_gap, opcode, gap, arguments = m.group(1, 2, 3, 4, 5, 6)
+                behind: int | tuple[str, ...]
                 try:
                     if "{" in arguments or "(" in arguments:
-                        pieces = [piece.lstrip(" ") for piece in _PIECE.findall(arguments)]
-                        if ", ".join(pieces) != arguments:
-                            raise _Irregular
+                        pieces, behind = _split(arguments)
                     else:
                         pieces = arguments.split(", ")
-                    if guard is None:
-                        children = (opcodes[opcode], *map(operand, pieces))
-                    else:
-                        children = (guards[guard], opcodes[opcode], *map(operand, pieces))
-                except _Irregular:
+                        behind = len(pieces)
+                    try:
+                        found = tuple(map(operand, pieces))
+                    except _Irregular:
+                        pieces, behind = _split(arguments)
+                        found = tuple(map(operand, pieces))
+                except (_Irregular, Hopeless):
                     at = self.other(leading, m.end(_LEADING), statements)
                     continue
                 instruction = _new(Instruction)
                 _set_leading(instruction, share(leading, leading))
-                _set_shape(instruction, shapes_of[guard_gap, gap, len(pieces)])
+                _set_shape(instruction, shapes_of[guard_gap, gap, behind])
+                children = (opcodes[opcode], *found) if guard is None else (guards[guard], opcodes[opcode], *found)
                 _set_children(instruction, children)
                 add(instruction)
             elif kind == _LABEL:
@@ -254,8 +306,10 @@ class _Parser:
                     _close(outer, Block(opening, tuple(statements), leading + "}"))
                     statements = outer
                     add = statements.append
+                    at = m.start(_BRACE) + 1
+                    continue
                 else:
-                    statements.append(Error(leading, "}", "`}` closes nothing", 0))
+                    statements.append(Error(leading, brace, "`}` closes nothing", 0, "E003"))
             elif kind == _LOC:
                 leading, a, file, b, line, c, column = m.group(_LEADING, *range(_LOC - 5, _LOC + 1))
                 parts = (operands[file], operands[line], operands[column])
@@ -265,6 +319,15 @@ class _Parser:
                 statements.append(Data(share(leading, leading), shape("", gap, ""), (DataType(word), operands[number])))
             elif kind == _OTHER:
                 at = self.other(m[_LEADING], m.start(_OTHER), statements)
+                if stack and type(statements[-1]) is Header and text.startswith("{", _space_end(text, at)):
+                    # no function stands in another: the brace at the end of the one before is missing
+                    header = statements.pop()
+                    while stack:
+                        outer, opening = stack.pop()
+                        _close(outer, Block(opening, tuple(statements), ""))
+                        statements = outer
+                    add = statements.append
+                    add(header)
                 continue
             else:
                 trailing = m[_LEADING]
@@ -279,180 +342,212 @@ class _Parser:
     def other(self, leading: str, at: int, statements: list[Node]) -> int:
         """Takes one statement that the fast way does not know, adds its node, and returns where it ends."""
         text = self.text
-        first = text[at]
-        if first == "#" or text.startswith("@@", at):
-            end = _line_end(text, at)
-            statements.append(Line(leading, shape(text[at:end]), ()))
-            return end
-        if text.startswith("/*", at):
-            statements.append(Error(leading, text[at:], "comment that is never closed", 0))
-            return len(text)
-        rule, cutter, complete = self._cut(at)
-        end = cutter.end
-        plan: Any = Failure(-1, 0)
-        key = cutter.shape()
-        if complete:
-            plan = self._plan(rule, key)
-        if isinstance(plan, Plan):
-            statement = build_statement(plan, leading, cutter.slots, self.operands)
-        elif plan is None:
-            statement = plain(rule, text[at:end], leading)
+        line = _LINE.match(text, at)
+        if line is not None:
+            statements.append(Line(leading, shape(line[0]), ()))
+            return line.end()
+        quick = _QUICK.match(text, at)
+        cut = shapes.cut(quick[0]) if quick is not None else None
+        cutter = Cutter(text, at)
+        try:
+            if quick is not None and cut is not None and type(plan := self._plan("directive", cut[0])) is Plan:
+                return self._add(statements, build_statement(plan, leading, cut[1], self.operands), quick.end())
+            rule = self._cut(cutter)
+            plan = self._plan(rule, cutter.shape()) if rule else Failure(-1, 0)
+            unended = type(plan) is Failure and self._wants_semicolon(rule, cutter)
+        except Hopeless as trouble:
+            body = rest_of_statement(text, at, cutter.end)
+            return self._add(statements, Error(leading, body, str(trouble), 0), at + len(body))
+        if type(plan) is Plan:
+            return self._add(statements, build_statement(plan, leading, cutter.slots, self.operands), cutter.end)
+        if plan is None:
+            return self._add(statements, plain(rule, text[at : cutter.end], leading), cutter.end)
+        if unended and self._begins_statement(cutter):
+            error = missing_semicolon(leading, text[at : cutter.end])
         else:
-            statement = self._error(leading, at, end, rule, key, cutter.slots, plan)
-            self.waste += len(key) // 2 if at + len(statement.body_text) < end else 0
-            end = at + len(statement.body_text)
-        if isinstance(statement, Header) and type(statement) is Header and statement.shape.literals[-1].endswith(";"):
-            statements.append(Function((statement,)))
-        else:
-            statements.append(statement)
+            error = refused(leading, text, at, cutter, None if unended else plan)
+        self.waste += len(cutter.key)
+        return self._add(statements, error, at + len(error.body_text))
+
+    def _add(self, statements: list[Node], statement: Node, end: int) -> int:
+        if type(statement) is Header and statement.shape.literals[-1].endswith(";"):
+            statement = Function((statement,))
+        statements.append(statement)
         return end
 
     def _plan(self, rule: str, key: Key) -> Any:
-        if len(key) > MAX_TOKENS or _depth("".join(key[::2])) > MAX_DEPTH:
-            return Failure(-1, 0)
-        return shapes.plan(rule, key)
+        """The plan for a shape. The grammar is not asked twice for what it refused, nor at all once too much was refused."""
+        known = self.failures.get((rule, key))
+        if known is not None:
+            return known
+        if self.waste > MAX_WASTE:
+            raise Hopeless("not looked at, after so many errors")
+        plan = shapes.plan(rule, key)
+        if isinstance(plan, Failure):
+            self.waste += 10 + len(key)
+            self.failures[rule, key] = plan
+        return plan
 
-    def _cut(self, at: int) -> tuple[str, Cutter, bool]:
-        """The grammar's rule for the statement that starts here, the cutter after its last token, and whether it can be complete."""
-        cutter = Cutter(self.text, at)
-        kind, token = cutter.next()
-        if token == ";":
-            cutter.take(kind, token)
-            return "directive", cutter, True
-        if kind == "keyword":
-            return "directive", cutter, self._cut_directive(cutter, token)
-        if token == "@":
-            cutter.take(kind, token)
-            kind, token = cutter.next()
-            if token == "!":
-                cutter.take(kind, token)
-                kind, token = cutter.next()
-            if kind != "name":
-                return "instruction", cutter, self._skip(cutter)
-            cutter.take(kind, token)
-            kind, token = cutter.next()
-        if kind != "name":
-            return "instruction", cutter, self._skip(cutter)
-        return self._cut_instruction(cutter, token)
+    def _wants_semicolon(self, rule: str, cutter: Cutter) -> bool:
+        """Whether nothing but its semicolon is missing from a statement."""
+        if not rule or cutter.brackets or cutter.unmatched or self.waste > MAX_WASTE:
+            return False
+        *pieces, last = cutter.shape()
+        return not last.endswith(";") and type(self._plan(rule, (*pieces, last + ";"))) is Plan
 
-    def _skip(self, cutter: Cutter) -> bool:
-        """Goes to the end of a statement that cannot be one."""
+    def _begins_statement(self, cutter: Cutter) -> bool:
+        """Whether what the cutter looks at looks like another statement, rather than more of the same."""
+        if "\n" in cutter.trivia or cutter.token in _NEW_STATEMENT or cutter.kind == KEYWORD_TOKEN:
+            return True
+        return cutter.kind == NAME_TOKEN and self.text.startswith(".", cutter.at + len(cutter.token))
+
+    def _cut(self, cutter: Cutter) -> str:
+        """Takes the tokens of the statement that starts here, and gives the grammar's rule for it; no rule if it can be none."""
+        if cutter.token == ";":
+            cutter.take()
+            return "directive"
+        if cutter.kind == KEYWORD_TOKEN:
+            self._cut_directive(cutter)
+            return "directive"
+        if cutter.token == "@":
+            cutter.take()
+            if cutter.token == "!":
+                cutter.take()
+            if cutter.kind != NAME_TOKEN:
+                return ""
+            cutter.take()
+        if cutter.kind != NAME_TOKEN:
+            return ""
+        return self._cut_instruction(cutter)
+
+    def _cut_instruction(self, cutter: Cutter) -> str:
         text = self.text
-        end = _line_end(text, cutter.at)
-        semicolon = text.find(";", cutter.at, end)
-        cutter.literal(text[cutter.at : end if semicolon < 0 else semicolon + 1])
-        return False
-
-    def _cut_instruction(self, cutter: Cutter, name: str) -> tuple[str, Cutter, bool]:
-        text = self.text
-        label = _LABEL_AHEAD.match(text, cutter.at)
-        if label is not None:
-            cutter.take("name", name)
-            cutter.literal(text[cutter.at : label.end()])
-            return "label", cutter, True
+        if _LABEL_AHEAD.match(text, cutter.at):
+            cutter.take()
+            cutter.take()
+            return "label"
         opcode = _OPCODE_AHEAD.match(text, cutter.at)
         if opcode is None:
-            return "instruction", cutter, self._skip(cutter)
-        cutter.literal(opcode[0])
-        depth = 0
-        after_value = False
+            return ""
+        cutter.take_whole("o", opcode[0], opcode.end())
+        after_value = after_keyword = False
         while True:
-            kind, token = cutter.next()
-            if not kind or (depth == 0 and token == "}") or (token == "/" and text.startswith("/*", cutter.at)):
-                return "instruction", cutter, True
-            value = kind in shapes.SLOT_KIND
-            if after_value and (value or token in ("@", "{", "[")):
-                return "instruction", cutter, True
-            cutter.take(kind, token)
+            kind, token = cutter.kind, cutter.token
+            if kind == END or (kind >= UNCLOSED and kind != OTHER) or (token == "}" and not cutter.brackets):
+                return "instruction"
+            value = kind in _VALUES
+            if after_value and (value or token in _STARTING):
+                return "instruction"
+            if kind == KEYWORD_TOKEN and (token in _BEGINNING or token in _SPACES) and "\n" in cutter.trivia:
+                return "instruction"
+            cutter.take()
             if token == ";":
-                return "instruction", cutter, True
-            depth += (token in _OPENING) - (token in _CLOSING)
-            after_value = value or kind == "keyword" or token in _CLOSING
+                return "instruction"
+            # what stands behind the type in `(.s64) a` belongs to it
+            after_value = value or kind == KEYWORD_TOKEN or token in "]}" or (token == ")" and not after_keyword)
+            after_keyword = kind == KEYWORD_TOKEN
 
-    def _cut_directive(self, cutter: Cutter, word: str) -> bool:
-        cutter.take("keyword", word)
-        if word in _LINE_DIRECTIVES or _DATA_WORD.fullmatch(word):
-            return self._cut_line(cutter, word)
+    def _cut_directive(self, cutter: Cutter) -> None:
+        word = cutter.token
+        cutter.take()
+        if word in _LINE_DIRECTIVES or word in _DATA_WORDS:
+            self._cut_line(cutter, word)
+            return
         header = word in _HEADER_WORDS
-        depth = 0
-        last_kind, last = "keyword", word
+        last_kind, last = KEYWORD_TOKEN, word
         while True:
-            kind, token = cutter.next()
-            if not kind or (token == "/" and self.text.startswith("/*", cutter.at)):
-                return True
-            if depth == 0 and (token == "}" or (token == "{" and last not in ("=", ","))):
-                return True
-            value = kind in shapes.SLOT_KIND
-            after_value = last_kind in shapes.SLOT_KIND or last in _CLOSING or last == ">"
-            if after_value and depth == 0 and (value or token == "@") and not (header and last == ")"):
-                return True
-            if kind == "keyword" and last_kind == "name" and depth == 0 and not header:
-                return True
-            cutter.take(kind, token)
-            if token == ";" and not (header and last_kind == "string"):
-                return True
+            kind, token = cutter.kind, cutter.token
+            outside = not cutter.brackets
+            if kind == END or (kind >= UNCLOSED and kind != OTHER) or (outside and token == "}"):
+                return
+            if token == "{" and outside and last == "=":
+                braces = self.initializers.braces(self.text, cutter.at)
+                if braces is not None:
+                    cutter.take_whole("b", *braces)
+                    last_kind, last = OTHER, "}"
+                    continue
+            if token == "{" and outside and last not in _BEFORE_BRACES:
+                return
+            if kind == KEYWORD_TOKEN and not self._may_follow(token, last_kind, last, header, cutter):
+                return
+            value = kind in _VALUES
+            if outside and (value or token == "@") and (last_kind in _VALUES or last in _ENDING) and not (header and last == ")"):
+                return
+            cutter.take()
+            if token == ";" and not (header and last_kind == STRING_TOKEN):
+                return
             header = header or token in _HEADER_WORDS
-            depth += (token in _OPENING) - (token in _CLOSING)
             last_kind, last = kind, token
 
-    def _cut_line(self, cutter: Cutter, word: str) -> bool:
+    def _may_follow(self, word: str, last_kind: int, last: str, header: bool, cutter: Cutter) -> bool:
+        """Whether a directive's word can stand here within a directive, rather than begin the next one."""
+        if last in _LINKAGES:
+            return True
+        if word in _BEGINNING:
+            return False
+        if word in _SPACES:
+            in_parameters = bool(cutter.brackets) and cutter.brackets[-1][0] == "(" and word in (".param", ".reg")
+            return in_parameters or last == ".ptr"
+        return header or bool(cutter.brackets) or not (last_kind == NAME_TOKEN or last in ("]", ">"))
+
+    def _cut_line(self, cutter: Cutter, word: str) -> None:
         """A directive that no semicolon ends: it goes on as long as its next token can belong to it."""
-        data = word.startswith(".b")
+        data = word in _DATA_WORDS
         last = word
         while True:
-            kind, token = cutter.next()
+            kind, token = cutter.kind, cutter.token
             open_ended = last in _JOINING or last in shapes.RESERVED
-            if token in _JOINING or (kind == "name" and token in shapes.RESERVED):
+            if token in _JOINING or (kind == NAME_TOKEN and token in shapes.RESERVED):
                 joins = True
-            elif kind in ("name", "keyword"):
+            elif kind in (NAME_TOKEN, KEYWORD_TOKEN):
                 joins = open_ended or (last is word and (data or word in _NAMING))
-            elif kind in ("number", "run", "string"):
+            elif kind in (NUMBER_TOKEN, RUN_TOKEN, STRING_TOKEN):
                 joins = not data or open_ended or last is word
             else:
                 joins = data and token == ";"
             if not joins:
-                return True
-            cutter.take(kind, token)
+                return
+            cutter.take()
             if token == ";":
-                return True
+                return
             last = token
 
-    def _error(self, leading: str, at: int, end: int, rule: str, key: Key, slots: list[str], failure: Failure) -> Error:
-        """The error node for a statement that the grammar refused: as little of the text as recovery allows, and what is wrong with it."""
-        text = self.text
-        where = at + _offset(key, slots, failure)
-        newline = text.find("\n", at, end)
-        for _ in range(3):
-            if newline < 0:
-                break
-            ended = _without_trailing_trivia(text[at:newline])
-            if ended and not ended.endswith((";", ",")) and self._accepts(rule, ended + ";"):
-                return Error(leading, ended, "missing `;`", len(ended))
-            newline = text.find("\n", newline + 1, end)
-        body = _without_trailing_trivia(text[at:end])
-        if not body.endswith(";") and self._accepts(rule, body + ";"):
-            return Error(leading, body, "missing `;`", len(body))
-        stop = _line_end(text, max(where, at))
-        if self.waste < MAX_WASTE and stop < end:
-            body = _without_trailing_trivia(text[at:stop])
-        body = body or text[at:end] or text[at]
-        return Error(leading, body, _message(text, at, where, end), min(where - at, len(body)))
 
-    def _accepts(self, rule: str, text: str) -> bool:
-        if len(text) > 10_000:
-            return False
-        cut = shapes.cut(text)
-        return cut is not None and isinstance(self._plan(rule, cut[0]), Plan)
-
-
+_VALUES = frozenset({RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN})
+_STARTING = frozenset("@{[")
+"""What cannot stand behind an operand, so begins something else."""
+_NEW_STATEMENT = frozenset({"", "@", "}"})
+_ENDING = frozenset(")]}>")
+_BEFORE_BRACES = frozenset("=,")
+_LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
+_HEADER_WORDS = frozenset({".entry", ".func", ".callprototype"})
+_SPACES = frozenset({".reg", ".sreg", ".const", ".global", ".local", ".param", ".shared", ".tex"})
 _LINE_DIRECTIVES = frozenset({".version", ".target", ".address_size", ".file", ".loc", ".section"})
+_BEGINNING = _LINKAGES | _HEADER_WORDS | _LINE_DIRECTIVES | {".alias", ".branchtargets", ".calltargets"}
+"""The words that only stand at the start of a statement, or behind a linkage."""
 _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
-_OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
-_HEADER_WORDS = frozenset({".entry", ".func", ".callprototype"})
-_DATA_WORD = re.compile(r"\.b(?:8|16|32|64)")
+_DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
+_LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
-_OPCODE_AHEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+")
+_OPCODE_AHEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+")
+_SPACE = re.compile(rf"{shapes.TRIVIA}*+")
+
+
+def _space_end(text: str, at: int) -> int:
+    """Where the white space and the comments from `at` on end."""
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
+
+
+def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
+    """The operands of an instruction and what stands behind each. Raises _Irregular if it is not as simple as that."""
+    found = _PIECE.findall(arguments)
+    pieces, behind = [piece for piece, _ in found], tuple([gap for _, gap in found])
+    if not pieces or sum(map(len, pieces)) + sum(map(len, behind)) != len(arguments) or "," in behind[-1]:
+        raise _Irregular
+    return pieces, behind
 
 
 def _close(outer: list[Node], block: Block) -> None:
@@ -464,44 +559,3 @@ def _close(outer: list[Node], block: Block) -> None:
         outer[-1] = Section((before, block))
     else:
         outer.append(block)
-
-
-def _line_end(text: str, at: int) -> int:
-    end = text.find("\n", at)
-    return len(text) if end < 0 else end
-
-
-def _without_trailing_trivia(text: str) -> str:
-    """The text up to its last token."""
-    end = at = 0
-    while at < len(text):
-        match = shapes.TOKEN.match(text, at)
-        assert match is not None
-        at = match.end()
-        if match.lastgroup != "trivia":
-            end = at
-    return text[:end]
-
-
-def _offset(key: Key, slots: list[str], failure: Failure) -> int:
-    """Where in the text a failure lies that was found in its shape."""
-    before = 2 * (failure.slot + 1)
-    return sum(map(len, key[:before:2])) + sum(map(len, slots[: failure.slot + 1])) + failure.offset
-
-
-def _message(text: str, at: int, where: int, end: int) -> str:
-    if _depth(text[at:end]) > MAX_DEPTH:
-        return f"brackets nested deeper than {MAX_DEPTH}"
-    match = shapes.TOKEN.match(text, where)
-    while match is not None and match.lastgroup == "trivia":
-        match = shapes.TOKEN.match(text, match.end())
-    if match is None:
-        return "the file ends in the middle of a statement"
-    token = match[0]
-    if token == '"':
-        return "string that is never closed"
-    if token.startswith("/") and text.startswith("/*", match.start()):
-        return "comment that is never closed"
-    if len(token) > 30:
-        token = token[:27] + "..."
-    return f"syntax error at `{token}`" if token.isprintable() else f"syntax error at character {ascii(token)}"

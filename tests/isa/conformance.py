@@ -115,6 +115,9 @@ def _statements(text: str) -> Iterator[list[str]]:
             now = []
             if token == ";":
                 continue
+        if token in _LINE_DIRECTIVES and now[1:] == [":"]:
+            yield now
+            now = []
         if token == "{" and _opens_block(now):
             if now:
                 yield now
@@ -227,6 +230,8 @@ def _shape(text: str, names: dict[str, OperandShape], lists: bool = False) -> Op
     text = text.strip()
     if text == "_":
         return shapes.SINK
+    if match := re.fullmatch(r"(\{.*\})\s*\|\s*([\w$%.]+)", text):
+        return shapes.pair(_shape(match[1], names), _shape(match[2], names))
     if text.startswith("["):
         inner = text[1 : text.rindex("]")]
         return shapes.address(*(_base(part, names) for part in _split(inner)))

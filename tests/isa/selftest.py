@@ -58,6 +58,7 @@ def complaints(mnemonic: str) -> Iterator[Complaint]:
     for form in forms(mnemonic):
         if not form.modelled:
             continue
+        yield from _unknown_types(form)
         yield from _wrong_examples(form)
         found, dead = examples(form)
         if not found:
@@ -78,6 +79,14 @@ def complaints(mnemonic: str) -> Iterator[Complaint]:
 def _excluded(form: Form, modifier: str) -> bool:
     """Whether the entry says in so many words that a modifier may not stand there: it is listed for the message's sake."""
     return any(c.then is None and len(c.when) == 1 and modifier in c.when[0].values for c in form.constraints)
+
+
+def _unknown_types(form: Form) -> Iterator[Complaint]:
+    """A slot that gives an operand's type may hold types only, unless a condition sees to it."""
+    for name, rules in form.rules.items():
+        slots = {slot for rule in rules if not rule.when for wanted in rule.types if (slot := form.slot(wanted.name))}
+        for modifier in {c.modifier for slot in slots for c in slot.choices} - types().keys():
+            yield Complaint("unknown-type", form, f"{modifier} of operand {name} is not in types.isa")
 
 
 def _wrong_examples(form: Form) -> Iterator[Complaint]:

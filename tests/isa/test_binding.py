@@ -10,7 +10,21 @@ from ptxkit.isa import binding
 from ptxkit.isa.binding import Bound, bind, bind_all, check_constants, match
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import parse_entries
-from ptxkit.isa.shapes import LABEL, SINK, UNKNOWN, OperandShape, address, immediate, pair, register, special, symbol, vector
+from ptxkit.isa.shapes import (
+    FUNCTION,
+    KERNEL,
+    LABEL,
+    SINK,
+    UNKNOWN,
+    OperandShape,
+    address,
+    immediate,
+    pair,
+    register,
+    special,
+    symbol,
+    vector,
+)
 
 TABLE = """
 add{.sat}.type  d, a, b
@@ -53,6 +67,7 @@ ld{.sem.scope}{.ss}{.hint}{.vec}.type  d, [a]{, policy}
   policy: r .u64
   require .hint -> policy
   require policy -> .hint
+  needs when .vec=.v4: 2.0 sm_20
   memory read a order .sem scope .scope
 
 mov.type  d, a
@@ -96,6 +111,11 @@ mma.shape.dtype  d, a
   d: rw .f32[.shape.n/2]
   a: imm .s32 {-1,1}
 
+ldm.num{.col}{.row}.b16  d, [a]
+  .num = .x1 .x2
+  d: w .b32[.num] vector
+  a: addr .shared
+
 atom.add.type  d, [a], b
   .type = .u32
   d: w .type sink
@@ -108,6 +128,7 @@ cvta.global.u64  d, a
   a: r .u64 in .global
 
 strange{.x}
+stranger.x
   unmodelled
 """
 
@@ -184,6 +205,7 @@ def test_needs_are_joined() -> None:
     bound = ok("ld.acquire.gpu.shared::cta.u32", U32, address(U32))
     assert str(bound.requirement) == "sm_70 with .version 7.8"
     assert {n.modifier for n in bound.needs} == {".acquire", ".shared::cta"}
+    assert [n.modifier for n in ok("ld.v4.u32", vector(U32, U32, U32, U32), address(U64)).needs] == [".v4"]
     assert str(ok("mov.u32", U32, special("%cluster_ctarank")).requirement) == "sm_90 with .version 7.8"
 
 
@@ -202,6 +224,17 @@ def test_vectors() -> None:
     ok("ld.global.u32", vector(U32), address(U64))
 
 
+def test_a_vector_of_one_that_must_be_written_out() -> None:
+    ok("ldm.x1.b16", vector(B32), address(U32))
+    assert bad("ldm.x1.b16", B32, address(U32)).message == "`.b32` register where a vector of 1 is needed"
+    assert bad("ldm.x2.b16", B32, address(U32)).message == "`.b32` register where a vector of 2 is needed"
+
+
+def test_layouts_keep_their_order() -> None:
+    ok("ldm.x1.col.row.b16", vector(B32), address(U32))
+    assert bad("ldm.x1.row.col.b16", vector(B32), address(U32)).kind.startswith("modifier")
+
+
 def test_addresses() -> None:
     ok("ld.u32", U32, address(symbol(".shared")))
     ok("ld.shared.u32", U32, address(U32))
@@ -214,8 +247,10 @@ def test_addresses() -> None:
 
 
 def test_a_form_that_is_not_modelled_takes_anything() -> None:
-    bound = bind("strange.x", (U32, F64))
-    assert isinstance(bound, Bound) and not bound.form.modelled
+    for opcode in ("strange", "strange.x", "strange.y.x"):
+        bound = bind(opcode, (U32, F64))
+        assert isinstance(bound, Bound) and not bound.form.modelled
+    assert isinstance(bind("stranger.y", ()), Mismatch)
 
 
 def test_constants_are_checked_afterwards() -> None:
@@ -296,3 +331,12 @@ def test_what_is_said_of_a_mismatch(opcode: str, operands: tuple[OperandShape, .
 
 def test_binding_is_remembered() -> None:
     assert ok("add.f32", F32, F32, F32) is bind("add.f32", (register(".f32"), F32, F32))
+
+
+def test_a_kernel_is_a_function_with_a_name_of_its_own() -> None:
+    (form,) = parse_entries("mov.u64 d, f\n  d: w .u64\n  f: func\n  needs when f=kernel: 3.1 sm_35\n", "x.isa")
+    candidate = binding.Candidate(form, (".u64",), {".u64": ".u64"})
+    for shape, expected in ((KERNEL, "sm_35 with .version 3.1"), (FUNCTION, "sm_10 with .version 1.0")):
+        bound = binding._Binding(candidate, (U64, shape), 64).of(form.variants[0])
+        assert isinstance(bound, Bound)
+        assert str(bound.requirement) == expected

@@ -1,0 +1,702 @@
+"""Directives: the head of a module, what stands where, what is said of a function between its name and its body, and DWARF (ISA 11)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.isa.directives import Directive, directives
+from ptxkit.isa.targets import Target as Architecture
+from ptxkit.isa.targets import Version, split_target, targets
+from ptxkit.names import Names
+from ptxkit.problem import Problem
+from ptxkit.syntax import nodes
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import (
+    AddressSize,
+    Alias,
+    Attribute,
+    AttributeItem,
+    Block,
+    Data,
+    Declaration,
+    Empty,
+    File,
+    Function,
+    FunctionKind,
+    Group,
+    Header,
+    Instruction,
+    Keyword,
+    Label,
+    Line,
+    Loc,
+    Module,
+    Name,
+    Node,
+    Number,
+    Numbers,
+    PerformanceDirective,
+    Pragma,
+    Prototype,
+    Section,
+    SectionHeader,
+    String,
+    Targets,
+)
+from ptxkit.syntax.nodes import Path as Path
+
+NEWEST = (9, 5)
+"""The newest PTX version that is known to exist. What is not known is a warning, not an error, in a file of a newer one than `MODELLED`."""
+
+MODELLED = (9, 1)
+"""The newest PTX version whose directives are all in the table."""
+
+LAST_MINOR = {1: 5, 2: 3, 3: 2, 4: 3, 5: 1, 6: 5, 7: 8, 8: 8}
+"""The last version of each major one that is complete (12)."""
+
+MAX_ABI_PRESERVE = {".abi_preserve": 239, ".abi_preserve_control": 11}
+"""What ptxas takes at most."""
+
+REGISTERS_OF_SM = 65536
+MAX_THREADS_OF_CTA = 1024
+MAX_REGISTERS_OF_THREAD = 255
+MAX_CTAS_OF_CLUSTER = 16
+
+_SM_LIMITS = (
+    (20, 1536, 8),
+    (30, 2048, 16),
+    (50, 2048, 32),
+    (75, 1024, 16),
+    (80, 2048, 32),
+    (86, 1536, 16),
+    (89, 1536, 24),
+    (90, 2048, 32),
+    (110, 1536, 24),
+)
+"""From which target on a multiprocessor holds how many threads and how many CTAs."""
+
+
+def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with the directives of a module for the `.version` and `.target` given (11, and 5.4.8 for attributes)."""
+    yield from _head(module, version)
+    yield from _statements(module, version, target)
+    yield from _debugging(module, version, target)
+
+
+# --- what the other checks of declarations use too --------------------------------------------------------------------------------
+
+
+def availability(path: Path, what: str, name: str, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """The problem that a directive or feature of the table is not there yet in a version or on a target, if so."""
+    directive = directives()[name]
+    if version is None:
+        return
+    least = directive.needs.version_for(target) if target in targets() else None
+    if target not in targets():
+        return
+    if least is None:
+        enough = " or ".join([f"{a.target} (from .version {spoken(a.version)})" for a in directive.needs.alternatives()])
+        yield Problem("target-too-low", path, f"{what} needs {enough or 'no target that is known'}; the file says {target}")
+    elif version < least and not _since_target_only(directive, target, version):
+        message = f"{what} needs .version {spoken(least)} with {target}; the file says {spoken(version)}"
+        yield Problem("version-too-low", path, message)
+
+
+def _since_target_only(directive: Directive, target: str | None, version: Version) -> bool:
+    """Whether the version is too low for the target alone, which is said once, of `.target`."""
+    known = targets().get(target or "")
+    return known is not None and directive.needs.version_for(known.name) == known.since and version < known.since
+
+
+def spoken(version: Version) -> str:
+    """`(8, 6)` as 8.6."""
+    return f"{version[0]}.{version[1]}"
+
+
+def plain_integer(node: Node) -> int | None:
+    """The value of what may stand where the grammar wants an integer and no expression: a literal without a sign, or WARP_SZ."""
+    if isinstance(node, Number) and node.text.startswith("-"):
+        return None
+    if not isinstance(node, Number | Name):
+        return None
+    value = constant_value(node)
+    return value if isinstance(value, int) else None
+
+
+def is_power_of_two(value: int) -> bool:
+    """Whether an integer is 1, 2, 4, ..."""
+    return value > 0 and value & (value - 1) == 0
+
+
+def statements_of(module: Module) -> Iterator[tuple[Path, tuple[Node, ...]]]:
+    """The bodies and inner blocks of all functions with their paths."""
+    for i, child in enumerate(module.children):
+        if type(child) is Function and child.body is not None:
+            stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
+            while stack:
+                path, block = stack.pop()
+                yield path, block.children
+                stack.extend([((*path, j), inner) for j, inner in enumerate(block.children) if type(inner) is Block])
+
+
+# --- the head of the module (11.1) ------------------------------------------------------------------------------------------------
+
+
+def _head(module: Module, version: Version | None) -> Iterator[Problem]:
+    before: Node | None = None
+    for i, child in enumerate(module.children):
+        kind = type(child)
+        if kind is nodes.Version:
+            yield from _version((i, 0), child.children[0].text)
+        elif kind is nodes.Target:
+            yield from _target((i,), child, version)
+        elif kind is AddressSize:
+            yield from _address_size((i,), child, before, module, version)
+        elif kind is Function:
+            break
+        before = child
+    if "debug" in module.targets and not any(type(child) is Section for child in module.children):
+        path = next((i, j) for i, child in enumerate(module.children) if type(child) is nodes.Target for j in _options(child, "debug"))
+        yield Problem("bad-header", path, "`.target debug` in a module that has no DWARF section", ("take `debug` away, or add the sections",))
+
+
+def _options(target: Node, word: str) -> Iterator[int]:
+    return (j for j, child in enumerate(target.children) if child.text == word)
+
+
+def _version(path: Path, text: str) -> Iterator[Problem]:
+    found = re.fullmatch(r"(\d{1,9})\.(\d{1,9})", text)
+    if found is None:
+        yield Problem("bad-header", path, f"`{text}` is no PTX version", ("a version is two numbers with a dot between them, as 8.5",))
+        return
+    version = (int(found[1]), int(found[2]))
+    last = LAST_MINOR.get(version[0])
+    if version < (1, 0) or (last is not None and version[1] > last):
+        notes = (f"the last version before {version[0] + 1}.0 is {version[0]}.{last}",) if last is not None else ("the first version is 1.0",)
+        yield Problem("bad-header", path, f"there is no PTX version {spoken(version)}", notes)
+    elif version > NEWEST:
+        far = version[0] > NEWEST[0] + 1
+        message = f"PTX version {spoken(version)} is not known"
+        yield Problem("bad-header", path, message, (f"the newest one that is known is {spoken(NEWEST)}",), doubtful=not far)
+
+
+def _architecture(word: str) -> Architecture | None:
+    return targets().get("sm_" + word.removeprefix("compute_") if word.startswith("compute_") else word)
+
+
+def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Problem]:
+    words = [(j, child.text) for j, child in enumerate(statement.children) if isinstance(child, Name)]
+    modes: set[str] = set()
+    lowest: int | None = None
+    for position, (j, word) in enumerate(words):
+        at = (*path, j)
+        known = _architecture(word)
+        option = directives().get(word)
+        if known is not None:
+            lowest = known.number if lowest is None else min(lowest, known.number)
+            if version is not None and version < known.since and not _measured_earlier(known, version):
+                message = f"`{word}` needs .version {spoken(known.since)}; the file says {spoken(version)}"
+                yield Problem("version-too-low", at, message)
+        elif option is not None and "option" in option.places:
+            if position == 0:
+                yield Problem("bad-header", at, f"`.target` starts with `{word}`", ("the architecture comes first, options after it",))
+            if word.startswith("texmode_") and modes - {word}:
+                yield Problem("bad-header", at, f"`{word}` contradicts `{modes.copy().pop()}`")
+            if word.startswith("texmode_"):
+                modes.add(word)
+            if word == "map_f64_to_f32" and lowest is not None and lowest >= 13:
+                yield Problem("bad-header", at, "`map_f64_to_f32` is for targets below sm_13 only")
+            if version is not None and word == "debug" and version < (3, 0):
+                yield Problem("version-too-low", at, f"`debug` needs .version 3.0; the file says {spoken(version)}")
+        else:
+            # A target that is newer than the table is likely in a file that is newer, too.
+            doubtful = version is not None and version > NEWEST and _looks_like_target(word)
+            yield Problem("bad-header", at, f"`{word}` is no target that is known", _target_notes(word), doubtful=doubtful)
+
+
+def _measured_earlier(known: Architecture, version: Version) -> bool:
+    """sm_88 came with 9.0, and ptxas takes it from 7.3 on."""
+    return known.name == "sm_88" and version >= (7, 3)
+
+
+def _looks_like_target(word: str) -> bool:
+    try:
+        split_target(word)
+    except ValueError:
+        return False
+    return True
+
+
+def _target_notes(word: str) -> tuple[str, ...]:
+    base = word.rstrip("af").replace("compute_", "sm_")
+    if base in targets() and base != word:
+        variants = [name for name in targets() if name.rstrip("af") == base]
+        return (f"there is {' and '.join(variants)}",)
+    return ("an architecture as sm_90 or sm_90a, or one of texmode_unified, texmode_independent, debug is expected",)
+
+
+def _address_size(path: Path, statement: Node, before: Node | None, module: Module, version: Version | None) -> Iterator[Problem]:
+    child = statement.children[0]
+    value = plain_integer(child)
+    if value not in (32, 64):
+        yield Problem("bad-header", (*path, 0), f"`{child.text}` is no size of addresses", ("it is 32 or 64",))
+    elif value == 32 and any(known is not None and known.number >= 90 for known in map(_architecture, module.targets)):
+        yield Problem("bad-header", (*path, 0), "addresses of 32 bits are not supported from sm_90 on")
+    if type(before) is not nodes.Target:
+        yield Problem("bad-header", path, "`.address_size` not directly after `.target`")
+    if version is not None and version < (2, 3):
+        yield Problem("version-too-low", path, f"`.address_size` needs .version 2.3; the file says {spoken(version)}")
+
+
+# --- what stands where ------------------------------------------------------------------------------------------------------------
+
+
+_OUTSIDE = {
+    Instruction: "an instruction",
+    Label: "a label",
+    Block: "a block",
+    Loc: "`.loc`",
+    Targets: "a list of targets",
+    Prototype: "a prototype",
+    Empty: "a lone `;`",
+    Data: "DWARF data",
+}
+_INSIDE = {
+    nodes.Version: "`.version`",
+    AddressSize: "`.address_size`",
+    File: "`.file`",
+    Section: "a section",
+    SectionHeader: "a section",
+    Alias: "`.alias`",
+    Empty: "a lone `;`",
+    Data: "DWARF data",
+}
+
+
+def _statements(module: Module, version: Version | None, target: str | None) -> Iterator[Problem]:
+    seen_function = False
+    for i, child in enumerate(module.children):
+        kind = type(child)
+        if kind in _OUTSIDE:
+            why = "no statement is empty" if kind is Empty else "it stands in the body of a function"
+            at = (i, 1) if kind is Instruction and type(child.children[0]) is nodes.Guard else (i, 0) if kind is Instruction else (i,)
+            yield Problem("misplaced-statement", at, f"{_OUTSIDE[kind]} outside of a function", (why,))
+        elif kind is Function:
+            yield from _function((i,), child, version, target)  # type: ignore[arg-type]
+            seen_function = True
+        elif kind is AddressSize and seen_function:
+            yield Problem("bad-header", (i,), "`.address_size` not directly after `.target`")
+        elif kind is nodes.Target and seen_function:
+            yield Problem("misplaced-statement", (i,), "`.target` after a function", ("it stands at the start of the module",))
+        elif kind is Declaration:
+            yield from _attributes((i,), child, child.space, version, target)  # type: ignore[attr-defined]
+            yield from _linkage((i,), child, version, target)
+        elif kind is Alias:
+            yield from availability((i,), "`.alias`", ".alias", version, target)
+        elif kind is Pragma:
+            yield from availability((i,), "`.pragma`", ".pragma", version, target)
+        elif kind is Line:
+            yield from _line((i,), child, version)
+    for path, body in statements_of(module):
+        before: Node | None = None
+        for i, child in enumerate(body):
+            kind = type(child)
+            if kind is not Instruction:
+                yield from _inside((*path, i), child, before, version, target)
+            before = child
+
+
+def _inside(path: Path, child: Node, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with a statement's standing in a body, after the one before it."""
+    kind = type(child)
+    if kind in _INSIDE:
+        why = "no statement is empty" if kind is Empty else "it stands at the level of the module"
+        yield Problem("misplaced-statement", path, f"{_INSIDE[kind]} in the body of a function", (why,))
+    elif kind is Declaration:
+        space, word = child.space, child.type  # type: ignore[attr-defined]
+        if space is None and word in (".branchtargets", ".calltargets"):
+            yield from _list_of_targets(path, word, before, version, target)
+            return
+        yield from _attributes(path, child, space, version, target)
+        if child.linkage is not None and not (child.linkage == ".common" and False):  # type: ignore[attr-defined]
+            yield Problem("bad-linkage", (*path, 0), f"`{child.linkage}` in the body of a function", ("linkage is for names of the module",))  # type: ignore[attr-defined]
+    elif kind is Targets:
+        word = child.shape.literals[0].split()[0]  # type: ignore[attr-defined]
+        yield from _list_of_targets(path, word, before, version, target)
+    elif kind is Prototype:
+        yield from _list_of_targets(path, ".callprototype", before, version, target)
+        yield from _performance(path, child, "prototype", version, target)  # type: ignore[arg-type]
+        if child.name is not None and child.name.text != "_":  # type: ignore[attr-defined]
+            at = next(j for j, inner in enumerate(child.children) if isinstance(inner, Name))
+            yield Problem("bad-parameter", (*path, at), f"a prototype named `{child.children[at].text}`", ("`_` stands for the name",))
+    elif kind is Pragma:
+        yield from availability(path, "`.pragma`", ".pragma", version, target)
+    elif kind is Function:
+        header = child.header  # type: ignore[attr-defined]
+        if header.is_entry or child.body is not None:  # type: ignore[attr-defined]
+            what = "a kernel" if header.is_entry else "a function"
+            yield Problem("misplaced-statement", (*path, 0), f"{what} in the body of a function", ("functions stand side by side",))
+    elif kind is Line:
+        yield from _line(path, child, version)
+
+
+def _line(path: Path, child: Node, version: Version | None) -> Iterator[Problem]:
+    text = child.body_text  # type: ignore[attr-defined]
+    if text.startswith("#") and not re.match(r"#[ \t]*(?:line[ \t]+)?\d", text):
+        yield Problem("misplaced-statement", path, "`#` starts no statement", ('only `#line 5 "file"` and `# 5 "file"` may stand here',))
+    elif text.startswith("@@") and version is not None and version >= (2, 0):
+        yield Problem("misplaced-statement", path, "`@@DWARF` is gone since PTX 2.0", ("`.section` takes its place",))
+
+
+def _list_of_targets(path: Path, word: str, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
+    if type(before) is not Label:
+        yield Problem("bad-target-list", path, f"`{word}` without a label before it", ("the label is its name",))
+    yield from availability(path, f"`{word}`", word, version, target)
+
+
+# --- functions (11.2, 11.4, 11.6, 11.7) -------------------------------------------------------------------------------------------
+
+
+def _function(path: Path, function: Function, version: Version | None, target: str | None) -> Iterator[Problem]:
+    header = function.header
+    at = (*path, 0)
+    yield from _linkage(at, header, version, target)
+    if header.linkage == ".common":
+        yield Problem("bad-linkage", (*at, 0), "`.common` on a function", ("it is for variables in `.global`",))
+    for j, child in enumerate(header.children):
+        if isinstance(child, Attribute):
+            if header.is_entry:
+                yield Problem("bad-attribute", (*at, j), "an attribute on a kernel", ("attributes are for device functions and variables",))
+            else:
+                yield from _attribute_items((*at, j), child, ".func", version, target)
+    name = next((j for j, child in enumerate(header.children) if isinstance(child, Name)), None)
+    if name is not None and ".noreturn" in "".join(header.shape.literals[: name + 1]):
+        yield Problem("bad-directive", (*at, name), "`.noreturn` before the name", ("it stands after the parameters",))
+    yield from _performance(at, header, "entry" if header.is_entry else "func", version, target)
+
+
+def _linkage(path: Path, statement: Node, version: Version | None, target: str | None) -> Iterator[Problem]:
+    found = [(j, child) for j, child in enumerate(statement.children) if isinstance(child, nodes.Linkage)]
+    for position, (j, child) in enumerate(found):
+        if position:
+            yield Problem("bad-linkage", (*path, j), f"`{child.text}` after `{found[0][1].text}`", ("a name has one linkage",))
+        elif j:
+            yield Problem("bad-linkage", (*path, j), f"`{child.text}` is not the first word", ("linkage comes first",))
+        yield from availability((*path, j), f"`{child.text}`", child.text, version, target)
+
+
+@attrs.frozen
+class _Said:
+    """A performance directive with where it stands and the values of its arguments."""
+
+    path: Path
+    values: tuple[int, ...]
+
+    @property
+    def product(self) -> int:
+        return math.prod(self.values)
+
+
+def _performance(path: Path, header: Header, place: str, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is said of a function between its parameters and its body."""
+    said: dict[str, _Said] = {}
+    for j, child in enumerate(header.children):
+        if not isinstance(child, PerformanceDirective):
+            continue
+        name, at = child.name, (*path, j)
+        known = directives().get(name)
+        if known is None or not name.startswith("."):
+            doubtful = version is not None and version > MODELLED
+            yield Problem("bad-directive", at, f"`{name}` is no directive of a function", doubtful=doubtful)
+            continue
+        if place not in known.places:
+            yield Problem("bad-directive", at, f"`{name}` on {_PLACES[place]}", (f"it is for {_spoken_places(known)}",))
+            continue
+        if known.gone is not None and version is not None and version >= known.gone:
+            yield Problem("bad-directive", at, f"`{name}` is gone since PTX {spoken(known.gone)}", ("`.minnctapersm` took its place",))
+            continue
+        yield from availability(at, f"`{name}`", name, version, target)
+        values, wrong = _values(at, child, known)
+        if wrong is not None:
+            yield wrong
+            continue
+        if name in said and name in (".noreturn", ".abi_preserve", ".abi_preserve_control"):
+            yield Problem("bad-directive", at, f"`{name}` stands there twice", related=((said[name].path, "the first one"),))
+        said[name] = _Said(at, values)
+    if said:
+        yield from _contradictions(path, header, said)
+        yield from _launch_bounds(header, said, target)
+
+
+_PLACES = {"entry": "a kernel", "func": "a device function", "prototype": "a prototype"}
+
+
+def _spoken_places(known: Directive) -> str:
+    return " and ".join([words + "s" for place, words in (("entry", "kernel"), ("func", "device function"), ("module", "module")) if place in known.places])
+
+
+def _values(path: Path, child: PerformanceDirective, known: Directive) -> tuple[tuple[int, ...], Problem | None]:
+    """The values of the arguments, and what is wrong with them, if anything."""
+    if known.name == ".pragma":
+        return (), None
+    arguments = [(j, inner) for j, inner in enumerate(child.children) if not isinstance(inner, Keyword)]
+    if len(arguments) < known.fewest or (known.most is not None and len(arguments) > known.most):
+        wanted = str(known.fewest) if known.most == known.fewest else f"{known.fewest} to {known.most}"
+        at = (*path, arguments[known.most or 0][0]) if len(arguments) > known.fewest and arguments else path
+        what = "no argument" if not arguments else "1 argument" if len(arguments) == 1 else f"{len(arguments)} arguments"
+        return (), Problem("bad-directive", at, f"`{known.name}` with {what}", (f"it takes {wanted}",))
+    values = []
+    for j, argument in arguments:
+        value = plain_integer(argument)
+        if value is None:
+            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` of `{known.name}` is no plain integer")
+        if value < known.least or value >= 1 << 32:
+            why = "it is not positive" if value < known.least else "it is beyond 32 bits"
+            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` is no value for `{known.name}`", (why,))
+        most = MAX_ABI_PRESERVE.get(known.name)
+        if most is not None and value > most:
+            return (), Problem("bad-directive", (*path, j), f"`{argument.text}` is no value for `{known.name}`", (f"at most {most}",))
+        values.append(value)
+    return tuple(values), None
+
+
+def _contradictions(path: Path, header: Header, said: dict[str, _Said]) -> Iterator[Problem]:
+    for one, other in ((".maxntid", ".reqntid"), (".reqnctapercluster", ".maxclusterrank")):
+        if one in said and other in said:
+            first, second = sorted((one, other), key=lambda name: said[name].path)
+            yield Problem("bad-directive", said[second].path, f"`{second}` beside `{first}`", related=((said[first].path, f"`{first}`"),))
+    if ".blocksareclusters" in said and not {".reqntid", ".reqnctapercluster"} <= said.keys():
+        missing = " and ".join([f"`{name}`" for name in (".reqntid", ".reqnctapercluster") if name not in said])
+        yield Problem("bad-directive", said[".blocksareclusters"].path, f"`.blocksareclusters` without {missing}")
+    if ".noreturn" in said and header.returns:
+        yield Problem("bad-directive", said[".noreturn"].path, "`.noreturn` on a function that returns a value")
+
+
+def sm_limits(target: str | None) -> tuple[int, int] | None:
+    """How many threads and how many CTAs a multiprocessor of a target holds; None for an unknown target."""
+    known = targets().get(target or "")
+    if known is None:
+        return None
+    found = [limits for limits in _SM_LIMITS if limits[0] <= known.number and not (known.number in (101,) and limits[0] == 100)]
+    if known.renamed:
+        return sm_limits(known.renamed)
+    return found[-1][1:] if found else None
+
+
+def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -> Iterator[Problem]:
+    """Launch bounds that contradict each other or the hardware: the assembler ignores some of them, or no launch succeeds (11.4)."""
+    kind = "launch-bound-conflict"
+    threads = said.get(".reqntid") or said.get(".maxntid")
+    count = threads.product if threads is not None else None
+    if threads is not None and count is not None and count > MAX_THREADS_OF_CTA:
+        yield Problem(kind, threads.path, f"{count} threads in a CTA", (f"no target has more than {MAX_THREADS_OF_CTA}",))
+    registers = said.get(".maxnreg")
+    if registers is not None and registers.values[0] > MAX_REGISTERS_OF_THREAD:
+        notes = (f"a thread has at most {MAX_REGISTERS_OF_THREAD}; the directive is ignored",)
+        yield Problem(kind, registers.path, f"`.maxnreg {registers.values[0]}`", notes)
+        registers = None
+    ctas = said.get(".minnctapersm")
+    if ctas is not None and count is None:
+        yield Problem(kind, ctas.path, "`.minnctapersm` without `.maxntid` or `.reqntid`", ("it is ignored",))
+    limits = sm_limits(target)
+    in_warps = 32 * -(-count // 32) if count is not None else 0
+    if ctas is not None and threads is not None and limits is not None and count is not None and count <= MAX_THREADS_OF_CTA:
+        wanted = ctas.values[0]
+        if wanted > limits[1]:
+            yield Problem(kind, ctas.path, f"{wanted} CTAs on a multiprocessor", (f"{target} holds {limits[1]}; the directive is ignored",))
+        elif wanted * in_warps > limits[0]:
+            notes = (f"{target} holds {limits[0]}; the directive is ignored",)
+            yield Problem(kind, ctas.path, f"{wanted} CTAs of {count} threads on a multiprocessor", notes, ((threads.path, "the threads"),))
+    if registers is not None and threads is not None and count is not None and count <= MAX_THREADS_OF_CTA:
+        least = ctas.values[0] if ctas is not None else 1
+        needed = registers.values[0] * in_warps * least
+        # With .maxntid alone a smaller CTA may still be launched.
+        if needed > REGISTERS_OF_SM and (least > 1 or ".reqntid" in said):
+            of = f" in {least} CTAs" if least > 1 else ""
+            message = f"{registers.values[0]} registers for each of {count} threads{of}"
+            yield Problem(kind, registers.path, message, (f"a multiprocessor has {REGISTERS_OF_SM}",), ((threads.path, "the threads"),))
+    cluster = said.get(".reqnctapercluster") or said.get(".maxclusterrank")
+    if cluster is not None and cluster.product > MAX_CTAS_OF_CLUSTER:
+        yield Problem(kind, cluster.path, f"{cluster.product} CTAs in a cluster", (f"no target has more than {MAX_CTAS_OF_CLUSTER}",))
+
+
+# --- attributes (5.4.8) -----------------------------------------------------------------------------------------------------------
+
+
+def _attributes(path: Path, statement: Node, space: str | None, version: Version | None, target: str | None) -> Iterator[Problem]:
+    for j, child in enumerate(statement.children):
+        if isinstance(child, Attribute):
+            yield from _attribute_items((*path, j), child, space, version, target)
+
+
+def _attribute_items(path: Path, attribute: Attribute, space: str | None, version: Version | None, target: str | None) -> Iterator[Problem]:
+    for j, item in enumerate(attribute.children):
+        at = (*path, j)
+        word = item.children[0].text if isinstance(item, AttributeItem) and item.children else item.text
+        known = directives().get(word)
+        if known is None or "attribute" not in known.places:
+            yield Problem("bad-attribute", at, f"`{word}` is no attribute", ("there is `.managed` and `.unified`",))
+            continue
+        if space != ".global" and not (space == ".func" and word == ".unified"):
+            on = "a function" if space == ".func" else f"a variable in `{space}`"
+            yield Problem("bad-attribute", at, f"`{word}` on {on}", ("it is for variables in `.global`",))
+        group = next((inner for inner in item.children if isinstance(inner, Group)), None) if isinstance(item, AttributeItem) else None
+        arguments = group.elements if group is not None else ()
+        if len(arguments) != known.fewest or any(plain_integer(argument) is None for argument in arguments):
+            wanted = "it takes two integers" if known.fewest else "it takes no argument"
+            yield Problem("bad-attribute", at, f"`{item.text}` has the wrong arguments", (wanted,))
+        yield from availability(at, f"`{word}`", word, version, target)
+
+
+# --- debugging (11.5) -------------------------------------------------------------------------------------------------------------
+
+
+_RANGES = {".b8": (-128, 255), ".b16": (-32768, 65535), ".b32": (-(1 << 31), (1 << 32) - 1)}
+
+# Decimal numbers of many digits, and hexadecimal ones of more than two: all that could be beyond a byte.
+_MAYBE_BEYOND_BYTE = re.compile(r"[0-9]{4}|[3-9][0-9]{2}|2[6-9][0-9]|25[6-9]|-[0-9]{3}|[xX][0-9a-fA-F]{3}")
+
+
+def _debugging(module: Module, version: Version | None, target: str | None) -> Iterator[Problem]:
+    files: dict[int, Path] = {}
+    locations: set[tuple[str, ...]] | None = None
+    labels: set[str] | None = None
+    for i, child in enumerate(module.children):
+        if type(child) is File:
+            yield from _file((i,), child, files, version, target)
+        elif type(child) is Section:
+            yield from _section((i,), child, version, target)
+    for path, body in statements_of(module):
+        for i, child in enumerate(body):
+            if type(child) is not Loc:
+                continue
+            if len(child.children) > 3:
+                if locations is None:
+                    locations, labels = _locations(module), _section_labels(module)
+                yield from _inlined((*path, i), child, locations, labels or set(), version, target)
+            yield from _loc((*path, i), child)
+
+
+def _file(path: Path, statement: File, files: dict[int, Path], version: Version | None, target: str | None) -> Iterator[Problem]:
+    for j, child in enumerate(statement.children):
+        if isinstance(child, String):
+            continue
+        value = plain_integer(child)
+        if value is None:
+            yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is no plain integer")
+        elif value >= 1 << 32 and j == 0:
+            yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.file` is beyond 32 bits")
+        elif j == 0 and value in files:
+            message = f"a second file of number {value}"
+            yield Problem("bad-debug-directive", (*path, 0), message, related=((files[value], "the first one"),))
+        elif j == 0:
+            files[value] = (*path, 0)
+    if len(statement.children) > 2:
+        yield from availability((*path, 2), "a time stamp in `.file`", "file-timestamp", version, target)
+
+
+def _loc(path: Path, statement: Loc) -> Iterator[Problem]:
+    for j, child in enumerate(statement.children):
+        if isinstance(child, Number) and not child.text.isdecimal():
+            if plain_integer(child) is None:
+                yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.loc` is no plain integer")
+        elif len(child.text) > 9 and isinstance(child, Number) and int(child.text[:24]) >= 1 << 32:
+            yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` of `.loc` is beyond 32 bits")
+
+
+def _locations(module: Module) -> set[tuple[str, ...]]:
+    """The file, line and column of every `.loc`."""
+    return {tuple([n.text for n in child.children[:3]]) for _, body in statements_of(module) for child in body if type(child) is Loc}
+
+
+def _section_labels(module: Module) -> set[str]:
+    """The labels of all sections, and the names of the sections."""
+    found = set()
+    for child in module.children:
+        if isinstance(child, Section):
+            found.add(child.name)
+            for inner in child.children[1:]:
+                found.update([label.name.text for label in inner.children if isinstance(label, Label)])
+    return found
+
+
+def _inlined(
+    path: Path, statement: Loc, locations: set[tuple[str, ...]], labels: set[str], version: Version | None, target: str | None
+) -> Iterator[Problem]:
+    yield from availability(path, "the position of an inlined function", "inlined-location", version, target)
+    texts = [child.text for child in statement.children]
+    numbers = list(itertools.takewhile(lambda text: text.lstrip("-").isdecimal(), texts[::-1]))[::-1]
+    if "inlined_at" not in statement.shape.template:
+        yield Problem("bad-debug-directive", path, "`function_name` without `inlined_at`")
+    elif len(numbers) >= 3 and tuple(numbers[-3:]) not in locations:
+        place = " ".join(numbers[-3:])
+        yield Problem("bad-debug-directive", path, f"no `.loc` says `{place}`, where this was inlined", ("that one must stand before it",))
+    name = next((j for j, child in enumerate(statement.children) if isinstance(child, Name)), None)
+    if name is not None and texts[name] not in labels and not texts[name].startswith("."):
+        yield Problem("bad-debug-directive", (*path, name), f"no section has the label `{texts[name]}`")
+
+
+def _section(path: Path, section: Section, version: Version | None, target: str | None) -> Iterator[Problem]:
+    yield from availability(path, "`.section`", ".section", version, target)
+    name = section.name
+    if not name.startswith("."):
+        yield Problem("bad-debug-directive", (*path, 0, 0), f"`{name}` is no name of a section", ("it starts with a dot, as .debug_info",))
+    if len(section.children) < 2:
+        return
+    labels: dict[str, Path] = {}
+    for i, child in enumerate(section.children[1].children):
+        at = (*path, 1, i)
+        if type(child) is Data:
+            yield from _data(at, child, version, target)
+        elif type(child) is Label:
+            yield from availability(at, "a label in a section", "section-label", version, target)
+            if child.name.text in labels:
+                message = f"`{child.name.text}` is declared twice in one section"
+                yield Problem("bad-debug-directive", at, message, related=((labels[child.name.text], "the first one"),))
+            labels.setdefault(child.name.text, at)
+        elif not isinstance(child, nodes.Error | nodes.Line):
+            yield Problem("bad-debug-directive", at, "this is no DWARF data", ("a section holds labels and lines of `.b8`, `.b16`, `.b32`, `.b64`",))
+
+
+def _data(path: Path, data: Data, version: Version | None, target: str | None) -> Iterator[Problem]:
+    kind = data.children[0].text
+    if data.shape.literals[-1].strip() == ";":
+        yield Problem("bad-debug-directive", path, "`;` after DWARF data")
+    low, high = _RANGES.get(kind, (-(1 << 63), (1 << 64)))
+    older = version is not None and version < (7, 5)
+    for j, child in enumerate(data.children[1:], 1):
+        if type(child) is Numbers:
+            if older and "-" in child.text:
+                yield from availability((*path, j), "a negative number in a section", "section-negative", version, target)
+            if kind in (".b32", ".b64") or (kind == ".b8" and not _MAYBE_BEYOND_BYTE.search(child.text)):
+                continue
+            wrong = next((number for number in child.elements if not _within(number, low, high)), None)
+            if wrong is not None:
+                yield Problem("bad-debug-directive", (*path, j), f"`{wrong.text}` does not fit into `{kind}`", (f"{low} to {high}",))
+        elif type(child) is Number:
+            offset = j > 1 and data.shape.literals[j].strip() in ("+", "-")
+            if offset:
+                yield from availability((*path, j), "a label with an offset", "section-label-offset", version, target)
+            elif not _within(child, low, high):
+                yield Problem("bad-debug-directive", (*path, j), f"`{child.text}` does not fit into `{kind}`", (f"{low} to {high}",))
+            elif older and child.text.startswith("-"):
+                yield from availability((*path, j), "a negative number in a section", "section-negative", version, target)
+        elif kind not in (".b32", ".b64") and not isinstance(child, String):
+            yield Problem("bad-debug-directive", (*path, j), f"a label in `{kind}`", ("a label takes `.b32` or `.b64`",))
+        elif j > 1 and data.shape.literals[j].strip() == "-":
+            yield from availability((*path, j), "the difference of two labels", "section-difference", version, target)
+
+
+def _within(number: Number, low: int, high: int) -> bool:
+    value = constant_value(number)
+    return isinstance(value, int) and low <= value <= high
+
+
+__all__ = ["availability", "is_power_of_two", "plain_integer", "problems", "sm_limits", "spoken", "statements_of"]
+
+_ = FunctionKind

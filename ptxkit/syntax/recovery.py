@@ -1,0 +1,100 @@
+"""What is wrong with a statement that the grammar refused, and how much text is given up for it: as little as can be."""
+
+from __future__ import annotations
+
+import re
+
+from ptxkit.syntax import shapes
+from ptxkit.syntax.nodes import Error
+from ptxkit.syntax.shapes import END, MALFORMED, TOKEN, UNCLOSED, Cutter, Failure
+
+_LINE_REST = re.compile(rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{shapes.STRING}|/(?![/*]))*+;?')
+_STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{shapes.TRIVIA}|{shapes.STRING}|["/])*+;?')
+_LONG = 10_000
+"""A statement that is longer goes on to its semicolon, however many lines that takes."""
+
+
+def missing_semicolon(leading: str, body: str) -> Error:
+    """The error node for a statement that wants nothing but its semicolon."""
+    return Error(leading, body, "missing `;`", len(body), "E002")
+
+
+def rest_of_statement(text: str, at: int, end: int) -> str:
+    """The text that is given up for a statement that begins at `at` and was followed to `end` in vain."""
+    if end - at > _LONG:
+        match = _STATEMENT_REST.match(text, end)
+        assert match is not None
+        return text[at : match.end()]
+    line_end = text.find("\n", end)
+    semicolon = text.find(";", end, line_end if line_end >= 0 else len(text))
+    return text[at : semicolon + 1 if semicolon >= 0 else line_end if line_end >= 0 else len(text)]
+
+
+def refused(leading: str, text: str, at: int, cutter: Cutter, failure: Failure | None) -> Error:
+    """The error node for a statement that begins at `at`; `cutter` has taken its tokens and looks at the next one.
+
+    Without a failure the tokens that were taken are sound, and the next one is the trouble.
+    """
+    message, where, rule = _trouble(at, text, cutter, failure)
+    end = cutter.at + len(cutter.token) if cutter.kind == UNCLOSED or cutter.end == at else cutter.end
+    newline = text.find("\n", where, end)
+    if newline >= 0 and cutter.kind != UNCLOSED:
+        end = at + len(_without_trailing_trivia(text[at:newline])) or newline
+    elif text[end - 1] != ";" and (cutter.end == at or "\n" not in cutter.trivia):
+        match = _LINE_REST.match(text, end)
+        assert match is not None
+        end = at + len(_without_trailing_trivia(text[at : match.end()]))
+    return Error(leading, text[at:end], message, min(where - at, end - at), rule)
+
+
+def _trouble(at: int, text: str, cutter: Cutter, failure: Failure | None) -> tuple[str, int, str]:
+    """Message, place and rule."""
+    kind, token = cutter.kind, cutter.token
+    where = cutter.at if failure is None else at + _offset(cutter, failure)
+    at_end = where >= cutter.end - (1 if text[cutter.end - 1] == ";" else 0)
+    if kind == UNCLOSED:
+        return f"{'comment' if token[0] == '/' else 'string'} that is never closed", cutter.at, "E005"
+    if cutter.unmatched is not None and (cutter.unmatched[1] <= where or at_end):
+        return f"`{cutter.unmatched[0]}` closes nothing", cutter.unmatched[1], "E003"
+    if kind == MALFORMED and at_end:
+        return f"malformed number {_quoted(token)}", cutter.at, "E001"
+    if cutter.brackets and at_end:
+        opener, place = cutter.brackets[-1]
+        return f"`{opener}` is never closed", place, "E003"
+    if failure is None:
+        return f"expected `,` or `;` before {_quoted(token)}", cutter.at, "E001"
+    match = TOKEN.match(text, where)
+    assert match is not None
+    found = match.lastindex or END
+    if found == END:
+        return "the file ends in the middle of a statement", where, "E001"
+    place = match.start(found)
+    before = text[at:where].rstrip()[-1:]
+    if match[found] in (",", ";", ")", "]") and (before == "," or (match[found] == "," and before in ("(", "["))):
+        return f"an operand is missing before {_quoted(match[found])}", place, "E001"
+    return f"syntax error at {_quoted(match[found])}", place, "E001"
+
+
+def _quoted(token: str) -> str:
+    if len(token) > 30:
+        token = token[:27] + "..."
+    return f"`{token}`" if token.isprintable() else f"character {token!a}"
+
+
+def _offset(cutter: Cutter, failure: Failure) -> int:
+    """How far into the statement a failure lies that was found in its shape."""
+    before = 2 * (failure.slot + 1)
+    slots = [slot if isinstance(slot, str) else slot.text for slot in cutter.slots[: failure.slot + 1]]
+    return sum(map(len, cutter.shape()[:before:2])) + sum(map(len, slots)) + failure.offset
+
+
+def _without_trailing_trivia(text: str) -> str:
+    """The text up to its last token."""
+    end = at = 0
+    while at < len(text):
+        match = TOKEN.match(text, at)
+        assert match is not None
+        at = match.end()
+        if match.lastindex != END:
+            end = at
+    return text[:end]
