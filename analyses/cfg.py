@@ -2,58 +2,119 @@
 
 A basic block is a run of instructions that control enters only at the top and leaves only at the bottom. A branch under a guard may
 also fall through; so may `ret` and `exit`. `bra` names its target; `brx.idx` the label of a `.branchtargets` list. Labels are looked up
-from the innermost `{}` outwards. What an opcode does to control, the instruction table says.
+from the innermost `{}` outwards; one that nothing branches to starts no block. What an opcode does to control, the instruction table says.
 """
 
 from __future__ import annotations
 
+import enum
 import functools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import TypeVar
 
 import attrs
 
+from ptxkit.analyses.bits import mask_of
+from ptxkit.analyses.routine import Routine, fact
 from ptxkit.isa.binding import match
-from ptxkit.syntax.nodes import Function, Instruction, Label, Name, Path, Targets
+from ptxkit.names import Kind
+from ptxkit.syntax.nodes import Function, Guard, Header, Instruction, Module, Name, Path, Prototype, Targets
 
 T = TypeVar("T")
 
 
+class Via(enum.StrEnum):
+    """How control takes an edge."""
+
+    FALL = "fall"
+    """Straight on, with nothing that decides about it."""
+    TAKEN = "taken"
+    """A branch, whose guard holds if it has one."""
+    NOT_TAKEN = "not taken"
+    """Straight on, because the guard of a branch or exit does not hold."""
+    INDEXED = "indexed"
+    """A `brx.idx`."""
+
+
+@attrs.frozen
+class Edge:
+    """From one block to another. `indices` are the places in the list of a `brx.idx` that lead here."""
+
+    source: int
+    target: int
+    via: Via
+    indices: tuple[int, ...] = ()
+
+
 @attrs.frozen
 class BasicBlock:
-    """Instructions `start` to `end` (exclusive) of `ControlFlow.instructions`, and where control goes from there."""
+    """Instructions `start` to `end` (exclusive) of the function, and where control goes from there."""
 
     index: int
     start: int
     end: int
+    edges: tuple[Edge, ...]
+    """The ways on within the function; two may lead to one block."""
     successors: tuple[int, ...]
     predecessors: tuple[int, ...]
-    leaves: bool
-    """Whether control may leave the function at the end of this block: by `ret`, `exit` or `trap`, or by a call that does not return."""
+    leaves: str
+    """How control may leave the function at the end of this block: `return`, `exit`, `trap`, `call` (of what does not return), or nothing."""
     falls_off: bool
     """Whether control may run past the last instruction of the function here."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether control may leave the function here in any way."""
+        return bool(self.leaves) or self.falls_off
 
 
 @attrs.frozen
 class ControlFlow:
-    """The graph of a function. Block 0 is the entry, if there are any instructions. Paths are those from the function."""
+    """The graph of a function: blocks in document order. Block 0 is the entry, if there are any instructions."""
 
-    instructions: tuple[tuple[Path, Instruction], ...]
     blocks: tuple[BasicBlock, ...]
     unknown_targets: tuple[Path, ...]
-    """Branches to a label that is not in the function; their blocks go nowhere by them."""
+    """Branches to a label that is not in the function, by their paths from it; their blocks go nowhere by them."""
+    block_of: tuple[int, ...]
+    """By instruction, the block that it is in."""
 
-    @property
+    @cached_property
+    def order(self) -> tuple[int, ...]:
+        """The blocks that control can reach, in reverse post-order: before its successors, but for edges back."""
+        return reverse_post_order(len(self.blocks), 0, lambda block: self.blocks[block].successors)
+
+    @cached_property
     def reachable(self) -> frozenset[int]:
-        """The indices of the blocks that control can reach from the entry."""
-        seen = {0} if self.blocks else set()
-        stack = list(seen)
-        while stack:
-            for successor in self.blocks[stack.pop()].successors:
-                if successor not in seen:
-                    seen.add(successor)
-                    stack.append(successor)
-        return frozenset(seen)
+        """The blocks that control can reach from the entry."""
+        return frozenset(self.order)
+
+    @cached_property
+    def reachable_mask(self) -> int:
+        """The same as bits."""
+        return mask_of(self.order)
+
+
+def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
+    """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""
+    if not count:
+        return ()
+    seen = bytearray(count)
+    seen[entry] = 1
+    finished: list[int] = []
+    stack = [(entry, iter(successors(entry)))]
+    while stack:
+        block, rest = stack[-1]
+        for successor in rest:
+            if not seen[successor]:
+                seen[successor] = 1
+                stack.append((successor, iter(successors(successor))))
+                break
+        else:
+            finished.append(block)
+            stack.pop()
+    finished.reverse()
+    return tuple(finished)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -62,99 +123,141 @@ def flow_of(opcode: str) -> str:
     return next((words[0].what for candidate in match(opcode) if (words := candidate.form.flow)), "")
 
 
-def control_flow(function: Function, noreturn: frozenset[str] = frozenset()) -> ControlFlow:
-    """The control flow graph of a function; without blocks if it has no body or no instruction.
+def noreturn(module: Module) -> frozenset[str]:
+    """The functions of a module that do not come back when called (11.4.6)."""
+    return frozenset([function.name for function in module.functions if _is_noreturn(function)])
 
-    `noreturn` names the functions that do not come back when called.
-    """
-    instructions: list[tuple[Path, Instruction]] = []
-    labels: dict[tuple[Path, str], int] = {}
-    lists: dict[tuple[Path, str], Targets] = {}
-    last_label: tuple[Path, str] | None = None
-    for path, statement in function.statements():
-        if isinstance(statement, Instruction):
-            instructions.append((path, statement))
-        elif isinstance(statement, Label):
-            last_label = (path[:-1], statement.name.text)
-            labels[last_label] = len(instructions)
-            continue
-        elif isinstance(statement, Targets) and last_label is not None:
-            lists[last_label] = statement
-        last_label = None
-    if not instructions:
-        return ControlFlow((), (), ())
-    return _Graph(instructions, labels, lists, noreturn).build()
+
+def _is_noreturn(function: Function) -> bool:
+    return _says_noreturn(function.header)
+
+
+def _says_noreturn(header: Header) -> bool:
+    return any(directive.name == ".noreturn" for directive in header.directives)
+
+
+@fact
+def control_flow(routine: Routine) -> ControlFlow:
+    """The control flow graph of a function; without blocks if it has no instruction."""
+    return _Graph(routine).build()
 
 
 class _Graph:
-    def __init__(
-        self,
-        instructions: list[tuple[Path, Instruction]],
-        labels: dict[tuple[Path, str], int],
-        lists: dict[tuple[Path, str], Targets],
-        noreturn: frozenset[str],
-    ) -> None:
-        self.noreturn = noreturn
-        self.instructions = instructions
-        self.labels = labels
-        self.lists = lists
+    def __init__(self, routine: Routine) -> None:
+        self.routine = routine
         self.unknown: list[Path] = []
 
     def build(self) -> ControlFlow:
-        count = len(self.instructions)
-        leaders = {0}
-        leaders.update(self.labels.values())
-        ends: dict[int, tuple[tuple[int, ...], bool, bool]] = {}
-        for i, (path, instruction) in enumerate(self.instructions):
-            flow = flow_of(instruction.opcode.text)
-            if not flow or flow == "brkpt" or (flow == "call" and not self._never_returns(instruction)):
+        instructions = self.routine.instructions
+        count = len(instructions)
+        ends: dict[int, tuple[list[tuple[int, Via, tuple[int, ...]]], str]] = {}
+        leaders = {0, count}
+        flows: dict[str, str] = {}
+        for i, instruction in enumerate(instructions):
+            children = instruction.children
+            guarded = type(children[0]) is Guard
+            opcode = children[1 if guarded else 0].text
+            flow = flows.get(opcode)
+            if flow is None:
+                flow = flows[opcode] = flow_of(opcode)
+            if not flow or flow == "brkpt" or (flow == "call" and not self._never_returns(i, instruction)):
                 continue
-            targets = self._targets(path, instruction, flow)
-            falls = instruction.guard is not None
-            ends[i] = (targets, falls, flow in ("return", "exit", "trap", "call"))
+            ways = self._targets(i, instruction, flow)
+            if guarded:
+                ways.insert(0, (i + 1, Via.NOT_TAKEN, ()))
+            ends[i] = (ways, "" if flow.startswith("branch") else flow)
             leaders.add(i + 1)
-            leaders.update(targets)
-        starts = sorted(leader for leader in leaders if leader < count)
+            leaders.update([way[0] for way in ways])
+        starts = sorted(leaders)
+        return self._blocks(starts, ends, count)
+
+    def _blocks(self, starts: list[int], ends: dict[int, tuple[list[tuple[int, Via, tuple[int, ...]]], str]], count: int) -> ControlFlow:
         index_of = {start: index for index, start in enumerate(starts)}
-        successors: list[tuple[int, ...]] = []
-        flags: list[tuple[bool, bool]] = []
-        for index in range(len(starts)):
-            end = starts[index + 1] if index + 1 < len(starts) else count
-            targets, falls, leaves = ends.get(end - 1, ((), True, False))
-            following = list(dict.fromkeys([*([end] if falls else []), *targets]))
-            successors.append(tuple(index_of[target] for target in following if target < count))
-            flags.append((leaves, any(target >= count for target in following)))
+        edges: list[tuple[Edge, ...]] = []
+        leaving: list[tuple[str, bool]] = []
         predecessors: list[list[int]] = [[] for _ in starts]
-        for index, following_blocks in enumerate(successors):
-            for successor in following_blocks:
+        block_of: list[int] = []
+        for index, (start, end) in enumerate(zip(starts, starts[1:], strict=False)):
+            ways, leaves = ends.get(end - 1) or ([(end, Via.FALL, ())], "")
+            edges.append(tuple([Edge(index, index_of[at], via, indices) for at, via, indices in ways if at < count]))
+            leaving.append((leaves, any(at >= count for at, _, _ in ways)))
+            block_of += [index] * (end - start)
+        successors = [tuple(dict.fromkeys([edge.target for edge in own])) for own in edges]
+        for index, following in enumerate(successors):
+            for successor in following:
                 predecessors[successor].append(index)
         blocks = tuple(
-            BasicBlock(i, start, starts[i + 1] if i + 1 < len(starts) else count, successors[i], tuple(predecessors[i]), *flags[i])
-            for i, start in enumerate(starts)
+            [
+                BasicBlock(i, starts[i], starts[i + 1], edges[i], successors[i], tuple(predecessors[i]), *leaving[i])
+                for i in range(len(edges))
+            ]
         )
-        return ControlFlow(tuple(self.instructions), blocks, tuple(self.unknown))
+        return ControlFlow(blocks, tuple(self.unknown), tuple(block_of))
 
-    def _targets(self, path: Path, instruction: Instruction, flow: str) -> tuple[int, ...]:
+    def _targets(self, i: int, instruction: Instruction, flow: str) -> list[tuple[int, Via, tuple[int, ...]]]:
         operands = instruction.operands
-        if flow == "branch" and operands and isinstance(operands[0], Name):
-            found = _find(self.labels, path, operands[0].text)
+        path = self.routine.paths[i]
+        name = operands[-1].text if operands else ""
+        if flow == "branch":
+            found = find_label(self.routine.labels, path, name)
             if found is None:
                 self.unknown.append(path)
-            return () if found is None else (found,)
-        if flow == "branch-indexed" and len(operands) > 1 and isinstance(operands[1], Name):
-            listed = _find(self.lists, path, operands[1].text)
-            if listed is None:
+                return []
+            return [(found, Via.TAKEN, ())]
+        if flow != "branch-indexed":
+            return []
+        listed = find_label(self.routine.lists, path, name)
+        if listed is None:
+            self.unknown.append(path)
+            return []
+        places: dict[int, list[int]] = {}
+        for place, label in enumerate(listed.children):
+            found = find_label(self.routine.labels, path, label.text)
+            if found is None:
                 self.unknown.append(path)
-                return ()
-            targets = [_find(self.labels, path, name.text) for name in listed.children]
-            return tuple(dict.fromkeys(target for target in targets if target is not None))
-        return ()
+            else:
+                places.setdefault(found, []).append(place)
+        return [(at, Via.INDEXED, tuple(indices)) for at, indices in places.items()]
 
-    def _never_returns(self, instruction: Instruction) -> bool:
-        return any(isinstance(operand, Name) and operand.text in self.noreturn for operand in instruction.operands)
+    def _never_returns(self, i: int, instruction: Instruction) -> bool:
+        """Whether a call surely does not come back: the function, the prototype or all functions of the list say `.noreturn`."""
+        called = callees(self.routine, i, instruction)
+        if called.prototype is not None and _says_noreturn(called.prototype):
+            return True
+        names = self.routine.names.root
+        found = [names.lookup(name) for name in called.names]
+        return bool(found) and all(
+            symbol is not None and isinstance(symbol.declares, Function) and _is_noreturn(symbol.declares) for symbol in found
+        )
 
 
-def _find(table: Mapping[tuple[Path, str], T], path: Path, name: str) -> T | None:
+@attrs.frozen
+class Callees:
+    """Whom a call may call: functions by name; where it goes through a register, those of its target list, or what has its prototype."""
+
+    names: tuple[str, ...]
+    prototype: Prototype | None = None
+
+    @property
+    def is_indirect(self) -> bool:
+        return self.prototype is not None
+
+
+def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
+    """Whom the call that is instruction `i` names; nobody if that cannot be told (9.7.13.5)."""
+    path = routine.paths[i]
+    names = [operand.text for operand in instruction.operands if isinstance(operand, Name)]
+    for name in names[1:2]:
+        listed = find_label(routine.lists, path, name)
+        if isinstance(listed, Prototype):
+            return Callees((), listed)
+        if isinstance(listed, Targets):
+            return Callees(tuple([child.text for child in listed.children]))
+    symbol = routine.names.root.lookup(names[0]) if names else None
+    return Callees((names[0],)) if symbol is not None and symbol.kind is Kind.FUNCTION else Callees(())
+
+
+def find_label(table: Mapping[tuple[Path, str], T], path: Path, name: str) -> T | None:
     """What a table of labels has for a name, looked for from the innermost scope around `path` outwards."""
     for length in range(len(path) - 1, 0, -1):
         found = table.get((path[:length], name))

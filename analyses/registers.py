@@ -6,6 +6,7 @@ A register declared `.v2` or `.v4` counts as that many registers, one a componen
 
 from __future__ import annotations
 
+import bisect
 import functools
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Scope, Symbol
 from ptxkit.operands import COMPONENTS
-from ptxkit.syntax.nodes import Address, Component, Guard, Name, Node, Number, Opcode
+from ptxkit.syntax.nodes import Address, Component, Guard, Name, Node, Number, Opcode, Path
 
 CARRY = "CC.CF"
 """How the condition code register is called (9.7.2)."""
@@ -65,8 +66,8 @@ class Registers:
     """The set of the registers that hold a value on entry: parameters in registers, and registers of the module."""
     returned: Numbers
     """The registers that the function hands back where it returns."""
-    _by_node: dict[tuple[int, int], Numbers] = attrs.field(repr=False)
-    _scopes: tuple[tuple[int, int], ...] = attrs.field(repr=False)
+    _by_node: dict[Path, dict[int, Numbers]] = attrs.field(repr=False)
+    _runs: tuple[tuple[int, int, Path], ...] = attrs.field(repr=False)
 
     def named(self, name: str) -> Numbers:
         """The numbers of the registers of a name: several where scopes hide one another, or for a vector."""
@@ -74,19 +75,12 @@ class Registers:
 
     def of(self, i: int, operand: Node) -> Numbers:
         """The registers that an operand (or guard) of instruction `i` names, in order."""
-        return self._by_node.get((_scope_number(self._scopes, i), id(operand)), ())
+        run = bisect.bisect_right(self._runs, i, key=lambda run: run[0]) - 1
+        return self._by_node[self._runs[run][2]].get(id(operand), ())
 
     def strong(self, i: int) -> Numbers:
         """The registers that an instruction surely writes."""
         return () if i in self.weak else self.writes[i]
-
-
-def _scope_number(scopes: tuple[tuple[int, int], ...], i: int) -> int:
-    low, high = 0, len(scopes)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if scopes[middle][0] <= i else (low, middle)
-    return scopes[low][1]
 
 
 @fact
@@ -109,10 +103,9 @@ class _Plan:
 
 
 @functools.lru_cache(maxsize=65536)
-def _plan(bound: Bound | Mismatch) -> _Plan:
-    if isinstance(bound, Mismatch) or not bound.form.modelled:
-        flow = "" if isinstance(bound, Mismatch) else bound.flow
-        return _Plan((), (), (), False, False, flow, False)
+def _plan(bound: Bound) -> _Plan:
+    if not bound.form.modelled:
+        return _Plan((), (), (), False, False, bound.flow, False)
     reads: dict[int, bool] = {}
     writes: dict[int, bool] = {}
     target = next((o.path[0] for o in bound.operands if o.role == "func"), -1)
@@ -133,6 +126,9 @@ def _plan(bound: Bound | Mismatch) -> _Plan:
         bound.flow,
         True,
     )
+
+
+_NO_FORM = _Plan((), (), (), False, False, "", False)
 
 
 def _does(operand: BoundOperand, target: int) -> tuple[bool, bool]:
@@ -157,26 +153,22 @@ class _Reader:
         writes: list[Numbers] = []
         weak: list[int] = []
         unknown: list[int] = []
-        by_node: dict[tuple[int, int], Numbers] = {}
-        scopes: list[tuple[int, int]] = []
-        scope_numbers: dict[int, int] = {}
+        by_node: dict[Path, dict[int, Numbers]] = {}
         ends: list[tuple[int, str]] = []
         instructions = routine.instructions
         bounds = bindings(routine)
         carry: Numbers = ()
         plans: dict[int, _Plan] = {}
         for start, end, path in routine.runs:
-            self.scope = scope = routine.names.scopes[path]
-            number = scope_numbers.setdefault(id(scope), len(scope_numbers))
-            scopes.append((start, number))
-            of_node: dict[int, Numbers] = {}
+            self.scope = routine.names.scopes[path]
+            of_node = by_node.setdefault(path, {})
             known = of_node.get
             for i in range(start, end):
                 children = instructions[i].children
                 bound = bounds[i]
                 plan = plans.get(id(bound))
                 if plan is None:
-                    plan = plans[id(bound)] = _plan(bound)
+                    plan = plans[id(bound)] = _plan(bound) if isinstance(bound, Bound) else _NO_FORM
                 if type(children[0]) is Guard:
                     first = 2
                     guard = children[0]
@@ -229,7 +221,6 @@ class _Reader:
                     ends.append((i, plan.flow))
                 reads.append(read)
                 writes.append(written)
-            by_node.update([((number, key), numbers) for key, numbers in of_node.items()])
         self._calls_and_returns(ends, reads, writes, weak, returned)
         for shared in self.shared:
             given |= 1 << shared
@@ -242,7 +233,7 @@ class _Reader:
             given,
             returned + tuple(sorted(self.shared)),
             by_node,
-            tuple(scopes),
+            routine.runs,
         )
 
     def _header(self) -> tuple[int, Numbers]:
@@ -318,8 +309,8 @@ def _declared(name: str, symbol: Symbol | None) -> Iterator[Register]:
     if symbol.vector == 1:
         yield Register(name, type_, size, symbol)
         return
-    for component in "xyzw"[: symbol.vector]:
-        yield Register(f"{name}.{component}", type_, size, symbol)
+    for component in range(symbol.vector):
+        yield Register(f"{name}.{'xyzw'[component : component + 1] or component}", type_, size, symbol)
 
 
 def _part(node: Node, path: tuple[int, ...]) -> Node:

@@ -13,7 +13,7 @@ import attrs
 from ptxkit.isa.binding import Bound, bind, check_constants
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.registers import special_register
-from ptxkit.isa.requirements import Requirement, every, satisfies
+from ptxkit.isa.requirements import Requirement, satisfies
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.targets import runs, targets
 from ptxkit.names import Names, Scope
@@ -104,17 +104,10 @@ class Binder:
             and not bound.deprecated
             and not bound.removed
             and self._available(bound.requirement)
-            and not any(shape.kind == "special" for operand in bound.operands for shape in _all(operand.shape))
         )
 
     def _available(self, requirement: Requirement) -> bool:
         return self.version is None or self.target is None or satisfies(self.version, self.target, requirement)
-
-
-def _all(shape: OperandShape) -> Iterator[OperandShape]:
-    yield shape
-    for part in shape.parts:
-        yield from _all(part)
 
 
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
@@ -205,11 +198,12 @@ def _availability(path: Path, instruction: Instruction, bound: Bound, binder: Bi
         return
     opcode = (*path, first - 1)
     if not satisfies(version, target, bound.requirement):
-        yield _too_low(opcode, f"`{bound.opcode}`", bound.requirement, version, target, bound)
-    for at, name in _special_registers(instruction, first):
-        register = special_register(name)
-        if register is not None and not satisfies(version, target, register.needs):
-            yield _too_low((*path, *at), f"`{name}`", register.needs, version, target, None)
+        lacking = [
+            _too_low((*path, *at), f"`{name}`", register.needs, version, target, None)
+            for at, name in _special_registers(instruction, first)
+            if (register := special_register(name)) is not None and not satisfies(version, target, register.needs)
+        ]
+        yield from lacking or [_too_low(opcode, f"`{bound.opcode}`", bound.requirement, version, target, bound)]
     for removed in bound.removed:
         if version >= removed.version and (removed.target is None or runs(target, removed.target.target)):
             where = f" on {removed.target.target} and later" if removed.target else ""
@@ -259,10 +253,4 @@ def requirements(module: Module, names: Names) -> Iterator[tuple[Site, Requireme
         bound = binder.verdict(site.instruction, shaper).bound
         if not isinstance(bound, Bound):
             continue
-        first = 1 if site.instruction.guard is None else 2
-        needs = [bound.requirement]
-        for _, name in _special_registers(site.instruction, first):
-            register = special_register(name)
-            if register is not None:
-                needs.append(register.needs)
-        yield site, every(needs) if len(needs) > 1 else needs[0]
+        yield site, bound.requirement

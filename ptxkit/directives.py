@@ -27,7 +27,6 @@ from ptxkit.syntax.nodes import (
     Empty,
     File,
     Function,
-    FunctionKind,
     Group,
     Header,
     Instruction,
@@ -40,6 +39,7 @@ from ptxkit.syntax.nodes import (
     Node,
     Number,
     Numbers,
+    Path,
     PerformanceDirective,
     Pragma,
     Prototype,
@@ -48,7 +48,6 @@ from ptxkit.syntax.nodes import (
     String,
     Targets,
 )
-from ptxkit.syntax.nodes import Path as Path
 
 NEWEST = (9, 5)
 """The newest PTX version that is known to exist. What is not known is a warning, not an error, in a file of a newer one than `MODELLED`."""
@@ -94,23 +93,21 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
 def availability(path: Path, what: str, name: str, version: Version | None, target: str | None) -> Iterator[Problem]:
     """The problem that a directive or feature of the table is not there yet in a version or on a target, if so."""
     directive = directives()[name]
-    if version is None:
+    if version is None or target is None or target not in targets():
         return
-    least = directive.needs.version_for(target) if target in targets() else None
-    if target not in targets():
-        return
+    least = directive.needs.version_for(target)
     if least is None:
         enough = " or ".join([f"{a.target} (from .version {spoken(a.version)})" for a in directive.needs.alternatives()])
         yield Problem("target-too-low", path, f"{what} needs {enough or 'no target that is known'}; the file says {target}")
-    elif version < least and not _since_target_only(directive, target, version):
+    elif version < least and not _for_the_target_alone(directive, target, version):
         message = f"{what} needs .version {spoken(least)} with {target}; the file says {spoken(version)}"
         yield Problem("version-too-low", path, message)
 
 
-def _since_target_only(directive: Directive, target: str | None, version: Version) -> bool:
+def _for_the_target_alone(directive: Directive, target: str, version: Version) -> bool:
     """Whether the version is too low for the target alone, which is said once, of `.target`."""
-    known = targets().get(target or "")
-    return known is not None and directive.needs.version_for(known.name) == known.since and version < known.since
+    since = targets()[target].since
+    return version < since == directive.needs.version_for(target)
 
 
 def spoken(version: Version) -> str:
@@ -323,8 +320,9 @@ def _inside(path: Path, child: Node, before: Node | None, version: Version | Non
             yield from _list_of_targets(path, word, before, version, target)
             return
         yield from _attributes(path, child, space, version, target)
-        if child.linkage is not None and not (child.linkage == ".common" and False):  # type: ignore[attr-defined]
-            yield Problem("bad-linkage", (*path, 0), f"`{child.linkage}` in the body of a function", ("linkage is for names of the module",))  # type: ignore[attr-defined]
+        linkage = child.linkage  # type: ignore[attr-defined]
+        if linkage is not None:
+            yield Problem("bad-linkage", (*path, 0), f"`{linkage}` in the body of a function", ("linkage is for names of the module",))
     elif kind is Targets:
         word = child.shape.literals[0].split()[0]  # type: ignore[attr-defined]
         yield from _list_of_targets(path, word, before, version, target)
@@ -482,10 +480,10 @@ def sm_limits(target: str | None) -> tuple[int, int] | None:
     known = targets().get(target or "")
     if known is None:
         return None
-    found = [limits for limits in _SM_LIMITS if limits[0] <= known.number and not (known.number in (101,) and limits[0] == 100)]
     if known.renamed:
         return sm_limits(known.renamed)
-    return found[-1][1:] if found else None
+    found = [(threads, ctas) for number, threads, ctas in _SM_LIMITS if number <= known.number]
+    return found[-1] if found else None
 
 
 def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -> Iterator[Problem]:
@@ -670,6 +668,9 @@ def _data(path: Path, data: Data, version: Version | None, target: str | None) -
     low, high = _RANGES.get(kind, (-(1 << 63), (1 << 64)))
     older = version is not None and version < (7, 5)
     for j, child in enumerate(data.children[1:], 1):
+        text = child.text if type(child) is Number else ""
+        if text.isdecimal() and len(text) < 3:
+            continue
         if type(child) is Numbers:
             if older and "-" in child.text:
                 yield from availability((*path, j), "a negative number in a section", "section-negative", version, target)
@@ -698,5 +699,3 @@ def _within(number: Number, low: int, high: int) -> bool:
 
 
 __all__ = ["availability", "is_power_of_two", "plain_integer", "problems", "sm_limits", "spoken", "statements_of"]
-
-_ = FunctionKind

@@ -14,6 +14,7 @@ from ptxkit.syntax.nodes import (
     Component,
     Conditional,
     Expression,
+    Function,
     Group,
     Guard,
     Name,
@@ -143,5 +144,5 @@ def _symbol(symbol: Symbol) -> OperandShape:
     if symbol.kind is Kind.LABEL:
         return shapes.LABEL
     if symbol.kind is Kind.FUNCTION:
-        return shapes.FUNCTION
+        return shapes.KERNEL if isinstance(symbol.declares, Function) and symbol.declares.is_entry else shapes.FUNCTION
     return shapes.symbol(symbol.space or "", symbol.type or "")

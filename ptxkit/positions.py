@@ -66,6 +66,8 @@ class Index:
     def between(self, start: int, end: int) -> Span:
         """The span between two offsets."""
         line, column = self.line_column(start)
+        if end - start < 100 and self.text.find("\n", start, end) < 0:
+            return Span(start, end, line, column, line, column + end - start)
         end_line, end_column = self.line_column(end)
         return Span(start, end, line, column, end_line, end_column)
 

@@ -94,15 +94,20 @@ def _strays(module: Module) -> frozenset[int]:
 
 
 def _diagnostic(module: Module, index: Index, path: Path, node: Node, related: tuple[Related, ...]) -> Diagnostic:
-    span = index.span(path)
     notes: tuple[str, ...] = ()
     if isinstance(node, Error):
         rule, message = node.rule, node.message
-        start = span.start + min(node.at, max(0, len(node.body_text) - 1)) if rule != "E002" else span.end
-        span = _one_token(index, start)
+        start = index.offset(path)
         if rule == "E002":
+            start += len(node.body_text)
             notes = ("a statement ends with `;`",)
-    elif isinstance(node, Unknown):
+        else:
+            start += min(node.offset, max(0, len(node.body_text) - 1))
+        return Diagnostic(
+            rule, RULES[rule], Severity.ERROR, message, _one_token(index, start), module.path, _function(module, path), notes, related
+        )
+    span = index.span(path)
+    if isinstance(node, Unknown):
         word = node.children[0].text
         rule, message = "E004", f"unknown directive `{word}`"
         span = index.between(span.start, span.start + len(word))

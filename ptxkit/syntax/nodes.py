@@ -150,6 +150,14 @@ class Node:
                 lines.append("  " * len(path) + type(node).__name__ + (f" {text!r}" if text else ""))
         return "\n".join(lines)
 
+    def first(self, kind: type[Any]) -> Any:
+        """The first child of a kind, or None."""
+        return next((child for child in self.children if isinstance(child, kind)), None)
+
+    def all(self, kind: type[Any]) -> tuple[Any, ...]:
+        """The children of a kind."""
+        return tuple([child for child in self.children if isinstance(child, kind)])
+
     def __repr__(self) -> str:
         text = self.text
         return f"<{type(self).__name__} {text if len(text) < 80 else text[:77] + '...'!r}>"
@@ -283,7 +291,7 @@ class Composite(Node):
     """A node made of children and the literal text around them."""
 
     shape: Shape
-    children: tuple[Node, ...]  # type: ignore[assignment]
+    children: tuple[Node, ...]
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -301,13 +309,6 @@ class Composite(Node):
             yield child
             yield literal
 
-    def first(self, kind: type[Any]) -> Any:
-        """The first child of a kind, or None."""
-        return next((child for child in self.children if isinstance(child, kind)), None)
-
-    def all(self, kind: type[Any]) -> tuple[Any, ...]:
-        """The children of a kind."""
-        return tuple([child for child in self.children if isinstance(child, kind)])
 
 
 @node
@@ -333,7 +334,7 @@ class Component(Composite):
 
     @property
     def selector(self) -> str:
-        return self.children[1].text  # type: ignore[no-any-return]
+        return self.children[1].text
 
 
 @node
@@ -676,7 +677,7 @@ class Statement(Node):
 
     leading: str
     shape: Shape
-    children: tuple[Node, ...]  # type: ignore[assignment]
+    children: tuple[Node, ...]
 
     keyword: ClassVar[str] = ""
 
@@ -705,9 +706,6 @@ class Statement(Node):
         for child, literal in zip(self.children, literals[1:], strict=True):
             yield child
             yield literal
-
-    first = Composite.first
-    all = Composite.all
 
 
 @node
@@ -1012,12 +1010,12 @@ class Empty(Statement):
 
 @node
 class Error(Node):
-    """Text that is not PTX, kept. `at` is where in `body_text` the trouble was seen, `rule` the id of the finding."""
+    """Text that is not PTX, kept. `offset` is where in `body_text` the trouble was seen, `rule` the id of the finding."""
 
     leading: str
     body_text: str
     message: str
-    at: int
+    offset: int
     rule: str = "E001"
 
     @property
@@ -1040,7 +1038,7 @@ class Block(Node):
     """`{ … }`: a scope. `close` is the closing brace with what leads it, empty where the brace is missing."""
 
     leading: str
-    children: tuple[Node, ...]  # type: ignore[assignment]
+    children: tuple[Node, ...]
     close: str
 
     @property
@@ -1071,7 +1069,7 @@ class Block(Node):
 class _Headed(Node):
     """A header statement and the block that belongs to it, if there is one."""
 
-    children: tuple[Node, ...]  # type: ignore[assignment]
+    children: tuple[Node, ...]
 
     @property
     def leading(self) -> str:
@@ -1154,14 +1152,14 @@ class Section(_Headed):
 
     @property
     def name(self) -> str:
-        return self.children[0].children[0].text  # type: ignore[no-any-return]
+        return self.children[0].children[0].text
 
 
 @attrs.frozen(slots=True, weakref_slot=True, repr=False, str=False, eq=True)
 class Module(Node):
     """A PTX file. `trailing` is the white space and the comments after the last statement."""
 
-    children: tuple[Node, ...]  # type: ignore[assignment]
+    children: tuple[Node, ...]
     trailing: str = ""
     path: str | None = attrs.field(default=None, eq=False)
 

@@ -286,7 +286,7 @@ def build(what: Plan | Slot | Node, slots: Slots, leaves: dict[str, Node]) -> No
         kind, content = what.kind, slots[what.index]
         if kind is nodes.Name or kind is nodes.Number:
             return leaves[content]
-        return content if kind is nodes.Braces else kind(content)  # type: ignore[call-arg,no-any-return]
+        return content if kind is nodes.Braces else kind(content)  # type: ignore[call-arg]
     if type(what) is Plan:
         made: Node = what.kind(what.form, tuple([build(part, slots, leaves) for part in what.parts]))
         return made

@@ -1,0 +1,718 @@
+"""Declarations: types, state spaces, sizes, linkage, parameters and the agreement of functions with their declarations (ISA 5, 7, 11.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.directives import availability, is_power_of_two, plain_integer, spoken, statements_of
+from ptxkit.initializers import initializer_problems
+from ptxkit.isa.targets import Version
+from ptxkit.isa.types import IN_REGISTERS, Type, types
+from ptxkit.names import Kind, Names, Scope, Symbol, names_in
+from ptxkit.problem import Problem
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import (
+    Address,
+    Alias,
+    Align,
+    Attribute,
+    Block,
+    Declaration,
+    Declarator,
+    Dimension,
+    Function,
+    Header,
+    Instruction,
+    Keyword,
+    Label,
+    Module,
+    Name,
+    Node,
+    Parameter,
+    Parameters,
+    Path,
+    Pointer,
+    Prototype,
+    Range,
+    Space,
+    VectorWidth,
+)
+
+MAX_VECTOR_BITS = 128
+MAX_CONST_BYTES = 65536
+MAX_PARAM_ALIGN = 128
+"""The greatest alignment of a parameter that is passed between device functions."""
+
+DECLARED_SPACES = (".reg", ".const", ".global", ".local", ".param", ".shared", ".tex")
+FORMAL, KERNEL, PLAIN = "formal", "kernel", "plain"
+
+
+def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with the declarations of a module for the `.version` and `.target` given (5, 7.1, 11.2, 11.6)."""
+    independent = "texmode_independent" in module.targets
+    about = _About(version, target, independent, names)
+    const_bytes = 0
+    for i, child in enumerate(module.children):
+        if type(child) is Declaration:
+            yield from _declaration((i,), child, about, at_module=True)
+            if child.space == ".const" and child.linkage != ".extern":
+                size = _bytes_of(child)
+                const_bytes += size
+                if size and const_bytes - size <= MAX_CONST_BYTES < const_bytes:
+                    message = f"the variables in `.const` take {const_bytes} bytes"
+                    yield Problem("bad-array-size", (i,), message, (f"there are {MAX_CONST_BYTES}",))
+        elif type(child) is Function:
+            yield from _header((i, 0), child.header, about)
+    for path, body in statements_of(module):
+        for i, child in enumerate(body):
+            if type(child) is Declaration:
+                if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
+                    yield from _declaration((*path, i), child, about, at_module=False)
+            elif type(child) is Prototype:
+                yield from _header((*path, i), child, about)
+    yield from _agreement(module, names)
+    yield from _overlaps(names)
+    yield from _uses_before(module, names)
+
+
+@attrs.frozen
+class _About:
+    """What the rules of a declaration depend on."""
+
+    version: Version | None
+    target: str | None
+    independent: bool
+    """Whether textures and samplers are objects of their own."""
+    names: Names
+
+
+def _bytes_of(declaration: Declaration) -> int:
+    """The memory that a declaration takes, without what lies between its variables."""
+    known = types().get(declaration.type or "")
+    if known is None:
+        return 0
+    total = 0
+    for declarator in declaration.declarators:
+        size = known.bytes * vector_of(declaration)
+        for dimension in declarator.dimensions:
+            size *= _dimension(dimension) or 1
+        total += size
+    return total
+
+
+def _dimension(dimension: Dimension) -> int | None:
+    return plain_integer(dimension.children[0]) if dimension.children else None
+
+
+def vector_of(declaration: Declaration | Parameter) -> int:
+    """The number of elements that `.v2` and its like say, 1 without it."""
+    width = next((child.text[2:] for child in declaration.children if isinstance(child, VectorWidth)), "1")
+    return int(width) if len(width) < 6 else 1
+
+
+# --- one declaration or parameter -------------------------------------------------------------------------------------------------
+
+
+def _declaration(path: Path, declaration: Declaration, about: _About, at_module: bool) -> Iterator[Problem]:
+    yield from _specifiers(path, declaration, False)
+    space = declaration.space
+    yield from _space(path, declaration, space, about, at_module)
+    known = yield from _type(path, declaration, about, PLAIN)
+    yield from _alignment(path, declaration, MAX_PARAM_ALIGN if space == ".param" else None)
+    if known is not None and known.kind == "opaque" and not at_module:
+        yield Problem("type-not-in-space", path, f"a `{known.name}` in the body of a function", ("it is declared in the module or as a parameter",))
+    for i, child in enumerate(declaration.children):
+        if not isinstance(child, Declarator):
+            continue
+        at = (*path, i)
+        yield from _name(at, child.name)
+        yield from _sizes(at, declaration, child, known)
+        if child.initializer is not None:
+            yield from initializer_problems(at, declaration, child, about.names, about.version, about.target)
+    if declaration.linkage == ".common":
+        if space != ".global":
+            yield Problem("bad-linkage", (*path, 0), f"`.common` on a variable in `{space}`", ("it is for variables in `.global`",))
+        elif known is not None and known.kind == "opaque":
+            yield Problem("bad-linkage", (*path, 0), f"`.common` on a `{known.name}`")
+
+
+def _name(path: Path, name: Name) -> Iterator[Problem]:
+    if name.text in ("_", "WARP_SZ"):
+        yield Problem("unusable-name", (*path, 0), f"`{name.text}` cannot be declared", ("the language gives it a meaning of its own",))
+
+
+def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: bool) -> Iterator[Problem]:
+    """The order of the words: space, alignment and attributes in any order, then the vector width, then the type."""
+    kind: type[Node] | None = None
+    for i, child in enumerate(declaration.children):
+        if isinstance(child, Declarator):
+            return
+        late = kind in (VectorWidth, Keyword) and isinstance(child, Space | Align | Attribute | VectorWidth)
+        if late and not (is_parameter and isinstance(child, Align) and kind is Keyword):
+            behind = "type" if kind is Keyword else "vector width"
+            yield Problem("misplaced-specifier", (*path, i), f"`{child.text}` behind the {behind}", ("the type comes last, the vector width before it",))
+        if isinstance(child, Pointer) and kind is not Keyword:
+            yield Problem("misplaced-specifier", (*path, i), "`.ptr` before the type")
+        if isinstance(child, VectorWidth) or type(child) is Keyword:
+            kind = type(child)
+    if kind is Keyword and declaration.type is None:
+        return
+
+
+def _space(path: Path, declaration: Declaration, space: str | None, about: _About, at_module: bool) -> Iterator[Problem]:
+    spaces = [i for i, child in enumerate(declaration.children) if isinstance(child, Space)]
+    kind = "misplaced-variable"
+    if space is None:
+        yield Problem(kind, path, "a declaration that names no state space", ("`.reg`, `.global`, `.shared` and so on say where the variable is",))
+        return
+    at = (*path, spaces[0])
+    if len(spaces) > 1:
+        yield Problem(kind, (*path, spaces[1]), f"`{declaration.children[spaces[1]].text}` beside `{space}`", ("a variable is in one state space",))
+    version = about.version
+    if space not in DECLARED_SPACES:
+        yield Problem(kind, at, f"a variable in `{space}`", ("no variable can be declared there",))
+    elif space == ".tex" and (version is None or version >= (1, 5)):
+        yield Problem(kind, at, "`.tex` is gone since PTX 1.5", ("`.global .texref` took its place",))
+    elif at_module and space == ".param":
+        yield Problem(kind, at, "`.param` outside of a function", ("parameters are declared in functions and their headers",))
+    elif at_module and space in (".reg", ".local") and (version is None or version >= (3, 0)):
+        yield Problem(kind, at, f"`{space}` outside of a function", ("since PTX 3.0 it is declared in functions only",))
+
+
+def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: str) -> Iterator[Problem]:
+    """What is wrong with the type, alone and in its space. Gives the type, if there is one that can be declared."""
+    words = [i for i, child in enumerate(declaration.children) if type(child) is Keyword]
+    kind = "type-not-declarable"
+    if not words:
+        yield Problem(kind, path, "a declaration that names no type")
+        return None
+    for i in words[:-1]:
+        yield Problem(kind, (*path, i), f"`{declaration.children[i].text}` before the type", ("one type is declared",))
+    at = (*path, words[-1])
+    word = declaration.children[words[-1]].text
+    known = types().get(word)
+    if known is None:
+        yield Problem(kind, at, f"`{word}` is no type")
+        return None
+    if known.registers or known.kind not in (*IN_REGISTERS, "opaque"):
+        instead = f"a register that holds it is declared `{known.registers[0]}`" if known.registers else "it stands in instructions only"
+        yield Problem(kind, at, f"no variable can be declared `{word}`", (instead,))
+        return None
+    if word == ".samplerref" and not about.independent:
+        yield Problem(kind, at, "`.samplerref` in a module without `.target texmode_independent`")
+    if word in (".b128", ".f16x2", ".texref", ".samplerref", ".surfref"):
+        yield from availability(at, f"`{word}`", word, about.version, about.target)
+    yield from _type_in_space(path, at, declaration, known, use)
+    return known
+
+
+def _type_in_space(path: Path, at: Path, declaration: Declaration | Parameter, known: Type, use: str) -> Iterator[Problem]:
+    space, vector = declaration.space, vector_of(declaration)
+    width = next((i for i, child in enumerate(declaration.children) if isinstance(child, VectorWidth)), None)
+    where = (*path, width) if width is not None else at
+    if known.kind == "predicate" and space != ".reg":
+        yield Problem("type-not-in-space", at, f"a `.pred` in `{space}`", ("predicates are registers",))
+    elif known.kind == "opaque" and space != ".global" and use != KERNEL:
+        yield Problem("type-not-in-space", at, f"a `{known.name}` in `{space}`", ("it is declared in `.global`, or is the parameter of a kernel",))
+    if width is not None and vector not in (2, 4):
+        text = declaration.children[width].text
+        yield Problem("bad-vector-type", where, f"`{text}` in a declaration", ("a vector has two or four elements",))
+    elif width is not None and known.kind in ("predicate", "opaque"):
+        yield Problem("bad-vector-type", where, f"a vector of `{known.name}`")
+    elif vector * known.bits > MAX_VECTOR_BITS:
+        message = f"a vector of {vector} `{known.name}` is {vector * known.bits} bits wide"
+        yield Problem("bad-vector-type", where, message, (f"at most {MAX_VECTOR_BITS}",))
+    if space == ".param" and (width is not None or known.name == ".f16x2"):
+        for declarator in declaration.declarators:
+            if not declarator.dimensions:
+                what = "a vector" if width is not None else "an `.f16x2`"
+                yield Problem("type-not-in-space", where, f"{what} in `.param`", ("an array can stand there",))
+                break
+
+
+def _alignment(path: Path, declaration: Declaration | Parameter, most: int | None) -> Iterator[Problem]:
+    for i, child in enumerate(declaration.children):
+        if isinstance(child, Align):
+            yield from _align((*path, i), child, most)
+        elif isinstance(child, Pointer):
+            for j, inner in enumerate(child.children):
+                if isinstance(inner, Align):
+                    yield from _align((*path, i, j), inner, None)
+
+
+def _align(path: Path, align: Align, most: int | None) -> Iterator[Problem]:
+    node = align.children[0]
+    value = plain_integer(node)
+    if value is None:
+        yield Problem("bad-alignment", (*path, 0), f"`{node.text}` is no plain integer", ("an alignment is a number without sign and operators",))
+    elif not is_power_of_two(value) or value >= 1 << 32:
+        yield Problem("bad-alignment", (*path, 0), f"{value} is no alignment", ("a power of two is needed",))
+    elif most is not None and value > most:
+        yield Problem("bad-alignment", (*path, 0), f"a parameter aligned to {value} bytes", (f"at most {most}",))
+
+
+def _sizes(path: Path, declaration: Declaration, declarator: Declarator, known: Type | None) -> Iterator[Problem]:
+    """The count of `%r<n>` and the dimensions of arrays."""
+    kind = "bad-array-size"
+    name = declarator.name.text
+    dimensions = [(i, child) for i, child in enumerate(declarator.children) if isinstance(child, Dimension)]
+    for i, child in enumerate(declarator.children):
+        if isinstance(child, Range):
+            if plain_integer(child.children[0]) is None:
+                yield Problem(kind, (*path, i), f"`{child.children[0].text}` is no count", ("it is a number without sign and operators",))
+            if dimensions:
+                yield Problem(kind, (*path, dimensions[0][0]), f"`{name}` is counted and an array", ("one excludes the other",))
+    if dimensions and declaration.space == ".reg":
+        yield Problem(kind, (*path, dimensions[0][0]), f"`{name}` is an array of registers", ("registers have no addresses; `%r<n>` declares several",))
+        return
+    yield from _dimensions(path, dimensions)
+    first = _dimension(dimensions[0][1]) if dimensions else 1
+    unsized = dimensions and not dimensions[0][1].children
+    if dimensions and (unsized or first == 0) and declaration.linkage != ".extern" and declarator.initializer is None:
+        yield Problem(kind, path, f"nothing says how large `{name}` is", ("only an `.extern` array or one with initial values needs no size",))
+
+
+def _dimensions(path: Path, dimensions: list[tuple[int, Dimension]]) -> Iterator[Problem]:
+    for position, (i, dimension) in enumerate(dimensions):
+        if not dimension.children:
+            if position:
+                yield Problem("bad-array-size", (*path, i), "only the first dimension may be left out")
+        elif plain_integer(dimension.children[0]) is None:
+            text = dimension.children[0].text
+            yield Problem("bad-array-size", (*path, i), f"`{text}` is no size", ("it is a number without sign and operators",))
+
+
+# --- functions, kernels, prototypes (7.1, 11.2) -----------------------------------------------------------------------------------
+
+
+def _header(path: Path, header: Header, about: _About) -> Iterator[Problem]:
+    is_prototype = isinstance(header, Prototype)
+    use = KERNEL if header.is_entry and not is_prototype else FORMAL
+    name_at = next((i for i, child in enumerate(header.children) if isinstance(child, Name)), None)
+    if name_at is None:
+        return
+    if not is_prototype:
+        yield from _name((*path, name_at - 0) if False else path, header.name) if header.name.text not in ("_", "WARP_SZ") else _bad_name(path, name_at, header)
+    for i, child in enumerate(header.children):
+        if not isinstance(child, Parameters):
+            continue
+        is_result = i < name_at
+        if is_result and use == KERNEL:
+            yield Problem("bad-parameter", (*path, i), "a kernel that returns a value", ("only device functions do",))
+            continue
+        parameters = [parameter for parameter in child.children if isinstance(parameter, Parameter)]
+        for j, parameter in enumerate(child.children):
+            if isinstance(parameter, Parameter):
+                yield from _parameter((*path, i, j), parameter, about, use, is_result, j == len(child.children) - 1, is_prototype)
+        if is_result and len(parameters) > 1 and any(parameter.space == ".param" for parameter in parameters):
+            yield Problem("bad-parameter", (*path, i), "several return values in `.param`", ("one array can hold them",))
+        if use == KERNEL:
+            yield from _kernel_parameters((*path, i), parameters, about)
+
+
+def _bad_name(path: Path, at: int, header: Header) -> Iterator[Problem]:
+    yield Problem("unusable-name", (*path, at), f"`{header.name.text}` cannot be declared", ("the language gives it a meaning of its own",))
+
+
+def _parameter(
+    path: Path, parameter: Parameter, about: _About, use: str, is_result: bool, is_last: bool, is_prototype: bool
+) -> Iterator[Problem]:
+    yield from _specifiers(path, parameter, True)
+    kind = "bad-parameter"
+    spaces = [i for i, child in enumerate(parameter.children) if isinstance(child, Space)]
+    space, name = parameter.space, parameter.name
+    at = (*path, spaces[0]) if spaces else path
+    if space is None:
+        yield Problem(kind, path, f"parameter `{name}` names no state space", ("`.param` is needed" if use == KERNEL else "`.param` or `.reg` is needed",))
+    elif use == KERNEL and space != ".param":
+        yield Problem(kind, at, f"parameter `{name}` of a kernel in `{space}`", ("it must be in `.param`",))
+    elif space not in (".param", ".reg"):
+        yield Problem(kind, at, f"parameter `{name}` in `{space}`", ("it must be in `.param` or `.reg`",))
+    elif use == FORMAL and space == ".param" and not is_prototype:
+        yield from availability(at, "a `.param` parameter of a device function", "param-of-function", about.version, about.target)
+    if len(spaces) > 1:
+        yield Problem(kind, (*path, spaces[1]), f"parameter `{name}` in two state spaces")
+    linkage = next((i for i, child in enumerate(parameter.children) if isinstance(child, Keyword) and child.text == parameter.linkage), None)
+    if linkage is not None:
+        yield Problem("bad-linkage", (*path, linkage), f"`{parameter.linkage}` on parameter `{name}`")
+    for i, child in enumerate(parameter.children):
+        if isinstance(child, Attribute):
+            yield Problem("bad-attribute", (*path, i), f"an attribute on parameter `{name}`", ("it is for variables in `.global` and for functions",))
+    if name == "WARP_SZ" or (name == "_" and use == FORMAL and not is_prototype):
+        yield Problem("unusable-name", (*path, len(parameter.children) - 1), f"`{name}` is no name for a parameter")
+    yield from _type(path, parameter, about, use)
+    yield from _alignment(path, parameter, MAX_PARAM_ALIGN if use == FORMAL and space == ".param" else None)
+    yield from _pointer(path, parameter, about, use)
+    yield from _parameter_size(path, parameter, about, use, is_result, is_last)
+
+
+def _pointer(path: Path, parameter: Parameter, about: _About, use: str) -> Iterator[Problem]:
+    typed = False
+    for i, child in enumerate(parameter.children):
+        if type(child) is Keyword:
+            typed = True
+        if use == FORMAL and (isinstance(child, Pointer) or (typed and isinstance(child, Align))):
+            yield Problem("bad-parameter", (*path, i), f"`{child.text}` on the parameter of a device function", ("it is for kernels",))
+        elif isinstance(child, Pointer):
+            yield from availability((*path, i), "`.ptr`", ".ptr", about.version, about.target)
+            space = next((j for j, inner in enumerate(child.children) if isinstance(inner, Space)), None)
+            if space is not None and child.children[space].text not in (".const", ".global", ".local", ".shared"):
+                text = child.children[space].text
+                yield Problem("bad-parameter", (*path, i, space), f"a pointer to `{text}`", ("it is `.const`, `.global`, `.local` or `.shared`",))
+
+
+def _parameter_size(path: Path, parameter: Parameter, about: _About, use: str, is_result: bool, is_last: bool) -> Iterator[Problem]:
+    kind = "bad-parameter"
+    declarator = parameter.declarator
+    at = (*path, len(parameter.children) - 1)
+    name = parameter.name
+    dimensions = [(i, child) for i, child in enumerate(declarator.children) if isinstance(child, Dimension)]
+    if declarator.initializer is not None:
+        yield Problem("bad-initializer", (*at, len(declarator.children) - 1), f"an initial value for parameter `{name}`")
+    if any(isinstance(child, Range) for child in declarator.children):
+        yield Problem(kind, at, f"parameter `{name}` with a count", ("each parameter is declared by itself",))
+    if not dimensions:
+        return
+    if parameter.space == ".reg":
+        yield Problem(kind, at, f"parameter `{name}` is an array of registers", ("an array is passed in `.param`",))
+        return
+    if len(dimensions) > 1:
+        yield Problem(kind, at, f"parameter `{name}` has {len(dimensions)} dimensions", ("it may have one",))
+        return
+    yield from _dimensions(at, dimensions)
+    size = _dimension(dimensions[0][1])
+    if dimensions[0][1].children and size != 0:
+        return
+    if use == KERNEL or is_result:
+        what = "a kernel" if use == KERNEL else "a return value"
+        yield Problem(kind, at, f"nothing says how large `{name}` is", (f"an array in {what} needs its size",))
+    elif not is_last:
+        yield Problem(kind, at, f"nothing says how large `{name}` is", ("only the last parameter needs no size",))
+    else:
+        yield from availability(at, "a parameter without a size", "unsized-parameter", about.version, about.target)
+
+
+def _kernel_parameters(path: Path, parameters: list[Parameter], about: _About) -> Iterator[Problem]:
+    if not parameters:
+        return
+    yield from availability(path, "a parameter list of a kernel", "kernel-parameters", about.version, about.target)
+    size = 0
+    for parameter in parameters:
+        known = types().get(parameter.type or "")
+        if known is None or known.kind == "opaque":
+            continue
+        align = natural_alignment(parameter, known)
+        count = 1
+        for dimension in parameter.declarator.dimensions:
+            count *= _dimension(dimension) or 1
+        size = -(-size // align) * align + count * known.bytes * vector_of(parameter)
+    version = about.version or (9, 0)
+    most = 32764 if size > 32764 or version >= (8, 1) else 4352 if version >= (1, 5) else 256
+    if size > 32764:
+        yield Problem("bad-parameter", path, f"the parameters take {size} bytes", (f"at most {most}",))
+    elif size > 4352:
+        yield from availability(path, f"{size} bytes of parameters", "large-parameters", about.version, about.target)
+    elif size > most:
+        yield Problem("bad-parameter", path, f"the parameters take {size} bytes", (f"at most {most} with .version {spoken(version)}",))
+
+
+def natural_alignment(declared: Parameter | Declaration, known: Type) -> int:
+    """The alignment that is written there, or that of the type; 1 where neither makes sense."""
+    written = next((child for child in reversed(declared.children) if isinstance(child, Align)), None)
+    value = plain_integer(written.children[0]) if written is not None else known.bytes * vector_of(declared)
+    return value if value is not None and is_power_of_two(value) else 1
+
+
+# --- functions and variables that are declared several times, aliases (7.1, 11.2.3, 11.6) ------------------------------------------
+
+
+def signature(header: Header) -> tuple[tuple[object, ...], ...]:
+    """What two declarations of a function must agree in: of each parameter the space, type, size and alignment, and which are results."""
+    found: list[tuple[object, ...]] = []
+    for is_result, parameters in ((True, header.returns), (False, header.parameters)):
+        for parameter in parameters:
+            known = types().get(parameter.type or "")
+            sizes = tuple([_dimension(dimension) or 0 for dimension in parameter.declarator.dimensions])
+            align = natural_alignment(parameter, known) if known is not None else 0
+            found.append((is_result, parameter.space, parameter.type, vector_of(parameter), sizes, align))
+    return tuple(found)
+
+
+def difference(one: Header, other: Header) -> str | None:
+    """In what the parameters of two functions differ, in words; None if in nothing."""
+    first, second = signature(one), signature(other)
+    if first == second:
+        return None
+    if len(first) != len(second) or [p[0] for p in first] != [p[0] for p in second]:
+        return "in the number of parameters"
+    what = ("", "state spaces", "types", "types", "sizes", "alignments")
+    at = next(i for a, b in zip(first, second, strict=True) for i in range(6) if a[i] != b[i])
+    return f"in the {what[at]} of the parameters"
+
+
+def _agreement(module: Module, names: Names) -> Iterator[Problem]:
+    """Functions that are declared several times, never defined, or an alias of something unfit; variables declared several times."""
+    functions: dict[str, list[tuple[Path, Function]]] = {}
+    variables: dict[str, list[tuple[Path, Declaration, Declarator]]] = {}
+    aliases: dict[str, tuple[Path, str]] = {}
+    for i, child in enumerate(module.children):
+        if type(child) is Function:
+            functions.setdefault(child.name, []).append(((i, 0), child))
+        elif type(child) is Declaration:
+            for j, inner in enumerate(child.children):
+                if isinstance(inner, Declarator) and inner.count is None:
+                    variables.setdefault(inner.name.text, []).append(((i, j), child, inner))
+        elif type(child) is Alias:
+            yield from _alias((i,), child, functions, variables, aliases)
+    for name, declared in functions.items():
+        yield from _declared_again(name, declared)
+        first = declared[0][1]
+        if name not in aliases and first.header.linkage != ".extern" and not any(function.body for _, function in declared):
+            notes = ("where another module defines it, `.extern` is needed",)
+            yield Problem("conflicting-declarations", declared[0][0], f"`{name}` is declared and never defined", notes)
+    for name, found in variables.items():
+        yield from _variable_again(name, found)
+
+
+def _declared_again(name: str, declared: list[tuple[Path, Function]]) -> Iterator[Problem]:
+    kind = "conflicting-declarations"
+    first_path, first = declared[0]
+    body: Path | None = None
+    for path, function in declared:
+        header = function.header
+        at = path
+        related = ((first_path, "the first declaration"),)
+        if header.linkage == ".extern" and function.body is not None:
+            yield Problem(kind, at, f"`{name}` is `.extern` and has a body", ("what another module defines has none here",))
+        if body is not None and not (function.body is not None):
+            yield Problem(kind, at, f"`{name}` is declared after its definition", related=((body, "the definition"),))
+        if path != first_path:
+            if header.is_entry != first.is_entry:
+                yield Problem(kind, at, f"`{name}` is a kernel here and a device function there", related=related)
+                continue
+            found = difference(first.header, header)
+            if found is not None:
+                yield Problem(kind, at, f"two declarations of `{name}` differ {found}", related=related)
+            linkage = first.header.linkage
+            if header.linkage != linkage and not (header.linkage is None and linkage in (".visible", ".weak")):
+                said = f"`{header.linkage}`" if header.linkage else f"not `{linkage}`"
+                yield Problem(kind, at, f"`{name}` is {said} here, unlike before", related=related)
+            elif _is_noreturn(header) != _is_noreturn(first.header):
+                yield Problem(kind, at, f"two declarations of `{name}` differ in `.noreturn`", related=related)
+        if function.body is not None:
+            body = body or path
+
+
+def _is_noreturn(header: Header) -> bool:
+    return any(directive.name == ".noreturn" for directive in header.directives)
+
+
+def _variable_again(name: str, found: list[tuple[Path, Declaration, Declarator]]) -> Iterator[Problem]:
+    if len(found) < 2:
+        return
+    kind = "conflicting-declarations"
+    first_path, first, first_declarator = found[0]
+    related = ((first_path, "the first declaration"),)
+    for path, declaration, declarator in found[1:]:
+        linkages = (first.linkage, declaration.linkage)
+        if linkages == (".common", ".common"):
+            yield Problem(kind, path, f"`{name}` is defined twice", related=related)
+        if ".extern" not in linkages:
+            continue
+        sizes = [tuple([_dimension(d) for d in one.dimensions]) for one in (first_declarator, declarator)]
+        same_sizes = len(sizes[0]) == len(sizes[1]) and all(a == b or a is None or b is None for a, b in zip(*sizes, strict=True))
+        if first.type != declaration.type or vector_of(first) != vector_of(declaration) or not same_sizes:
+            yield Problem(kind, path, f"two declarations of `{name}` differ in type or size", related=related)
+        elif first.linkage == ".extern" and declaration.linkage is None:
+            yield Problem(kind, path, f"`{name}` was `.extern`, and what is defined here is not visible", related=related)
+
+
+def _alias(
+    path: Path,
+    alias: Alias,
+    functions: dict[str, list[tuple[Path, Function]]],
+    variables: dict[str, list[tuple[Path, Declaration, Declarator]]],
+    aliases: dict[str, tuple[Path, str]],
+) -> Iterator[Problem]:
+    words = [(i, child.text) for i, child in enumerate(alias.children) if isinstance(child, Name)]
+    if len(words) != 2:
+        return
+    kind = "bad-alias"
+    (i, name), (j, of) = words
+    usable = True
+    for k, word in words:
+        declared = functions.get(word)
+        if declared is None:
+            usable = False
+            known = word in variables
+            message = f"`{word}` is a variable" if known else f"no function `{word}` is declared before"
+            yield Problem(kind, (*path, k), message, ("an alias is between functions",) if known else ())
+        elif declared[0][1].is_entry:
+            usable = False
+            yield Problem(kind, (*path, k), f"`{word}` is a kernel", ("an alias is between device functions",))
+    if not usable:
+        return
+    given, aliased = functions[name], functions[of]
+    if name == of:
+        yield Problem(kind, (*path, j), f"`{name}` is an alias of itself")
+    elif any(function.body for _, function in given):
+        yield Problem(kind, (*path, i), f"`{name}` has a body", ("an alias is declared without one",), ((given[0][0], "here"),))
+    if name in aliases:
+        yield Problem(kind, (*path, i), f"`{name}` is an alias already", related=((aliases[name][0], f"of `{aliases[name][1]}`"),))
+    linkage = aliased[0][1].header.linkage
+    if linkage in (".weak", ".extern"):
+        yield Problem(kind, (*path, j), f"`{of}` is `{linkage}`", ("what an alias stands for is defined in the module and not weak",))
+    found = difference(given[0][1].header, aliased[0][1].header)
+    if found is not None:
+        yield Problem(kind, path, f"`{name}` and `{of}` differ {found}", related=((given[0][0], f"`{name}`"), (aliased[0][0], f"`{of}`")))
+    elif _is_noreturn(given[0][1].header) != _is_noreturn(aliased[0][1].header):
+        yield Problem(kind, path, f"`{name}` and `{of}` differ in `.noreturn`")
+    aliases.setdefault(name, (path, of))
+
+
+# --- names (5.4.6) ----------------------------------------------------------------------------------------------------------------
+
+
+def _overlaps(names: Names) -> Iterator[Problem]:
+    """Names that a count (`%r<4>`) declares and another declaration of the scope, too."""
+    for scope in names.scopes.values():
+        if not scope.ranges:
+            continue
+        for name, symbol in scope.symbols.items():
+            if symbol.kind is Kind.LABEL or not name[-1:].isdecimal():
+                continue
+            family = _family_of(scope, name)
+            if family is not None:
+                first, second = sorted((symbol, family), key=lambda one: one.path)
+                note = f"`{family.name}<{family.count}>` declares it"
+                yield Problem("conflicting-declarations", second.path, f"`{name}` is declared twice in one scope", (note,), ((first.path, "the first"),))
+
+
+def _family_of(scope: Scope, name: str) -> Symbol | None:
+    at = len(name)
+    while at and name[at - 1].isdecimal():
+        at -= 1
+        digits = name[at:]
+        if len(digits) > 9:
+            return None
+        for family in scope.ranges.get(name[:at], ()):
+            if family.count is not None and int(digits) < family.count and (digits == "0" or digits[0] != "0"):
+                return family
+    return None
+
+
+def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
+    """Uses of names that the text declares only later, which ptxas does not find: all but labels."""
+    yield from _uses_before_in_module(module, names)
+    for path, scope in names.scopes.items():
+        if len(path) < 2 or path[1] != 1 or (not scope.symbols and not scope.ranges):
+            continue
+        late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and len(symbol.path) > len(path)]
+        if not late:
+            continue
+        block = module.at(path)
+        first = next((i for i, child in enumerate(block.children) if type(child) is Instruction or type(child) is Block), None)
+        if first is None:
+            continue
+        last = max(symbol.path[len(path)] for symbol in late)
+        if last > first:
+            yield from _uses_before_in_block(path, block, first, last, scope, names)
+
+
+def _symbols(scope: Scope) -> Iterator[Symbol]:
+    yield from scope.symbols.values()
+    for family in scope.ranges.values():
+        yield from family
+
+
+def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope: Scope, names: Names) -> Iterator[Problem]:
+    told: set[str] = set()
+    meant: dict[str, int] = {}
+    for i in range(first, last):
+        for at, name in _used_in(block.children[i], (*path, i), scope, names):
+            place = meant.get(name)
+            if place is None:
+                symbol = scope.local(name)
+                is_late = symbol is not None and symbol.kind is not Kind.LABEL and len(symbol.path) > len(path)
+                place = meant[name] = symbol.path[len(path)] if symbol is not None and is_late else -1
+            if place > i and name not in told and (scope.parent is None or scope.parent.lookup(name) is None):
+                told.add(name)
+                symbol = scope.local(name)
+                related = ((symbol.path, "the declaration"),) if symbol is not None else ()
+                yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+
+
+def _used_in(statement: Node, path: Path, scope: Scope, names: Names) -> Iterator[tuple[Path, str]]:
+    """The names that a statement uses with their paths; those of an inner scope that are not its own."""
+    stack: list[tuple[Path, Node, Scope]] = [(path, statement, scope)]
+    while stack:
+        at, node, inside = stack.pop()
+        if type(node) is Instruction:
+            for i, child in enumerate(node.children):
+                if type(child) is Name:
+                    if inside is scope or not _hidden(child.text, inside, scope):
+                        yield (*at, i), child.text
+                elif child.children:
+                    for inner, name in names_in(child):
+                        if inside is scope or not _hidden(name.text, inside, scope):
+                            yield (*at, i, *inner), name.text
+        elif type(node) is Block:
+            inside = names.scopes.get(at, inside)
+            stack.extend([((*at, i), child, inside) for i, child in enumerate(node.children)][::-1])
+
+
+def _hidden(name: str, inside: Scope, outside: Scope) -> bool:
+    """Whether a scope between these two declares the name."""
+    scope: Scope | None = inside
+    while scope is not None and scope is not outside:
+        if scope.local(name) is not None:
+            return True
+        scope = scope.parent
+    return False
+
+
+def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
+    """Functions and variables that a function uses before the module declares them."""
+    first: dict[str, int] = {}
+    bodies: list[int] = []
+    for i, child in enumerate(module.children):
+        if type(child) is Function:
+            first.setdefault(child.name, i)
+            if child.body is not None:
+                bodies.append(i)
+        elif type(child) is Declaration:
+            for declarator in child.declarators:
+                first.setdefault(declarator.name.text, i)
+    if not bodies:
+        return
+    late = {name: i for name, i in first.items() if i > bodies[0] and (symbol := names.root.symbols.get(name)) is not None and names.is_used(symbol)}
+    if not late:
+        return
+    told: set[str] = set()
+    for path, scope in names.scopes.items():
+        if len(path) < 2 or path[1] != 1:
+            continue
+        used = {name.text for node in scope.operands.values() for _, name in _names_of(node)}
+        wanted = {name for name in used & late.keys() if late[name] > path[0] and name not in told and scope.lookup(name) is names.root.symbols[name]}
+        if wanted:
+            block = module.at(path)
+            for i, statement in enumerate(block.children):
+                for at, name in _used_in(statement, (*path, i), scope, names) if type(statement) is Instruction else ():
+                    if name in wanted and name not in told:
+                        told.add(name)
+                        related = ((names.root.symbols[name].path, "the declaration"),)
+                        yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+
+
+def _names_of(node: Node) -> Iterator[tuple[Path, Name]]:
+    if type(node) is Name:
+        yield (), node
+    elif node.children:
+        yield from names_in(node)
+
+
+__all__ = ["difference", "natural_alignment", "problems", "signature", "vector_of"]
+
+_ = (Address, Label, constant_value)
