@@ -60,16 +60,17 @@ class DominatorTree:
         In a tree of post-dominators these are the blocks on whose branch a block depends: control dependence.
         """
         found = [0] * len(self.parent)
-        inside = [0] * len(self.parent)
+        own = [0] * len(self.parent)
+        for block in self.order:
+            if block != self.root:
+                own[self.parent[block]] |= 1 << block
         for join, predecessors in self._joins:
-            # from each predecessor upwards to the dominator of the join; `inside` says which joins were passed on already
-            bit, stop = 1 << join, self.parent[join] if join != self.root else -1
             for predecessor in predecessors:
-                at = predecessor
-                while at not in (stop, -1) and not inside[at] & bit:
-                    inside[at] |= bit
-                    found[at] |= bit
-                    at = self.parent[at] if at != self.root else -1
+                if join == self.root or self.parent[join] != predecessor:
+                    found[predecessor] |= 1 << join
+        for block in reversed(self.order):
+            if found[block] and block != self.root:
+                found[self.parent[block]] |= found[block] & ~own[self.parent[block]]
         return tuple(found)
 
 
@@ -261,10 +262,10 @@ def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
                 if work and low[node] < low[work[-1][0]]:
                     low[work[-1][0]] = low[node]
                 if low[node] == index[node]:
-                    at = stack.index(node) if stack[-1] != node else len(stack) - 1
-                    component = stack[at:]
-                    del stack[at:]
-                    on_stack.difference_update(component)
+                    component = []
+                    while node in on_stack:
+                        component.append(stack.pop())
+                        on_stack.discard(component[-1])
                     found.append(component)
     return found
 
@@ -308,7 +309,7 @@ def _quiet(routine: Routine, flow: ControlFlow) -> list[bool]:
 
 
 def _is_idle(block: BasicBlock, bounds: Sequence[Bound | Mismatch]) -> bool:
-    if block.leaves in ("trap", "call"):
+    if block.leaves in ("trap", "call") and not block.successors:
         return True
     return all(_does_nothing(bound) for bound in bounds[block.start : block.end])
 

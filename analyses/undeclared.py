@@ -72,5 +72,7 @@ def _elsewhere(facts: Facts, use: Use) -> tuple[tuple[Path, str], ...]:
         symbol: Symbol | None = scope.symbols.get(use.name)
         if symbol is not None and symbol.kind is Kind.LABEL:
             same = symbol.path[0] == use.path[0]
-            return ((symbol.path, "this label is in a scope that does not enclose the branch" if same else "this label is in another function"),)
+            return (
+                (symbol.path, "this label is in a scope that does not enclose the branch" if same else "this label is in another function"),
+            )
     return ()

@@ -126,7 +126,9 @@ def requires(shared: Path, show: int) -> None:
         if agrees(needed, base, specific, row["min_version_at_that_target"]):
             right += 1
         elif total - right <= show:
-            print(f"  {row['file']}: {needed}; measured {base or ' '.join(specific)} {row['min_version_at_that_target']} | {row['statement'][:80]}")
+            print(
+                f"  {row['file']}: {needed}; measured {base or ' '.join(specific)} {row['min_version_at_that_target']} | {row['statement'][:80]}"
+            )
     print(f"requires equal to the measured minimum: {100 * right / total:.2f} % ({right} of {total})")
 
 
@@ -161,7 +163,7 @@ def sections(shared: Path, show: int) -> None:
     missing = []
     for section in json.loads((shared / "spec" / "instructions.json").read_text()):
         number = section["section"]
-        is_guard = number == "9.7.13.2"  # `@p` is part of every instruction, not one of its own
+        is_guard = number in ("9.7.13.1", "9.7.13.2")  # `{}` and `@p` stand around and before instructions, they are none
         if number.startswith("9.7") and section.get("syntax") and not is_guard and number not in declared:
             missing.append(f"{number} {section['title']}")
     for one in missing[:show]:
@@ -180,7 +182,18 @@ def timing(shared: Path, show: int) -> None:
         check_time = min(_timed(lambda module=module: _check(module, rules)) for module in [parse(text), parse(text)])
         ratios.append(check_time / parse_time)
     print(f"check over parse, {len(ratios)} files of at least 100 kB: median {statistics.median(ratios):.2f}, worst {max(ratios):.2f}")
-    ten = ["add.f32", "mul.f32", "ld.global.u32", "st.global.u32", "mov.u32", "setp.eq.s32", "shl.b32", "cvt.u64.u32", "bar.sync", "and.b32"]
+    ten = [
+        "add.f32",
+        "mul.f32",
+        "ld.global.u32",
+        "st.global.u32",
+        "mov.u32",
+        "setp.eq.s32",
+        "shl.b32",
+        "cvt.u64.u32",
+        "bar.sync",
+        "and.b32",
+    ]
     program = (
         "import time, ptxkit.isa.binding as b, ptxkit.isa.shapes as s\n"
         "start = time.perf_counter()\n"

@@ -24,7 +24,12 @@ def isa_pages() -> dict[str, str]:
     for form in all_forms():
         by_file.setdefault(form.file, []).append(form)
     pages = {}
-    index = ["# The instruction set", "", "Made from `ptxkit/isa/` by `python docs/build.py`; the notation is [explained here](../isa-notation.md).", ""]
+    index = [
+        "# The instruction set",
+        "",
+        "Made from `ptxkit/isa/` by `python docs/build.py`; the notation is [explained here](../isa-notation.md).",
+        "",
+    ]
     for file, forms in sorted(by_file.items()):
         name = file.removesuffix(".isa")
         title = name.replace("_", " ").capitalize()
@@ -35,7 +40,9 @@ def isa_pages() -> dict[str, str]:
                 continue
             seen.add(form.entry)
             entry = entry_text(form)
-            heading = ".".join([form.mnemonic, *[slot.choices[0].modifier[1:] for slot in form.slots if len(slot.choices) == 1 and not slot.optional]])
+            heading = ".".join(
+                [form.mnemonic, *[slot.choices[0].modifier[1:] for slot in form.slots if len(slot.choices) == 1 and not slot.optional]]
+            )
             lines += [f"## `{heading}`", "", "```", entry, "```", ""]
         pages[f"isa/{name}.md"] = "\n".join(lines)
         mnemonics = sorted({form.mnemonic for form in forms})
@@ -67,8 +74,13 @@ def rule_page(rule: Rule) -> str:
 
 def rule_pages() -> dict[str, str]:
     pages = {f"rules/{rule.id}.md": rule_page(rule) for rule in all_rules()}
-    table = [f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.severity} | {'yes' if rule.default else 'no'} | {rule.summary} |" for rule in all_rules()]
-    pages["rules/index.md"] = "\n".join(["# Rules", "", "| id | name | severity | by default | what |", "| --- | --- | --- | --- | --- |", *table, ""])
+    table = [
+        f"| [{rule.id}]({rule.id}.md) | {rule.name} | {rule.severity} | {'yes' if rule.default else 'no'} | {rule.summary} |"
+        for rule in all_rules()
+    ]
+    pages["rules/index.md"] = "\n".join(
+        ["# Rules", "", "| id | name | severity | by default | what |", "| --- | --- | --- | --- | --- |", *table, ""]
+    )
     return pages
 
 

@@ -207,11 +207,15 @@ def _availability(path: Path, instruction: Instruction, bound: Bound, binder: Bi
     for removed in bound.removed:
         if version >= removed.version and (removed.target is None or runs(target, removed.target.target)):
             where = f" on {removed.target.target} and later" if removed.target else ""
-            yield Problem("modifier-missing", opcode, f"`{bound.opcode}` is gone since PTX {_spoken(removed.version)}{where}", _instead(bound))
+            yield Problem(
+                "modifier-missing", opcode, f"`{bound.opcode}` is gone since PTX {_spoken(removed.version)}{where}", _instead(bound)
+            )
             return
     for deprecated in bound.deprecated:
         if version >= deprecated.version:
-            yield Problem("deprecated-form", opcode, f"`{bound.opcode}` is deprecated since PTX {_spoken(deprecated.version)}", _instead(bound))
+            yield Problem(
+                "deprecated-form", opcode, f"`{bound.opcode}` is deprecated since PTX {_spoken(deprecated.version)}", _instead(bound)
+            )
             return
 
 

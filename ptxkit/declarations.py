@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import attrs
 
@@ -12,9 +12,7 @@ from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
-from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import (
-    Address,
     Alias,
     Align,
     Attribute,
@@ -46,6 +44,7 @@ MAX_PARAM_ALIGN = 128
 """The greatest alignment of a parameter that is passed between device functions."""
 
 DECLARED_SPACES = (".reg", ".const", ".global", ".local", ".param", ".shared", ".tex")
+UNUSABLE = ("_", "WARP_SZ")
 FORMAL, KERNEL, PLAIN = "formal", "kernel", "plain"
 
 
@@ -72,6 +71,8 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
                     yield from _declaration((*path, i), child, about, at_module=False)
             elif type(child) is Prototype:
                 yield from _header((*path, i), child, about)
+            elif type(child) is Label and child.name.text in UNUSABLE:
+                yield from _name((*path, i, 0), child.name)
     yield from _agreement(module, names)
     yield from _overlaps(names)
     yield from _uses_before(module, names)
@@ -122,12 +123,14 @@ def _declaration(path: Path, declaration: Declaration, about: _About, at_module:
     known = yield from _type(path, declaration, about, PLAIN)
     yield from _alignment(path, declaration, MAX_PARAM_ALIGN if space == ".param" else None)
     if known is not None and known.kind == "opaque" and not at_module:
-        yield Problem("type-not-in-space", path, f"a `{known.name}` in the body of a function", ("it is declared in the module or as a parameter",))
+        yield Problem(
+            "type-not-in-space", path, f"a `{known.name}` in the body of a function", ("it is declared in the module or as a parameter",)
+        )
     for i, child in enumerate(declaration.children):
         if not isinstance(child, Declarator):
             continue
         at = (*path, i)
-        yield from _name(at, child.name)
+        yield from _name((*at, 0), child.name)
         yield from _sizes(at, declaration, child, known)
         if child.initializer is not None:
             yield from initializer_problems(at, declaration, child, about.names, about.version, about.target)
@@ -139,8 +142,8 @@ def _declaration(path: Path, declaration: Declaration, about: _About, at_module:
 
 
 def _name(path: Path, name: Name) -> Iterator[Problem]:
-    if name.text in ("_", "WARP_SZ"):
-        yield Problem("unusable-name", (*path, 0), f"`{name.text}` cannot be declared", ("the language gives it a meaning of its own",))
+    if name.text in UNUSABLE:
+        yield Problem("unusable-name", path, f"`{name.text}` cannot be declared", ("the language gives it a meaning of its own",))
 
 
 def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: bool) -> Iterator[Problem]:
@@ -152,24 +155,31 @@ def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: 
         late = kind in (VectorWidth, Keyword) and isinstance(child, Space | Align | Attribute | VectorWidth)
         if late and not (is_parameter and isinstance(child, Align) and kind is Keyword):
             behind = "type" if kind is Keyword else "vector width"
-            yield Problem("misplaced-specifier", (*path, i), f"`{child.text}` behind the {behind}", ("the type comes last, the vector width before it",))
+            yield Problem(
+                "misplaced-specifier",
+                (*path, i),
+                f"`{child.text}` behind the {behind}",
+                ("the type comes last, the vector width before it",),
+            )
         if isinstance(child, Pointer) and kind is not Keyword:
             yield Problem("misplaced-specifier", (*path, i), "`.ptr` before the type")
         if isinstance(child, VectorWidth) or type(child) is Keyword:
             kind = type(child)
-    if kind is Keyword and declaration.type is None:
-        return
 
 
 def _space(path: Path, declaration: Declaration, space: str | None, about: _About, at_module: bool) -> Iterator[Problem]:
     spaces = [i for i, child in enumerate(declaration.children) if isinstance(child, Space)]
     kind = "misplaced-variable"
     if space is None:
-        yield Problem(kind, path, "a declaration that names no state space", ("`.reg`, `.global`, `.shared` and so on say where the variable is",))
+        yield Problem(
+            kind, path, "a declaration that names no state space", ("`.reg`, `.global`, `.shared` and so on say where the variable is",)
+        )
         return
     at = (*path, spaces[0])
     if len(spaces) > 1:
-        yield Problem(kind, (*path, spaces[1]), f"`{declaration.children[spaces[1]].text}` beside `{space}`", ("a variable is in one state space",))
+        yield Problem(
+            kind, (*path, spaces[1]), f"`{declaration.children[spaces[1]].text}` beside `{space}`", ("a variable is in one state space",)
+        )
     version = about.version
     if space not in DECLARED_SPACES:
         yield Problem(kind, at, f"a variable in `{space}`", ("no variable can be declared there",))
@@ -181,7 +191,7 @@ def _space(path: Path, declaration: Declaration, space: str | None, about: _Abou
         yield Problem(kind, at, f"`{space}` outside of a function", ("since PTX 3.0 it is declared in functions only",))
 
 
-def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: str) -> Iterator[Problem]:
+def _type(path: Path, declaration: Declaration | Parameter, about: _About, use: str) -> Generator[Problem, None, Type | None]:
     """What is wrong with the type, alone and in its space. Gives the type, if there is one that can be declared."""
     words = [i for i, child in enumerate(declaration.children) if type(child) is Keyword]
     kind = "type-not-declarable"
@@ -215,7 +225,9 @@ def _type_in_space(path: Path, at: Path, declaration: Declaration | Parameter, k
     if known.kind == "predicate" and space != ".reg":
         yield Problem("type-not-in-space", at, f"a `.pred` in `{space}`", ("predicates are registers",))
     elif known.kind == "opaque" and space != ".global" and use != KERNEL:
-        yield Problem("type-not-in-space", at, f"a `{known.name}` in `{space}`", ("it is declared in `.global`, or is the parameter of a kernel",))
+        yield Problem(
+            "type-not-in-space", at, f"a `{known.name}` in `{space}`", ("it is declared in `.global`, or is the parameter of a kernel",)
+        )
     if width is not None and vector not in (2, 4):
         text = declaration.children[width].text
         yield Problem("bad-vector-type", where, f"`{text}` in a declaration", ("a vector has two or four elements",))
@@ -246,7 +258,9 @@ def _align(path: Path, align: Align, most: int | None) -> Iterator[Problem]:
     node = align.children[0]
     value = plain_integer(node)
     if value is None:
-        yield Problem("bad-alignment", (*path, 0), f"`{node.text}` is no plain integer", ("an alignment is a number without sign and operators",))
+        yield Problem(
+            "bad-alignment", (*path, 0), f"`{node.text}` is no plain integer", ("an alignment is a number without sign and operators",)
+        )
     elif not is_power_of_two(value) or value >= 1 << 32:
         yield Problem("bad-alignment", (*path, 0), f"{value} is no alignment", ("a power of two is needed",))
     elif most is not None and value > most:
@@ -265,13 +279,20 @@ def _sizes(path: Path, declaration: Declaration, declarator: Declarator, known: 
             if dimensions:
                 yield Problem(kind, (*path, dimensions[0][0]), f"`{name}` is counted and an array", ("one excludes the other",))
     if dimensions and declaration.space == ".reg":
-        yield Problem(kind, (*path, dimensions[0][0]), f"`{name}` is an array of registers", ("registers have no addresses; `%r<n>` declares several",))
+        yield Problem(
+            kind,
+            (*path, dimensions[0][0]),
+            f"`{name}` is an array of registers",
+            ("registers have no addresses; `%r<n>` declares several",),
+        )
         return
     yield from _dimensions(path, dimensions)
     first = _dimension(dimensions[0][1]) if dimensions else 1
     unsized = dimensions and not dimensions[0][1].children
     if dimensions and (unsized or first == 0) and declaration.linkage != ".extern" and declarator.initializer is None:
-        yield Problem(kind, path, f"nothing says how large `{name}` is", ("only an `.extern` array or one with initial values needs no size",))
+        yield Problem(
+            kind, path, f"nothing says how large `{name}` is", ("only an `.extern` array or one with initial values needs no size",)
+        )
 
 
 def _dimensions(path: Path, dimensions: list[tuple[int, Dimension]]) -> Iterator[Problem]:
@@ -294,7 +315,7 @@ def _header(path: Path, header: Header, about: _About) -> Iterator[Problem]:
     if name_at is None:
         return
     if not is_prototype:
-        yield from _name((*path, name_at - 0) if False else path, header.name) if header.name.text not in ("_", "WARP_SZ") else _bad_name(path, name_at, header)
+        yield from _name((*path, name_at), header.name)
     for i, child in enumerate(header.children):
         if not isinstance(child, Parameters):
             continue
@@ -312,10 +333,6 @@ def _header(path: Path, header: Header, about: _About) -> Iterator[Problem]:
             yield from _kernel_parameters((*path, i), parameters, about)
 
 
-def _bad_name(path: Path, at: int, header: Header) -> Iterator[Problem]:
-    yield Problem("unusable-name", (*path, at), f"`{header.name.text}` cannot be declared", ("the language gives it a meaning of its own",))
-
-
 def _parameter(
     path: Path, parameter: Parameter, about: _About, use: str, is_result: bool, is_last: bool, is_prototype: bool
 ) -> Iterator[Problem]:
@@ -325,7 +342,12 @@ def _parameter(
     space, name = parameter.space, parameter.name
     at = (*path, spaces[0]) if spaces else path
     if space is None:
-        yield Problem(kind, path, f"parameter `{name}` names no state space", ("`.param` is needed" if use == KERNEL else "`.param` or `.reg` is needed",))
+        yield Problem(
+            kind,
+            path,
+            f"parameter `{name}` names no state space",
+            ("`.param` is needed" if use == KERNEL else "`.param` or `.reg` is needed",),
+        )
     elif use == KERNEL and space != ".param":
         yield Problem(kind, at, f"parameter `{name}` of a kernel in `{space}`", ("it must be in `.param`",))
     elif space not in (".param", ".reg"):
@@ -334,12 +356,16 @@ def _parameter(
         yield from availability(at, "a `.param` parameter of a device function", "param-of-function", about.version, about.target)
     if len(spaces) > 1:
         yield Problem(kind, (*path, spaces[1]), f"parameter `{name}` in two state spaces")
-    linkage = next((i for i, child in enumerate(parameter.children) if isinstance(child, Keyword) and child.text == parameter.linkage), None)
+    linkage = next(
+        (i for i, child in enumerate(parameter.children) if isinstance(child, Keyword) and child.text == parameter.linkage), None
+    )
     if linkage is not None:
         yield Problem("bad-linkage", (*path, linkage), f"`{parameter.linkage}` on parameter `{name}`")
     for i, child in enumerate(parameter.children):
         if isinstance(child, Attribute):
-            yield Problem("bad-attribute", (*path, i), f"an attribute on parameter `{name}`", ("it is for variables in `.global` and for functions",))
+            yield Problem(
+                "bad-attribute", (*path, i), f"an attribute on parameter `{name}`", ("it is for variables in `.global` and for functions",)
+            )
     if name == "WARP_SZ" or (name == "_" and use == FORMAL and not is_prototype):
         yield Problem("unusable-name", (*path, len(parameter.children) - 1), f"`{name}` is no name for a parameter")
     yield from _type(path, parameter, about, use)
@@ -360,7 +386,9 @@ def _pointer(path: Path, parameter: Parameter, about: _About, use: str) -> Itera
             space = next((j for j, inner in enumerate(child.children) if isinstance(inner, Space)), None)
             if space is not None and child.children[space].text not in (".const", ".global", ".local", ".shared"):
                 text = child.children[space].text
-                yield Problem("bad-parameter", (*path, i, space), f"a pointer to `{text}`", ("it is `.const`, `.global`, `.local` or `.shared`",))
+                yield Problem(
+                    "bad-parameter", (*path, i, space), f"a pointer to `{text}`", ("it is `.const`, `.global`, `.local` or `.shared`",)
+                )
 
 
 def _parameter_size(path: Path, parameter: Parameter, about: _About, use: str, is_result: bool, is_last: bool) -> Iterator[Problem]:
@@ -587,7 +615,13 @@ def _overlaps(names: Names) -> Iterator[Problem]:
             if family is not None:
                 first, second = sorted((symbol, family), key=lambda one: one.path)
                 note = f"`{family.name}<{family.count}>` declares it"
-                yield Problem("conflicting-declarations", second.path, f"`{name}` is declared twice in one scope", (note,), ((first.path, "the first"),))
+                yield Problem(
+                    "conflicting-declarations",
+                    second.path,
+                    f"`{name}` is declared twice in one scope",
+                    (note,),
+                    ((first.path, "the first"),),
+                )
 
 
 def _family_of(scope: Scope, name: str) -> Symbol | None:
@@ -687,7 +721,11 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
                 first.setdefault(declarator.name.text, i)
     if not bodies:
         return
-    late = {name: i for name, i in first.items() if i > bodies[0] and (symbol := names.root.symbols.get(name)) is not None and names.is_used(symbol)}
+    late = {
+        name: i
+        for name, i in first.items()
+        if i > bodies[0] and (symbol := names.root.symbols.get(name)) is not None and names.is_used(symbol)
+    }
     if not late:
         return
     told: set[str] = set()
@@ -695,7 +733,11 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
         if len(path) < 2 or path[1] != 1:
             continue
         used = {name.text for node in scope.operands.values() for _, name in _names_of(node)}
-        wanted = {name for name in used & late.keys() if late[name] > path[0] and name not in told and scope.lookup(name) is names.root.symbols[name]}
+        wanted = {
+            name
+            for name in used & late.keys()
+            if late[name] > path[0] and name not in told and scope.lookup(name) is names.root.symbols[name]
+        }
         if wanted:
             block = module.at(path)
             for i, statement in enumerate(block.children):
@@ -714,5 +756,3 @@ def _names_of(node: Node) -> Iterator[tuple[Path, Name]]:
 
 
 __all__ = ["difference", "natural_alignment", "problems", "signature", "vector_of"]
-
-_ = (Address, Label, constant_value)

@@ -159,7 +159,9 @@ def _head(module: Module, version: Version | None) -> Iterator[Problem]:
         before = child
     if "debug" in module.targets and not any(type(child) is Section for child in module.children):
         path = next((i, j) for i, child in enumerate(module.children) if type(child) is nodes.Target for j in _options(child, "debug"))
-        yield Problem("bad-header", path, "`.target debug` in a module that has no DWARF section", ("take `debug` away, or add the sections",))
+        yield Problem(
+            "bad-header", path, "`.target debug` in a module that has no DWARF section", ("take `debug` away, or add the sections",)
+        )
 
 
 def _options(target: Node, word: str) -> Iterator[int]:
@@ -174,7 +176,9 @@ def _version(path: Path, text: str) -> Iterator[Problem]:
     version = (int(found[1]), int(found[2]))
     last = LAST_MINOR.get(version[0])
     if version < (1, 0) or (last is not None and version[1] > last):
-        notes = (f"the last version before {version[0] + 1}.0 is {version[0]}.{last}",) if last is not None else ("the first version is 1.0",)
+        notes = (
+            (f"the last version before {version[0] + 1}.0 is {version[0]}.{last}",) if last is not None else ("the first version is 1.0",)
+        )
         yield Problem("bad-header", path, f"there is no PTX version {spoken(version)}", notes)
     elif version > NEWEST:
         far = version[0] > NEWEST[0] + 1
@@ -435,7 +439,9 @@ _PLACES = {"entry": "a kernel", "func": "a device function", "prototype": "a pro
 
 
 def _spoken_places(known: Directive) -> str:
-    return " and ".join([words + "s" for place, words in (("entry", "kernel"), ("func", "device function"), ("module", "module")) if place in known.places])
+    return " and ".join(
+        [words + "s" for place, words in (("entry", "kernel"), ("func", "device function"), ("module", "module")) if place in known.places]
+    )
 
 
 def _values(path: Path, child: PerformanceDirective, known: Directive) -> tuple[tuple[int, ...], Problem | None]:
@@ -658,7 +664,9 @@ def _section(path: Path, section: Section, version: Version | None, target: str 
                 yield Problem("bad-debug-directive", at, message, related=((labels[child.name.text], "the first one"),))
             labels.setdefault(child.name.text, at)
         elif not isinstance(child, nodes.Error | nodes.Line):
-            yield Problem("bad-debug-directive", at, "this is no DWARF data", ("a section holds labels and lines of `.b8`, `.b16`, `.b32`, `.b64`",))
+            yield Problem(
+                "bad-debug-directive", at, "this is no DWARF data", ("a section holds labels and lines of `.b8`, `.b16`, `.b32`, `.b64`",)
+            )
 
 
 def _data(path: Path, data: Data, version: Version | None, target: str | None) -> Iterator[Problem]:

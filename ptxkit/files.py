@@ -38,8 +38,8 @@ def write(path: str, text: str) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(encode(text))
-        os.chmod(beside, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        os.replace(beside, target)
+        Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+        Path(beside).replace(target)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise

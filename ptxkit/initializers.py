@@ -33,6 +33,9 @@ KIND = "bad-initializer"
 
 INITIALIZED_SPACES = (".global", ".const")
 
+MAX_DIMENSIONS = 64
+"""Values of arrays of more dimensions are not looked at: the lists would be nested as deep."""
+
 # A table of eight or more numbers is one leaf (a tree of 100,000 numbers would be slow): these find the floats in it, and what overflows.
 _FLOAT = re.compile(r"(?<![\w.])(?:0[fFdD][0-9a-fA-F]|[0-9]+(?:\.|[eE])|\.[0-9])")
 _LONG = re.compile(r"(?<![\w.])[0-9]{21}")
@@ -61,6 +64,8 @@ def initializer_problems(
         return
     if known.name in (".f16", ".f16x2"):
         yield Problem(KIND, at, f"an initial value of type `{known.name}`", ("declare the variable `.b16` or `.b32`",))
+        return
+    if len(declarator.dimensions) > MAX_DIMENSIONS:
         return
     sizes = [plain_integer(dimension.children[0]) if dimension.children else None for dimension in declarator.dimensions]
     check = _Check(known, declaration.vector if _has_vector(declaration) else 0, names, version, target)
@@ -141,7 +146,11 @@ class _Check:
         if isinstance(value, float):
             if element.kind not in ("float", "untyped"):
                 yield Problem(KIND, path, f"float `{_short(node)}` for `{element.name}`", ("an integer is needed",))
-            elif value in (float("inf"), float("-inf")) and isinstance(node, Number) and node.text.lstrip("-")[:2].lower() not in ("0f", "0d"):
+            elif (
+                value in (float("inf"), float("-inf"))
+                and isinstance(node, Number)
+                and node.text.lstrip("-")[:2].lower() not in ("0f", "0d")
+            ):
                 yield Problem(KIND, path, f"`{_short(node)}` is beyond any float")
         elif isinstance(value, int):
             if element.kind == "float":
@@ -158,7 +167,9 @@ class _Check:
         if isinstance(node, Expression):
             children = node.children
             if len(children) != 3 or children[1].text != "+" or not isinstance(plain_integer(children[2]), int):
-                yield Problem(KIND, path, f"`{_short(node)}` is no initial value", ("an address may have a constant added to it, nothing else",))
+                yield Problem(
+                    KIND, path, f"`{_short(node)}` is no initial value", ("an address may have a constant added to it, nothing else",)
+                )
                 return
             base, at, offset = children[0], (*path, 0), True
         if isinstance(base, Apply) and isinstance(base.children[0], Number):
@@ -213,7 +224,7 @@ class _Check:
             if generic or offset:
                 how = "`generic()`" if generic else "an offset"
                 yield Problem(KIND, path, f"{how} with the function {what}", related=related)
-            if symbol.path[0] >= path[0] and not _declared_before(self.names, symbol, path):
+            if symbol.path >= path and not _declared_before(self.names, symbol, path):
                 yield Problem("used-before-declaration", path, f"{what} is used before it is declared", related=related)
             is_kernel = isinstance(symbol.declares, Function) and symbol.declares.is_entry
             feature = "kernel-initializer" if is_kernel else "function-initializer"
@@ -223,7 +234,8 @@ class _Check:
             where = f"in `{symbol.space}`" if symbol.space else f"a {symbol.kind}"
             yield Problem(KIND, path, f"{what} is {where}", ("only addresses in `.global` and `.const` are known beforehand",), related)
             return
-        if symbol.path[:-2] >= path[: len(symbol.path) - 2] and symbol.path[:-1] >= path[: len(symbol.path) - 1] and not _declared_before(self.names, symbol, path):
+        declarator = symbol.path[:-1]
+        if declarator >= path[: len(declarator)] and not _declared_before(self.names, symbol, path):
             yield Problem("used-before-declaration", path, f"{what} is used before it is declared", related=related)
             return
         yield from availability(path, f"the address of {what}", "address-initializer", self.version, self.target)

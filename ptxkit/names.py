@@ -312,7 +312,6 @@ class _Resolver:
         if missing:
             self.unresolved.extend(_first_uses(scope, at, block, missing))
 
-
     def _collect(self, node: Node, seen: set[str]) -> None:
         """Adds the names inside an operand; how deep operands nest, the parser bounds."""
         for child in node.children[1:] if type(node) is Apply else node.children:
@@ -381,9 +380,18 @@ def _parameter_symbol(parameter: Parameter, path: Path) -> Symbol:
     declarator = parameter.declarator
     at = (*path, len(parameter.children) - 1, 0)
     return Symbol(
-        declarator.name.text, kind, at, space, parameter.type, parameter.vector, parameter.align, _dimensions(declarator), None, None, parameter
+        declarator.name.text,
+        kind,
+        at,
+        space,
+        parameter.type,
+        parameter.vector,
+        parameter.align,
+        _dimensions(declarator),
+        None,
+        None,
+        parameter,
     )
 
 
 __all__ = ["Kind", "Names", "Scope", "Symbol", "Use", "names_in", "resolve"]
-

@@ -78,7 +78,11 @@ def statistics(module: Module) -> Statistics:
         )
     version = module.version
     return Statistics(
-        module.path, f"{version[0]}.{version[1]}" if version else None, module.targets, _bytes(_symbols(names.root), ".shared"), tuple(functions)
+        module.path,
+        f"{version[0]}.{version[1]}" if version else None,
+        module.targets,
+        _bytes(_symbols(names.root), ".shared"),
+        tuple(functions),
     )
 
 

@@ -34,7 +34,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if pip.returncode:
         pytest.skip("pip is not there")
     copy = tmp_path_factory.mktemp("copy") / "ptxkit"
-    shutil.copytree(ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", "*.egg-info", "build", ".mypy_cache", "__pycache__"))
+    shutil.copytree(
+        ROOT, copy, symlinks=True, ignore=shutil.ignore_patterns(".git", ".venv", "*.egg-info", "build", ".mypy_cache", "__pycache__")
+    )
     out = tmp_path_factory.mktemp("out")
     wheel = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(out), str(copy)]
     done = subprocess.run(wheel, capture_output=True, text=True, check=False)
@@ -61,7 +63,9 @@ def test_the_wheel_works_alone(built: Path, tmp_path: Path) -> None:
     zipfile.ZipFile(next(built.glob("*.whl"))).extractall(site)
     kernel = tmp_path / "k.ptx"
     kernel.write_text(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .f32 a; add.f32 a, a, nowhere; ret; }\n")
-    program = f"import sys; sys.path.insert(0, {str(site)!r}); from ptxkit.cli import main; main(['lint', {str(kernel)!r}], prog_name='ptxkit')"
+    program = (
+        f"import sys; sys.path.insert(0, {str(site)!r}); from ptxkit.cli import main; main(['lint', {str(kernel)!r}], prog_name='ptxkit')"
+    )
     done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True, cwd=tmp_path, check=False)
 
     assert done.returncode == 1, done.stderr

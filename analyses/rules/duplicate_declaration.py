@@ -12,7 +12,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Names that one scope declares twice."""
     for first, second in facts.names.duplicates:
         yield facts.report(
-            RULE, second.path, f"`{second.name}` is declared twice in one scope", related=[(first.path, f"the first declaration, a {first.kind}")]
+            RULE,
+            second.path,
+            f"`{second.name}` is declared twice in one scope",
+            related=[(first.path, f"the first declaration, a {first.kind}")],
         )
 
 

@@ -19,7 +19,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a negated predicate where no negation can stand",
     why="`!` belongs to guards and to the few operands whose form says so (9.3).",
-    bad="selp.u32 %r1, %r2, %r3, !%p1;",
-    good="selp.u32 %r1, %r2, %r3, %p1;",
+    bad="setp.eq.u32 !%p1, %r1, %r2;",
+    good="setp.ne.u32 %p1, %r1, %r2;",
     check=check,
 )

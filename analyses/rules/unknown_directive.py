@@ -20,6 +20,6 @@ RULE = Rule(
     summary="a directive that no known version of PTX has",
     why="It may be a slip, or newer than ptxkit (11).",
     bad=".frobnicate 3;",
-    good=".pragma \"nounroll\";",
+    good='.pragma "nounroll";',
     check=check,
 )

@@ -21,7 +21,11 @@ def command(what: str, format_: str) -> None:
     rule = next((rule for rule in all_rules() if what in (rule.id, rule.name)), None)
     if rule is not None:
         if format_ == "json":
-            click.echo(json.dumps({name: str(getattr(rule, name)) for name in ("id", "name", "severity", "summary", "why", "bad", "good")}, indent=1))
+            click.echo(
+                json.dumps(
+                    {name: str(getattr(rule, name)) for name in ("id", "name", "severity", "summary", "why", "bad", "good")}, indent=1
+                )
+            )
             return
         click.echo(f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}\n\n{rule.why}\n")
         for title, example in (("bad", rule.bad), ("good", rule.good)):

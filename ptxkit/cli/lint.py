@@ -13,7 +13,9 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 
 @click.command()
 @_checking.options
-@click.option("--select", "wanted", multiple=True, metavar="RULES", help="Only these rules: ids, names, family letters or ALL, with commas.")
+@click.option(
+    "--select", "wanted", multiple=True, metavar="RULES", help="Only these rules: ids, names, family letters or ALL, with commas."
+)
 @click.option("--ignore", "unwanted", multiple=True, metavar="RULES", help="All but these rules.")
 def command(
     paths: tuple[str, ...], format_: str, target: str | None, version: str | None, wanted: tuple[str, ...], unwanted: tuple[str, ...]

@@ -30,7 +30,11 @@ def command(paths: tuple[str, ...], format_: str) -> None:
         click.echo(f"ptxkit: {error}", err=True)
         sys.exit(2)
     if format_ == "json":
-        click.echo(json.dumps({"version": 1, "files": [{"path": path, "functions": [_json(one) for one in needs]} for path, needs in found]}, indent=1))
+        click.echo(
+            json.dumps(
+                {"version": 1, "files": [{"path": path, "functions": [_json(one) for one in needs]} for path, needs in found]}, indent=1
+            )
+        )
         return
     from rich.console import Console
     from rich.table import Table
@@ -40,7 +44,9 @@ def command(paths: tuple[str, ...], format_: str) -> None:
         console.print(f"[bold]{path}[/]")
         table = Table("function", "needs", "because of", "line", box=None, pad_edge=False)
         for one in needs:
-            table.add_row(one.function, "\n".join(map(_spoken, one.alternatives)) or "no known target", one.forced_by or "-", str(one.line or "-"))
+            table.add_row(
+                one.function, "\n".join(map(_spoken, one.alternatives)) or "no known target", one.forced_by or "-", str(one.line or "-")
+            )
         console.print(table)
 
 

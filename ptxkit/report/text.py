@@ -61,7 +61,5 @@ def summary(diagnostics: Iterable[Diagnostic], files: int) -> str:
     counts = dict.fromkeys(Severity, 0)
     for diagnostic in diagnostics:
         counts[diagnostic.severity] += 1
-    parts = [
-        f"{count} {severity}{'' if count == 1 or severity is Severity.INFO else 's'}" for severity, count in counts.items() if count
-    ]
+    parts = [f"{count} {severity}{'' if count == 1 or severity is Severity.INFO else 's'}" for severity, count in counts.items() if count]
     return f"{', '.join(parts) or 'no findings'} in {files} file{'' if files == 1 else 's'}"

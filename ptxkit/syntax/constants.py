@@ -7,7 +7,11 @@ from collections.abc import Callable
 
 from ptxkit.syntax.nodes import Cast, Conditional, Expression, Group, Name, Node, Number, Operator, Unary
 
-PRECEDENCE = {"*": 11, "/": 11, "%": 11, "+": 10, "-": 10, "<<": 9, ">>": 9, "<": 8, ">": 8, "<=": 8, ">=": 8, "==": 7, "!=": 7, "&": 6, "^": 5, "|": 4, "&&": 3, "||": 2}
+PRECEDENCE = {
+    symbol: level
+    for level, symbols in enumerate(("||", "&&", "|", "^", "&", "== !=", "< > <= >=", "<< >>", "+ -", "* / %"), start=2)
+    for symbol in symbols.split()
+}
 """Binary operators by how tightly they bind."""
 
 WARP_SIZE = 32

@@ -46,10 +46,10 @@ class Initializers(dict[str, Node]):
                     return node, at
                 literals, children = stack.pop()
                 leading = ""
-            elif kind == _MARK and token == "," and after_value:
-                literals[-1] += leading + ","
-            elif after_value or kind == 1:
+            elif after_value != (kind == _MARK and token == ",") or kind == 1:
                 return None
+            elif after_value:
+                literals[-1] += leading + ","
             elif kind == _WHOLE_ROW:
                 node = self._row(token)
                 if node is None:

@@ -86,7 +86,11 @@ INNER_STATEMENTS = frozenset({"performance"})
 """Rules inside which a statement rule (`pragma` after a function's parameters) is plain text and children."""
 
 
-def lower(tree: PegNode, leaf: Callable[[type[nodes.Leaf], int, int], Any], make: Callable[[type[Node], Shape, list[Any], int], Any]) -> Any:
+Leaf = Callable[[type[nodes.Leaf], int, int], Any]
+Make = Callable[[type[Node], Shape, list[Any], int], Any]
+
+
+def lower(tree: PegNode, leaf: Leaf, make: Make) -> Any:
     """The node for a parse tree whose root is (or only wraps) one rule that makes a node.
 
     `leaf(kind, start, end)` and `make(kind, shape, children, start)` construct; positions count in the text that was parsed.

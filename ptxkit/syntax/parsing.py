@@ -65,7 +65,7 @@ file has not had before are given up without a look."""
 
 _STATEMENT = re.compile(
     rf"""({shapes.TRIVIA}*+)
-    (?: (?:(@!?[%$A-Za-z_0-9]++)([ \t]++))?+
+    (?: (?:(@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+)([ \t]++))?+
         ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+)
         (?:([ \t]++)((?![:;\s])[^;"/\n{{}}]*+(?:\{{[^;"/\n{{}}]*+\}}[^;"/\n{{}}]*+)*+))?+;
       | ([%$_A-Za-z][A-Za-z0-9_$]*+):(?!:)
@@ -354,14 +354,16 @@ class _Parser:
                 return self._add(statements, build_statement(plan, leading, cut[1], self.operands), quick.end())
             rule = self._cut(cutter)
             plan = self._plan(rule, cutter.shape()) if rule else Failure(-1, 0)
+            if plan is None:
+                plan = _plainly(rule, text[at : cutter.end], leading)
             unended = type(plan) is Failure and self._wants_semicolon(rule, cutter)
         except Hopeless as trouble:
             body = rest_of_statement(text, at, cutter.end)
             return self._add(statements, Error(leading, body, str(trouble), 0), at + len(body))
         if type(plan) is Plan:
             return self._add(statements, build_statement(plan, leading, cutter.slots, self.operands), cutter.end)
-        if plan is None:
-            return self._add(statements, plain(rule, text[at : cutter.end], leading), cutter.end)
+        if isinstance(plan, Node):
+            return self._add(statements, plan, cutter.end)
         if unended and self._begins_statement(cutter):
             error = missing_semicolon(leading, text[at : cutter.end])
         else:
@@ -532,6 +534,18 @@ _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
 _OPCODE_AHEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+")
 _SPACE = re.compile(rf"{shapes.TRIVIA}*+")
+
+
+def _plainly(rule: str, text: str, leading: str) -> Node | Failure:
+    """The statement by the grammar alone. Raises Hopeless."""
+    from parsimonious.exceptions import ParseError
+
+    try:
+        return plain(rule, text, leading)
+    except ParseError as error:
+        return Failure(-1, error.pos)
+    except RecursionError:
+        raise Hopeless("an expression nested too deep") from None
 
 
 def _space_end(text: str, at: int) -> int:

@@ -103,7 +103,9 @@ class TestLint:
     def test_folder_without_ptx(self, tmp_path: Path) -> None:
         assert run("lint", str(tmp_path)).exit_code == 2
 
-    @pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe", b"{" * 500, b"\r\n" * 10, "\ud800".encode("utf-8", "surrogatepass"), b"/*", b'"'])
+    @pytest.mark.parametrize(
+        "data", [b"", b"\x00\xff\xfe", b"{" * 500, b"\r\n" * 10, "\ud800".encode("utf-8", "surrogatepass"), b"/*", b'"']
+    )
     def test_garbage_is_no_traceback(self, data: bytes) -> None:
         for format_ in ("text", "json"):
             result = run("lint", "-", "--format", format_, stdin=data)
@@ -148,7 +150,10 @@ def test_version() -> None:
 
 
 def test_starting_up_imports_little() -> None:
-    program = "import sys; from ptxkit.cli import main; print([m for m in sys.modules if m.split('.')[0] in ('rich', 'parsimonious', 'graphviz')])"
+    program = (
+        "import sys; from ptxkit.cli import main; "
+        "print([m for m in sys.modules if m.split('.')[0] in ('rich', 'parsimonious', 'graphviz')])"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert done.stdout.strip() == "[]"

@@ -1,0 +1,441 @@
+"""Calls, lists of targets, guards, and the direction of parameters: what can only be said with the functions and scopes at hand (ISA 9.3,
+9.7.13, 11.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.declarations import natural_alignment, vector_of
+from ptxkit.directives import plain_integer
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.targets import Version
+from ptxkit.isa.types import Type, types
+from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.problem import Problem
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import (
+    Address,
+    Alias,
+    Braces,
+    Declaration,
+    Declarator,
+    Function,
+    Group,
+    Guard,
+    Header,
+    Instruction,
+    Label,
+    Module,
+    Name,
+    Node,
+    Opcode,
+    Parameter,
+    Path,
+    Prototype,
+    Targets,
+)
+
+NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
+"""Types that cannot be passed between functions since there is an ABI, says ptxas; their untyped brothers can."""
+
+
+def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with the calls, guards and lists of targets of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
+    calls = _Calls(module, names, version)
+    for path, scope in names.scopes.items():
+        if len(path) >= 2 and path[1] == 1:
+            yield from _scope(path, scope, calls)
+
+
+def _scope(path: Path, scope: Scope, calls: _Calls) -> Iterator[Problem]:
+    """One body or block. What its instructions have in common says whether there is anything to look for in them."""
+    bad_guards = {}
+    interesting = False
+    for key, node in scope.operands.items():
+        kind = type(node)
+        if kind is Guard:
+            wrong = _guard(node, scope)  # type: ignore[arg-type]
+            if wrong is not None:
+                bad_guards[key] = wrong
+        elif kind is Opcode and node.text.startswith(("call", "brx", "ld.param", "st.param")):
+            interesting = True
+    branch_labels = {
+        name for name, symbol in scope.symbols.items() if symbol.kind is Kind.LABEL and _named_list(calls.module, symbol) is not None
+    }
+    if not bad_guards and not interesting and not branch_labels and not calls.has_lists(path):
+        return
+    block = calls.module.at(path)
+    for i, statement in enumerate(block.children):
+        if type(statement) is Instruction:
+            first = statement.children[0]
+            if type(first) is Guard:
+                if id(first) in bad_guards:
+                    yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
+            text = statement.opcode.text
+            if text.startswith("call"):
+                yield from calls.call((*path, i), statement, scope)
+            elif text.startswith("br"):
+                yield from calls.branch((*path, i), statement, scope)
+            elif text.startswith(("ld.param", "st.param")):
+                yield from calls.access((*path, i), statement, scope)
+        elif type(statement) is Targets:
+            yield from calls.targets((*path, i), statement, scope)
+        elif type(statement) is Declaration and statement.type == ".branchtargets" and statement.space is None:
+            yield from calls.counted_targets((*path, i), statement, scope)
+
+
+def _guard(guard: Guard, scope: Scope) -> Problem | None:
+    """What is wrong with a guard, wherever it stands; names that nothing declares are reported as such."""
+    name = guard.predicate.text
+    symbol = scope.lookup(name)
+    if symbol is None:
+        special = special_register(name) if name.startswith("%") else None
+        if special is None or ".pred" in special.types:
+            return None
+        return Problem("guard-not-predicate", (), f"the guard `{name}` is `{special.types[0]}`", ("a `.pred` register is needed",))
+    if symbol.kind is Kind.REGISTER and symbol.type == ".pred":
+        return None
+    what = f"a `{symbol.type}` register" if symbol.kind is Kind.REGISTER and symbol.type else f"a {symbol.kind}"
+    return Problem(
+        "guard-not-predicate",
+        (),
+        f"the guard `{name}` is {what}",
+        ("a `.pred` register is needed",),
+        ((symbol.path, "it is declared here"),),
+    )
+
+
+def _named_list(module: Module, symbol: Symbol) -> Node | None:
+    """The prototype or list of targets that a label names, None for an ordinary label."""
+    if symbol.kind is not Kind.LABEL or len(symbol.path) < 2:
+        return None
+    siblings = module.at(symbol.path[:-2]).children
+    at = symbol.path[-2] + 1
+    if at >= len(siblings) or type(siblings[at - 1]) is not Label:
+        return None
+    found = siblings[at]
+    if isinstance(found, Targets | Prototype):
+        return found
+    if type(found) is Declaration and found.space is None and found.type in (".branchtargets", ".calltargets"):
+        return found
+    return None
+
+
+class _Calls:
+    """The calls of a module."""
+
+    def __init__(self, module: Module, names: Names, version: Version | None) -> None:
+        self.module = module
+        self.names = names
+        several = any(len(function.header.returns) > 1 for function in module.functions)
+        # With several return registers ptxas gives the ABI up, and before 3.0 modules may do without.
+        self.has_abi = not several and (version is None or version >= (3, 0))
+        self._lists: dict[int, bool] = {}
+
+    def has_lists(self, path: Path) -> bool:
+        """Whether the body around a path has prototypes or lists of targets."""
+        found = self._lists.get(path[0])
+        if found is None:
+            found = self._lists[path[0]] = any(
+                _named_list(self.module, symbol) is not None
+                for at, scope in self.names.scopes.items()
+                if at[:1] == path[:1]
+                for symbol in scope.symbols.values()
+                if symbol.kind is Kind.LABEL
+            )
+        return found
+
+    # --- calls (9.7.13.5)
+
+    def call(self, path: Path, instruction: Instruction, scope: Scope) -> Iterator[Problem]:
+        first = len(instruction.children) - len(instruction.operands)
+        operands = list(enumerate(instruction.operands, first))
+        results = operands.pop(0) if operands and isinstance(operands[0][1], Group) else None
+        if not operands or not isinstance(operands[0][1], Name):
+            return
+        at, callee = operands.pop(0)
+        arguments = operands.pop(0) if operands and isinstance(operands[0][1], Group) else None
+        listed = operands.pop(0) if operands and isinstance(operands[0][1], Name) else None
+        if operands:
+            return
+        symbol = scope.lookup(callee.text)
+        if symbol is None:
+            return
+        if symbol.kind is Kind.FUNCTION:
+            if listed is not None:
+                return
+            yield from self.direct(path, (*path, at), symbol, results, arguments, scope)
+        elif symbol.kind is Kind.REGISTER:
+            yield from self.callee_register((*path, at), symbol)
+            if listed is not None:
+                yield from self.indirect(path, (*path, listed[0]), listed[1], results, arguments, scope)
+        else:
+            message = f"`{callee.text}` is a {symbol.kind}, no function"
+            yield Problem("bad-call-target", (*path, at), message, related=((symbol.path, "it is declared here"),))
+
+    def callee_register(self, path: Path, symbol: Symbol) -> Iterator[Problem]:
+        known = types().get(symbol.type or "")
+        if known is not None and (known.kind not in ("untyped", "signed", "unsigned") or known.bits not in (32, 64) or symbol.vector > 1):
+            message = f"a call through a `{symbol.type}` register"
+            yield Problem("bad-call-target", path, message, ("an integer of 32 or 64 bits holds an address",))
+
+    def direct(
+        self, path: Path, at: Path, symbol: Symbol, results: tuple[int, Node] | None, arguments: tuple[int, Node] | None, scope: Scope
+    ) -> Iterator[Problem]:
+        function = symbol.declares
+        if isinstance(function, Alias):
+            found = self.names.root.symbols.get(function.children[1].text)
+            function = found.declares if found is not None else None
+        if not isinstance(function, Function):
+            return
+        related = ((symbol.path, f"`{symbol.name}` is declared here"),)
+        if function.is_entry:
+            yield Problem("bad-call-target", at, f"`{symbol.name}` is a kernel", ("only device functions are called",), related)
+            return
+        yield from self.against(path, at, symbol.name, function.header, results, arguments, scope, related)
+
+    def indirect(
+        self, path: Path, at: Path, label: Node, results: tuple[int, Node] | None, arguments: tuple[int, Node] | None, scope: Scope
+    ) -> Iterator[Problem]:
+        """A call through a register, with the name of a prototype, of a list of functions, or of a table of them."""
+        symbol = scope.lookup(label.text)
+        if symbol is None:
+            return
+        related = ((symbol.path, f"`{symbol.name}` is declared here"),)
+        notes = ("the label of a `.callprototype` or `.calltargets` is needed",)
+        if symbol.kind is Kind.VARIABLE and symbol.dimensions:
+            for header in self.table(symbol):
+                yield from self.against(path, at, header.name.text, header, results, arguments, scope, related)
+                return
+            return
+        listed = _named_list(self.module, symbol)
+        if listed is None or (isinstance(listed, Targets | Declaration) and not _is_call_list(listed)):
+            yield Problem("bad-call-target", at, f"`{label.text}` says nothing of what is called", notes, related)
+            return
+        if symbol.path > path:
+            yield Problem("used-before-declaration", at, f"`{label.text}` is used before it is declared", related=related)
+            return
+        if isinstance(listed, Prototype):
+            yield from self.against(path, at, label.text, listed, results, arguments, scope, related)
+            return
+        for child in listed.children:
+            function = self.names.root.symbols.get(child.text) if isinstance(child, Name) else None
+            if function is not None and isinstance(function.declares, Function) and not function.declares.is_entry:
+                found = list(self.against(path, at, child.text, function.declares.header, results, arguments, scope, related))
+                yield from found
+                if found:
+                    return
+
+    def table(self, symbol: Symbol) -> Iterator[Header]:
+        """The functions whose addresses are in an initialised array."""
+        declaration = symbol.declares
+        if not isinstance(declaration, Declaration):
+            return
+        declarator = next((one for one in declaration.declarators if one.name.text == symbol.name), None)
+        values = declarator.initializer if isinstance(declarator, Declarator) else None
+        for value in values.children if isinstance(values, Braces) else ():
+            found = self.names.root.symbols.get(value.text) if isinstance(value, Name) else None
+            if found is not None and isinstance(found.declares, Function) and not found.declares.is_entry:
+                yield found.declares.header
+
+    def against(
+        self,
+        path: Path,
+        at: Path,
+        name: str,
+        header: Header,
+        results: tuple[int, Node] | None,
+        arguments: tuple[int, Node] | None,
+        scope: Scope,
+        related: tuple[tuple[Path, str], ...],
+    ) -> Iterator[Problem]:
+        """The results and arguments of a call against the parameters of what is called."""
+        for is_result, given, wanted in ((True, results, header.returns), (False, arguments, header.parameters)):
+            elements = given[1].children if given is not None else ()
+            where = (*path, given[0]) if given is not None else at
+            if len(elements) != len(wanted) and not (len(wanted) == len(elements) + 1 > 1 and _is_unsized(wanted[-1])):
+                what = ("return value" if is_result else "argument") + ("" if len(elements) == 1 else "s")
+                message = f"{len(elements)} {what} in a call of `{name}`"
+                yield Problem("argument-mismatch", where, message, (f"it has {len(wanted) or 'none'}",), related)
+                return
+            for i, (element, parameter) in enumerate(zip(elements, wanted, strict=False)):
+                wrong = self.argument(element, parameter, is_result, scope)
+                if wrong is not None:
+                    message, note = wrong
+                    yield Problem("argument-mismatch", (*where, i), message, (note,) if note else (), related)
+
+    def argument(self, node: Node, parameter: Parameter, is_result: bool, scope: Scope) -> tuple[str, str] | None:
+        """What is wrong with an argument or with the place for a result: a message and a note."""
+        formal = types().get(parameter.type or "")
+        if formal is None:
+            return None
+        what = "result" if is_result else "argument"
+        wanted = _spelled(parameter)
+        if self.has_abi and formal.name in NARROW and not parameter.declarator.dimensions:
+            return f"`{formal.name}` cannot be passed to or from a function", "`.b8`, `.b16` and wider types can"
+        if isinstance(node, Name) and node.text == "_":
+            return None if is_result else ("`_` is no argument", f"{wanted} is needed")
+        if isinstance(node, Name) and node.text != "WARP_SZ":
+            return self.named(node.text, parameter, formal, what, scope)
+        value = constant_value(node)
+        if value is None or is_result:
+            return f"`{_short(node)}` is no {what}", "a register or a `.param` variable is needed" if is_result else f"{wanted} is needed"
+        if parameter.declarator.dimensions or not _holds_constant(formal, value):
+            return f"constant `{_short(node)}` for {wanted}", ""
+        return None
+
+    def named(self, name: str, parameter: Parameter, formal: Type, what: str, scope: Scope) -> tuple[str, str] | None:
+        symbol = scope.lookup(name)
+        if symbol is None:
+            if name.startswith("%") and special_register(name) is not None:
+                return f"special register `{name}` as {what}", "copy it into a register first"
+            return None
+        if symbol.kind not in (Kind.REGISTER, Kind.PARAMETER):
+            return f"{symbol.kind} `{name}` as {what}", "a register or a `.param` variable is needed"
+        if symbol.kind is Kind.PARAMETER and isinstance(symbol.declares, Parameter):
+            return f"parameter `{name}` of the caller as {what}", "copy it into a register or a `.param` variable of the body first"
+        return _mismatch(symbol, parameter, formal)
+
+    # --- branches and lists of targets (9.7.13.3, 11.3)
+
+    def branch(self, path: Path, instruction: Instruction, scope: Scope) -> Iterator[Problem]:
+        operands = instruction.operands
+        if not operands or not isinstance(operands[-1], Name):
+            return
+        at = (*path, len(instruction.children) - 1)
+        symbol = scope.lookup(operands[-1].text)
+        if symbol is None or symbol.kind is not Kind.LABEL:
+            return
+        name = symbol.name
+        listed = _named_list(self.module, symbol)
+        related = ((symbol.path, f"`{name}` is declared here"),)
+        if not instruction.opcode.text.startswith("brx"):
+            if listed is not None:
+                yield Problem("bad-target-list", at, f"`{name}` is the name of a list, no place to branch to", related=related)
+        elif listed is None or isinstance(listed, Prototype) or _is_call_list(listed):
+            yield Problem("bad-target-list", at, f"`{name}` is no list of labels", ("the label of a `.branchtargets` is needed",), related)
+        elif symbol.path > path:
+            yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+
+    def targets(self, path: Path, targets: Targets, scope: Scope) -> Iterator[Problem]:
+        is_call = _is_call_list(targets)
+        for i, child in enumerate(targets.children):
+            symbol = scope.lookup(child.text) if isinstance(child, Name) else None
+            if symbol is None or symbol.kind is (Kind.FUNCTION if is_call else Kind.LABEL):
+                continue
+            wanted = "function" if is_call else "label"
+            message = f"`{symbol.name}` is a {symbol.kind}, no {wanted}"
+            yield Problem("bad-target-list", (*path, i), message, related=((symbol.path, "it is declared here"),))
+
+    def counted_targets(self, path: Path, targets: Declaration, scope: Scope) -> Iterator[Problem]:
+        """`.branchtargets N<3>`: all of N0, N1, N2 are labels."""
+        for i, child in enumerate(targets.children):
+            if not isinstance(child, Declarator):
+                continue
+            count = child.count
+            wanted = [child.name.text] if count is None else [f"{child.name.text}{n}" for n in range(min(count, 4096))]
+            for name in wanted:
+                symbol = scope.symbols.get(name) if count is not None else scope.lookup(name)
+                if count is not None and (symbol is None or symbol.kind is not Kind.LABEL):
+                    yield Problem("bad-target-list", (*path, i), f"`{name}` of `{child.text}` is no label of this scope")
+                    break
+
+    # --- the direction of parameters (5.1.6.4)
+
+    def access(self, path: Path, instruction: Instruction, scope: Scope) -> Iterator[Problem]:
+        is_store = instruction.opcode.text.startswith("st")
+        for i, child in enumerate(instruction.children):
+            if not isinstance(child, Address) or not isinstance(child.children[0], Name):
+                continue
+            symbol = scope.lookup(child.children[0].text)
+            if symbol is None or symbol.kind is not Kind.PARAMETER or not isinstance(symbol.declares, Parameter):
+                continue
+            # In a header the results stand before the name: that is the child at symbol.path[2] of the header.
+            header = self.module.at(symbol.path[:2])
+            name_at = next((j for j, inner in enumerate(header.children) if isinstance(inner, Name)), 0)
+            is_result = symbol.path[2] < name_at
+            if is_result is not is_store:
+                message = f"`{symbol.name}` is {'a return value' if is_result else 'an input parameter'} and cannot be {'written' if is_store else 'read'}"
+                yield Problem("bad-parameter", (*path, i), message, related=((symbol.path, "it is declared here"),))
+
+
+def _is_call_list(listed: Node) -> bool:
+    if isinstance(listed, Declaration):
+        return listed.type == ".calltargets"
+    return isinstance(listed, Targets) and listed.shape.literals[0].startswith(".calltargets")
+
+
+def _is_unsized(parameter: Parameter) -> bool:
+    dimensions = parameter.declarator.dimensions
+    return bool(dimensions) and (not dimensions[0].children or plain_integer(dimensions[0].children[0]) == 0)
+
+
+def _holds_constant(formal: Type, value: int | float) -> bool:
+    if formal.kind == "untyped":
+        return True
+    if isinstance(value, float):
+        return formal.kind == "float" and formal.bits >= 32
+    return formal.is_integer
+
+
+def _compatible(one: Type, other: Type) -> bool:
+    """Types of one size of which one is untyped, or both are integers, or both are the same."""
+    if one.bits != other.bits or (one.kind == "predicate") != (other.kind == "predicate"):
+        return False
+    return one.name == other.name or "untyped" in (one.kind, other.kind) or (one.is_integer and other.is_integer)
+
+
+def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> tuple[str, str] | None:
+    """In what a register or variable differs from the parameter it is for."""
+    actual = types().get(symbol.type or "")
+    if actual is None:
+        return None
+    given, wanted = _spelled_symbol(symbol), _spelled(parameter)
+    dimensions = parameter.declarator.dimensions
+    if bool(dimensions) != bool(symbol.dimensions):
+        return f"{given} for {wanted}", "one is an array, the other is none"
+    vector = vector_of(parameter)
+    if dimensions:
+        same = actual.name == formal.name or "untyped" in (actual.kind, formal.kind)
+        if not _is_unsized(parameter):
+            size = formal.bytes * vector
+            for dimension in dimensions:
+                size *= (plain_integer(dimension.children[0]) if dimension.children else None) or 1
+            own = actual.bytes * symbol.vector
+            for count in symbol.dimensions:
+                own *= count or 1
+            if size != own:
+                return f"{given} for {wanted}", f"{own} bytes are given, {size} are needed"
+    else:
+        same = _compatible(formal, actual) and symbol.vector == vector
+    if not same:
+        return f"{given} for {wanted}", "the types must match"
+    written = symbol.declares
+    own_align = natural_alignment(written, actual) if isinstance(written, Declaration | Parameter) else 0
+    align = natural_alignment(parameter, formal)
+    if own_align and own_align != align:
+        return f"{given} for {wanted}", f"it is aligned to {own_align} bytes, {align} are needed"
+    return None
+
+
+def _spelled(parameter: Parameter) -> str:
+    sizes = "".join([dimension.text for dimension in parameter.declarator.dimensions])
+    vector = vector_of(parameter)
+    width = f".v{vector} " if vector > 1 else ""
+    name = parameter.name
+    return f"`{width}{parameter.type}{sizes}`" + (f" parameter `{name}`" if name != "_" else " parameter")
+
+
+def _spelled_symbol(symbol: Symbol) -> str:
+    sizes = "".join([f"[{size}]" if size is not None else "[]" for size in symbol.dimensions])
+    width = f".v{symbol.vector} " if symbol.vector > 1 else ""
+    what = "register" if symbol.kind is Kind.REGISTER else "variable"
+    name = symbol.name if symbol.count is None else f"{symbol.name}<{symbol.count}>"
+    return f"`{width}{symbol.type}{sizes}` {what} `{name}`"
+
+
+def _short(node: Node) -> str:
+    text = " ".join(node.text.split())
+    return text if len(text) <= 40 else text[:39] + "…"
