@@ -15,7 +15,9 @@ from itertools import chain
 import attrs
 
 from ptxkit import check as instructions
-from ptxkit.analyses.cfg import ControlFlow, control_flow
+from ptxkit.analyses import cfg
+from ptxkit.analyses.cfg import ControlFlow
+from ptxkit.analyses.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
 from ptxkit.names import Names, resolve
 from ptxkit.positions import Index
@@ -34,7 +36,6 @@ class Facts:
         self.module = module
         self.target = target
         self.version = version
-        self._flows: dict[int, ControlFlow] = {}
 
     @functools.cached_property
     def index(self) -> Index:
@@ -79,16 +80,21 @@ class Facts:
                 yield (i,), child
 
     @functools.cached_property
-    def noreturn(self) -> frozenset[str]:
-        """The functions of the module that do not come back when called."""
-        return frozenset(function.name for function in self.module.functions if ".noreturn" in function.header.text)
+    def routines(self) -> tuple[Routine, ...]:
+        """The functions that have a body, each with all that is found out about it."""
+        return routines(self.module)
+
+    def routine(self, function: Function) -> Routine:
+        """The routine of a function of this module. Raises KeyError if it has no body."""
+        return self._routines[id(function)]
+
+    @functools.cached_property
+    def _routines(self) -> dict[int, Routine]:
+        return {id(routine.function): routine for routine in self.routines}
 
     def control_flow(self, function: Function) -> ControlFlow:
         """The control flow graph of a function of this module."""
-        found = self._flows.get(id(function))
-        if found is None:
-            found = self._flows[id(function)] = control_flow(function, self.noreturn)
-        return found
+        return cfg.control_flow(self.routine(function))
 
     def report(
         self,

@@ -70,7 +70,7 @@ BROKEN: dict[str, Callable[[int], str]] = {
     "comment openers after a kernel": lambda n: in_kernel("/*" * (5 * n)),
     "stars in an unclosed comment": lambda n: "/*" + "*" * (5 * n),
     "unclosed string": lambda n: '.file 1 "' + "abcd " * n,
-    "unclosed string of lines": lambda n: '.file 1 "' + "abcd\n" * n,
+    "unclosed string of lines": lambda n: '.file 1 "' + "abcd\n" * (n // 10),
     "string openers": lambda n: '"' * (10 * n + 1),
     "string openers, a line each": lambda n: '"\n' * (n // 10),
     "strings of backslashes": lambda n: '.pragma "' + "\\" * (5 * n),
@@ -102,7 +102,7 @@ BROKEN: dict[str, Callable[[int], str]] = {
     "equals signs": lambda n: in_kernel("= " * (n // 10)),
     "slashes": lambda n: "/ " * (n // 10),
     "words": lambda n: "word " * n,
-    "words, a line each": lambda n: "word\n" * n,
+    "words, a line each": lambda n: "word\n" * (n // 10),
     "numbers": lambda n: "1 " * n,
     "numbers and commas": lambda n: "1, " * n,
     "malformed numbers": lambda n: in_kernel(numbered(n // 10, "mov.u32 a, 0x#g;")),
@@ -132,7 +132,9 @@ STRANGE: dict[str, Callable[[int], str]] = {
     "declarations": lambda n: in_kernel(numbered(n // 10, ".reg .u32 a#;")),
     "ranges of one name": lambda n: in_kernel(numbered(n // 10, ".reg .u32 %r<#>;")),
     "ranges, each of another name": lambda n: in_kernel("".join([f".reg .u32 %{word(i)}<4>;\n" for i in range(n // 10)])),
-    "names that end in many digits": lambda n: in_kernel(".reg .u32 %r<4>;\nmov.u32 " + ", ".join(["%r" + "1" * 1000 + str(i) for i in range(n // 200)]) + ";"),
+    "names that end in many digits": lambda n: in_kernel(
+        ".reg .u32 %r<4>;\nmov.u32 " + ", ".join(["%r" + "1" * 1000 + str(i) for i in range(n // 200)]) + ";"
+    ),
     "a name of 10 MB of digits": lambda n: in_kernel(".reg .u32 %r<4>;\nmov.u32 %r" + "1" * (10 * n) + ", 1;"),
     "a count of 10 MB of digits": lambda n: in_kernel(".reg .u32 %r<" + "1" * (10 * n) + ">;\nmov.u32 %r1, 1;"),
     "blocks side by side": lambda n: in_kernel("{}" * n),

@@ -18,6 +18,7 @@ from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import (
     Address,
     Alias,
+    Apply,
     Braces,
     Declaration,
     Declarator,
@@ -153,6 +154,10 @@ class _Calls:
         first = len(instruction.children) - len(instruction.operands)
         operands = list(enumerate(instruction.operands, first))
         results = operands.pop(0) if operands and isinstance(operands[0][1], Group) else None
+        if operands and isinstance(operands[0][1], Apply):
+            message = f"`{_short(operands[0][1])}` is no callee"
+            yield Problem("bad-call-target", (*path, operands[0][0]), message, ("a comma stands before the arguments",))
+            return
         if not operands or not isinstance(operands[0][1], Name):
             return
         at, callee = operands.pop(0)
@@ -357,7 +362,7 @@ class _Calls:
             name_at = next((j for j, inner in enumerate(header.children) if isinstance(inner, Name)), 0)
             is_result = symbol.path[2] < name_at
             if is_result is not is_store:
-                message = f"`{symbol.name}` is {'a return value' if is_result else 'an input parameter'} and cannot be {'written' if is_store else 'read'}"
+                message = f"return value `{symbol.name}` is read" if is_result else f"input parameter `{symbol.name}` is written"
                 yield Problem("bad-parameter", (*path, i), message, related=((symbol.path, "it is declared here"),))
 
 

@@ -148,7 +148,8 @@ def _problems_of(
             mnemonic = instruction.opcode.mnemonic
             if mnemonic not in unknown:
                 unknown.add(mnemonic)
-                yield Problem(bound.kind, (*path, first - 1), bound.message, ("it is named once; nothing is checked about it",))
+                known = f"the table has every instruction up to PTX {_spoken(MODELLED)}; this one is named once"
+                yield Problem(bound.kind, (*path, first - 1), bound.message, (known,), doubtful=doubtful)
             return
         yield _mismatch(path, instruction, bound, first, doubtful)
         return

@@ -52,16 +52,12 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     """What is wrong with the declarations of a module for the `.version` and `.target` given (5, 7.1, 11.2, 11.6)."""
     independent = "texmode_independent" in module.targets
     about = _About(version, target, independent, names)
-    const_bytes = 0
+    constants: list[tuple[Path, Declaration]] = []
     for i, child in enumerate(module.children):
         if type(child) is Declaration:
             yield from _declaration((i,), child, about, at_module=True)
             if child.space == ".const" and child.linkage != ".extern":
-                size = _bytes_of(child)
-                const_bytes += size
-                if size and const_bytes - size <= MAX_CONST_BYTES < const_bytes:
-                    message = f"the variables in `.const` take {const_bytes} bytes"
-                    yield Problem("bad-array-size", (i,), message, (f"there are {MAX_CONST_BYTES}",))
+                constants.append(((i,), child))
         elif type(child) is Function:
             yield from _header((i, 0), child.header, about)
     for path, body in statements_of(module):
@@ -69,10 +65,13 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
             if type(child) is Declaration:
                 if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
                     yield from _declaration((*path, i), child, about, at_module=False)
+                    if child.space == ".const":
+                        constants.append(((*path, i), child))
             elif type(child) is Prototype:
                 yield from _header((*path, i), child, about)
             elif type(child) is Label and child.name.text in UNUSABLE:
                 yield from _name((*path, i, 0), child.name)
+    yield from _constant_memory(constants)
     yield from _agreement(module, names)
     yield from _overlaps(names)
     yield from _uses_before(module, names)
@@ -87,6 +86,17 @@ class _About:
     independent: bool
     """Whether textures and samplers are objects of their own."""
     names: Names
+
+
+def _constant_memory(constants: list[tuple[Path, Declaration]]) -> Iterator[Problem]:
+    """The declaration with which constant memory is full, if it gets full."""
+    total = 0
+    for path, declaration in constants:
+        total += _bytes_of(declaration)
+        if total > MAX_CONST_BYTES:
+            message = f"the variables in `.const` take {total} bytes up to here"
+            yield Problem("bad-array-size", path, message, (f"there are {MAX_CONST_BYTES}",))
+            return
 
 
 def _bytes_of(declaration: Declaration) -> int:
@@ -161,8 +171,8 @@ def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: 
                 f"`{child.text}` behind the {behind}",
                 ("the type comes last, the vector width before it",),
             )
-        if isinstance(child, Pointer) and kind is not Keyword:
-            yield Problem("misplaced-specifier", (*path, i), "`.ptr` before the type")
+        if isinstance(child, Pointer) and (not i or type(declaration.children[i - 1]) is not Keyword):
+            yield Problem("misplaced-specifier", (*path, i), "`.ptr` not directly behind the type")
         if isinstance(child, VectorWidth) or type(child) is Keyword:
             kind = type(child)
 
@@ -426,6 +436,8 @@ def _kernel_parameters(path: Path, parameters: list[Parameter], about: _About) -
     if not parameters:
         return
     yield from availability(path, "a parameter list of a kernel", "kernel-parameters", about.version, about.target)
+    if sum(parameter.name == "_" for parameter in parameters) > 1:
+        yield Problem("unusable-name", path, "two parameters named `_`")
     size = 0
     for parameter in parameters:
         known = types().get(parameter.type or "")
@@ -527,14 +539,17 @@ def _declared_again(name: str, declared: list[tuple[Path, Function]]) -> Iterato
             if header.linkage != linkage and not (header.linkage is None and linkage in (".visible", ".weak")):
                 said = f"`{header.linkage}`" if header.linkage else f"not `{linkage}`"
                 yield Problem(kind, at, f"`{name}` is {said} here, unlike before", related=related)
-            elif _is_noreturn(header) != _is_noreturn(first.header):
-                yield Problem(kind, at, f"two declarations of `{name}` differ in `.noreturn`", related=related)
+            elif _promises(header) != _promises(first.header):
+                differs = min(_promises(header) ^ _promises(first.header))
+                yield Problem(kind, at, f"two declarations of `{name}` differ in `{differs}`", related=related)
         if function.body is not None:
             body = body or path
 
 
-def _is_noreturn(header: Header) -> bool:
-    return any(directive.name == ".noreturn" for directive in header.directives)
+def _promises(header: Header) -> frozenset[str]:
+    """What callers rely on besides the parameters."""
+    promised = (".noreturn", ".abi_preserve", ".abi_preserve_control")
+    return frozenset([" ".join(directive.text.split()) for directive in header.directives if directive.name in promised])
 
 
 def _variable_again(name: str, found: list[tuple[Path, Declaration, Declarator]]) -> Iterator[Problem]:
@@ -595,8 +610,8 @@ def _alias(
     found = difference(given[0][1].header, aliased[0][1].header)
     if found is not None:
         yield Problem(kind, path, f"`{name}` and `{of}` differ {found}", related=((given[0][0], f"`{name}`"), (aliased[0][0], f"`{of}`")))
-    elif _is_noreturn(given[0][1].header) != _is_noreturn(aliased[0][1].header):
-        yield Problem(kind, path, f"`{name}` and `{of}` differ in `.noreturn`")
+    elif _promises(given[0][1].header) != _promises(aliased[0][1].header):
+        yield Problem(kind, path, f"`{name}` and `{of}` make different promises")
     aliases.setdefault(name, (path, of))
 
 
@@ -604,8 +619,14 @@ def _alias(
 
 
 def _overlaps(names: Names) -> Iterator[Problem]:
-    """Names that a count (`%r<4>`) declares and another declaration of the scope, too."""
-    for scope in names.scopes.values():
+    """Names that a count (`%r<4>`) declares and another declaration of the scope, too; names of parameters declared again in the body."""
+    for path, scope in names.scopes.items():
+        if len(path) == 2 and path[1] == 1 and scope.parent is not None:
+            for parameter in scope.parent.symbols.values():
+                again = scope.local(parameter.name)
+                if again is not None and again.kind is not Kind.LABEL:
+                    message = f"`{parameter.name}` is the name of a parameter"
+                    yield Problem("conflicting-declarations", again.path, message, related=((parameter.path, "the parameter"),))
         if not scope.ranges:
             continue
         for name, symbol in scope.symbols.items():
@@ -643,7 +664,7 @@ def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
     for path, scope in names.scopes.items():
         if len(path) < 2 or path[1] != 1 or (not scope.symbols and not scope.ranges):
             continue
-        late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and len(symbol.path) > len(path)]
+        late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path]
         if not late:
             continue
         block = module.at(path)
@@ -669,7 +690,7 @@ def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope:
             place = meant.get(name)
             if place is None:
                 symbol = scope.local(name)
-                is_late = symbol is not None and symbol.kind is not Kind.LABEL and len(symbol.path) > len(path)
+                is_late = symbol is not None and symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path
                 place = meant[name] = symbol.path[len(path)] if symbol is not None and is_late else -1
             if place > i and name not in told and (scope.parent is None or scope.parent.lookup(name) is None):
                 told.add(name)

@@ -145,6 +145,8 @@ def statements_of(module: Module) -> Iterator[tuple[Path, tuple[Node, ...]]]:
 
 
 def _head(module: Module, version: Version | None) -> Iterator[Problem]:
+    if not module.children:
+        yield Problem("bad-header", (), "an empty file", ("a module starts with `.version` and `.target`",))
     before: Node | None = None
     for i, child in enumerate(module.children):
         kind = type(child)
@@ -560,7 +562,8 @@ def _attribute_items(path: Path, attribute: Attribute, space: str | None, versio
 # --- debugging (11.5) -------------------------------------------------------------------------------------------------------------
 
 
-_RANGES = {".b8": (-128, 255), ".b16": (-32768, 65535), ".b32": (-(1 << 31), (1 << 32) - 1)}
+_RANGES = {".b8": (-128, 255), ".b16": (-32768, 65535)}
+"""What fits. ptxas cuts what does not fit into the wider types."""
 
 # Decimal numbers of many digits, and hexadecimal ones of more than two: all that could be beyond a byte.
 _MAYBE_BEYOND_BYTE = re.compile(r"[0-9]{4}|[3-9][0-9]{2}|2[6-9][0-9]|25[6-9]|-[0-9]{3}|[xX][0-9a-fA-F]{3}")
@@ -673,7 +676,7 @@ def _data(path: Path, data: Data, version: Version | None, target: str | None) -
     kind = data.children[0].text
     if data.shape.literals[-1].strip() == ";":
         yield Problem("bad-debug-directive", path, "`;` after DWARF data")
-    low, high = _RANGES.get(kind, (-(1 << 63), (1 << 64)))
+    low, high = _RANGES.get(kind, (-(1 << 80), 1 << 80))
     older = version is not None and version < (7, 5)
     for j, child in enumerate(data.children[1:], 1):
         text = child.text if type(child) is Number else ""

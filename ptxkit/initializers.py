@@ -60,6 +60,8 @@ def initializer_problems(
         yield Problem(KIND, at, f"an initial value for all of `{name}<>`", ("each variable with a value is declared by itself",))
         return
     known = types().get(declaration.type or "")
+    if known is not None and known.kind == "opaque" and not isinstance(value, Braces):
+        yield Problem(KIND, at, f"`{_short(value)}` for a `{known.name}`", ("a list of properties in braces is needed",))
     if known is None or known.kind in ("opaque", "predicate"):
         return
     if known.name in (".f16", ".f16x2"):
@@ -97,6 +99,8 @@ class _Check:
         if not isinstance(node, Braces):
             yield Problem(KIND, path, f"`{_short(node)}` for {'an array' if sizes else 'a vector'}", ("a list in braces is needed",))
             return
+        if "," in node.shape.literals[-1]:
+            yield Problem(KIND, path, "a comma behind the last value")
         most = sizes[0] if sizes else self.vector
         count = _length(node)
         if sizes and most is not None and count > most:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Functions whose last instruction lets control run past the end."""
-    for path, function in facts.functions:
-        flow = facts.control_flow(function)
-        reachable = flow.reachable
-        for block in flow.blocks:
-            if block.falls_off and block.index in reachable:
+    for routine in facts.routines:
+        flow = control_flow(routine)
+        for index in flow.order:
+            block = flow.blocks[index]
+            if block.falls_off:
                 yield facts.report(
                     RULE,
-                    (*path, *flow.instructions[block.end - 1][0]),
-                    f"control can run past the end of `{function.name}`",
+                    routine.where(block.end - 1),
+                    f"control can run past the end of `{routine.name}`",
                     "ptxas takes this for a return without a word",
                 )
 

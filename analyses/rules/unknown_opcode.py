@@ -16,9 +16,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 RULE = Rule(
     id="E101",
     name="unknown-opcode",
-    severity=Severity.WARNING,
+    severity=Severity.ERROR,
     summary="an instruction that the table does not have",
-    why="It may be a slip, or newer than ptxkit; it is kept, counted and named once (9.7).",
+    why="No PTX version that ptxkit knows has it (9.7). In a file of a newer version this is a warning, since it may be right there. The parser keeps it either way.",
     bad="addd.u32 %r1, %r2, %r3;",
     good="add.u32 %r1, %r2, %r3;",
     check=check,

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Basic blocks that control cannot reach."""
-    for path, function in facts.functions:
-        flow = facts.control_flow(function)
+    for routine in facts.routines:
+        flow = control_flow(routine)
         if flow.unknown_targets:
             continue
-        reachable = flow.reachable
         for block in flow.blocks:
-            if block.index in reachable or block.index - 1 in set(range(len(flow.blocks))) - reachable:
+            if block.index in flow.reachable or block.index - 1 not in flow.reachable:
                 continue
-            before = flow.instructions[block.start - 1][0]
             yield facts.report(
                 RULE,
-                (*path, *flow.instructions[block.start][0]),
+                routine.where(block.start),
                 "control never reaches this",
-                related=[((*path, *before), "control leaves here, and nothing branches behind it")],
+                related=[(routine.where(block.start - 1), "control leaves here, and nothing branches behind it")],
             )
 
 

@@ -80,7 +80,7 @@ _LEADING, _GUARD, _GUARD_GAP, _OPCODE, _GAP, _ARGUMENTS, _LABEL, _BRACE, _LOC, _
 
 _QUICK = re.compile(
     r"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{}"/\n@]*+(?:"[^"\\\n]*+"[ ]*+)?+;
-      | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b(?:[^;{}"/@\s]++|\s++(?!\{)){1,2000}+(?:;|(?=\s*+\{))
+      | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b(?:[^;{}"/@\s]++|\s++(?!\{|\.(?:visible|extern|weak|entry|func)\b)){1,2000}+(?:;|(?=\s*+\{))
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)""",
     re.X,
 )
