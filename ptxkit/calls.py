@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.declarations import natural_alignment, vector_of
-from ptxkit.directives import plain_integer
+from ptxkit.directives import other_statements, plain_integer
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
@@ -45,13 +45,22 @@ NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """What is wrong with the calls, guards and lists of targets of a module (9.3, 9.7.13.3, 9.7.13.5, 11.3)."""
     calls = _Calls(module, names, version)
+    paths: dict[int, list[Path]] = {}
     for path, scope in names.scopes.items():
         if len(path) >= 2 and path[1] == 1:
-            yield from _scope(path, scope, calls)
+            paths.setdefault(id(scope), []).append(path)
+    for path, scope in names.scopes.items():
+        if path == scope.path and id(scope) in paths:
+            yield from _scope(paths[id(scope)], scope, calls)
+    for path, child, _ in other_statements(module):
+        if type(child) is Targets:
+            yield from calls.targets(path, child, names.scope_of(path))
+        elif type(child) is Declaration and child.type == ".branchtargets" and child.space is None:
+            yield from calls.counted_targets(path, child, names.scope_of(path))
 
 
-def _scope(path: Path, scope: Scope, calls: _Calls) -> Iterator[Problem]:
-    """One body or block. What its instructions have in common says whether there is anything to look for in them."""
+def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
+    """The blocks of one scope. What their instructions have in common says whether there is anything to look for in them."""
     bad_guards = {}
     interesting = False
     for key, node in scope.operands.items():
@@ -61,19 +70,16 @@ def _scope(path: Path, scope: Scope, calls: _Calls) -> Iterator[Problem]:
             if wrong is not None:
                 bad_guards[key] = wrong
         elif kind is Opcode and node.text.startswith(("call", "brx", "ld.param", "st.param")):
-            interesting = True
-    branch_labels = {
-        name for name, symbol in scope.symbols.items() if symbol.kind is Kind.LABEL and _named_list(calls.module, symbol) is not None
-    }
-    if not bad_guards and not interesting and not branch_labels and not calls.has_lists(path):
+            interesting = interesting or not node.text.startswith("ld") or calls.has_results
+    if not bad_guards and not interesting:
         return
-    block = calls.module.at(path)
-    for i, statement in enumerate(block.children):
-        if type(statement) is Instruction:
+    for path in paths:
+        for i, statement in enumerate(calls.module.at(path).children):
+            if type(statement) is not Instruction:
+                continue
             first = statement.children[0]
-            if type(first) is Guard:
-                if id(first) in bad_guards:
-                    yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
+            if type(first) is Guard and id(first) in bad_guards:
+                yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
             text = statement.opcode.text
             if text.startswith("call"):
                 yield from calls.call((*path, i), statement, scope)
@@ -81,10 +87,6 @@ def _scope(path: Path, scope: Scope, calls: _Calls) -> Iterator[Problem]:
                 yield from calls.branch((*path, i), statement, scope)
             elif text.startswith(("ld.param", "st.param")):
                 yield from calls.access((*path, i), statement, scope)
-        elif type(statement) is Targets:
-            yield from calls.targets((*path, i), statement, scope)
-        elif type(statement) is Declaration and statement.type == ".branchtargets" and statement.space is None:
-            yield from calls.counted_targets((*path, i), statement, scope)
 
 
 def _guard(guard: Guard, scope: Scope) -> Problem | None:
@@ -133,20 +135,7 @@ class _Calls:
         several = any(len(function.header.returns) > 1 for function in module.functions)
         # With several return registers ptxas gives the ABI up, and before 3.0 modules may do without.
         self.has_abi = not several and (version is None or version >= (3, 0))
-        self._lists: dict[int, bool] = {}
-
-    def has_lists(self, path: Path) -> bool:
-        """Whether the body around a path has prototypes or lists of targets."""
-        found = self._lists.get(path[0])
-        if found is None:
-            found = self._lists[path[0]] = any(
-                _named_list(self.module, symbol) is not None
-                for at, scope in self.names.scopes.items()
-                if at[:1] == path[:1]
-                for symbol in scope.symbols.values()
-                if symbol.kind is Kind.LABEL
-            )
-        return found
+        self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
 
     # --- calls (9.7.13.5)
 

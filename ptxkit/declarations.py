@@ -6,7 +6,15 @@ from collections.abc import Generator, Iterator
 
 import attrs
 
-from ptxkit.directives import availability, is_power_of_two, plain_integer, spoken, statements_of
+from ptxkit.directives import (
+    attribute_problems,
+    availability,
+    is_power_of_two,
+    linkage_problems,
+    other_statements,
+    plain_integer,
+    spoken,
+)
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
@@ -52,26 +60,20 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     """What is wrong with the declarations of a module for the `.version` and `.target` given (5, 7.1, 11.2, 11.6)."""
     independent = "texmode_independent" in module.targets
     about = _About(version, target, independent, names)
-    constants: list[tuple[Path, Declaration]] = []
     for i, child in enumerate(module.children):
         if type(child) is Declaration:
             yield from _declaration((i,), child, about, at_module=True)
-            if child.space == ".const" and child.linkage != ".extern":
-                constants.append(((i,), child))
         elif type(child) is Function:
             yield from _header((i, 0), child.header, about)
-    for path, body in statements_of(module):
-        for i, child in enumerate(body):
-            if type(child) is Declaration:
-                if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
-                    yield from _declaration((*path, i), child, about, at_module=False)
-                    if child.space == ".const":
-                        constants.append(((*path, i), child))
-            elif type(child) is Prototype:
-                yield from _header((*path, i), child, about)
-            elif type(child) is Label and child.name.text in UNUSABLE:
-                yield from _name((*path, i, 0), child.name)
-    yield from _constant_memory(constants)
+    for path, child, _ in other_statements(module):
+        if type(child) is Declaration:
+            if child.space is not None or child.type not in (".branchtargets", ".calltargets"):
+                yield from _declaration(path, child, about, at_module=False)
+        elif type(child) is Prototype:
+            yield from _header(path, child, about)
+        elif type(child) is Label and child.name.text in UNUSABLE:
+            yield from _name((*path, 0), child.name)
+    yield from _constant_memory(about.constants)
     yield from _agreement(module, names)
     yield from _overlaps(names)
     yield from _uses_before(module, names)
@@ -86,6 +88,10 @@ class _About:
     independent: bool
     """Whether textures and samplers are objects of their own."""
     names: Names
+    clean: set[tuple[object, ...]] = attrs.field(factory=set)
+    """The words before the names, of declarations in which they are right: most of a file's are alike."""
+    constants: list[tuple[Path, Declaration]] = attrs.field(factory=list)
+    """The declarations that take constant memory, as they are found."""
 
 
 def _constant_memory(constants: list[tuple[Path, Declaration]]) -> Iterator[Problem]:
@@ -127,23 +133,49 @@ def vector_of(declaration: Declaration | Parameter) -> int:
 
 
 def _declaration(path: Path, declaration: Declaration, about: _About, at_module: bool) -> Iterator[Problem]:
+    words: list[object] = [at_module]
+    declarators: list[tuple[int, Declarator]] = []
+    for i, child in enumerate(declaration.children):
+        if type(child) is Declarator:
+            declarators.append((i, child))
+        else:
+            words.append(child.text)
+    # Whether all are arrays matters to vectors in .param.
+    words.append(all(len(declarator.children) > 1 for _, declarator in declarators))
+    if ".const" in words and ".extern" not in words:
+        about.constants.append((path, declaration))
+    key = tuple(words)
+    if key not in about.clean:
+        wrong = list(_before_the_names(path, declaration, about, at_module))
+        yield from wrong
+        if not wrong:
+            about.clean.add(key)
+    for i, declarator in declarators:
+        name = declarator.children[0].text
+        if name in UNUSABLE:
+            yield from _name((*path, i, 0), declarator.name)
+        if len(declarator.children) > 1:
+            at = (*path, i)
+            yield from _sizes(at, declaration, declarator)
+            yield from initializer_problems(at, declaration, declarator, about.names, about.version, about.target)
+
+
+def _before_the_names(path: Path, declaration: Declaration, about: _About, at_module: bool) -> Iterator[Problem]:
+    """What is wrong with the words of a declaration: they alone decide, not what is declared."""
+    if at_module:
+        yield from linkage_problems(path, declaration, about.version, about.target)
+    elif declaration.linkage is not None:
+        notes = ("linkage is for names of the module",)
+        yield Problem("bad-linkage", (*path, 0), f"`{declaration.linkage}` in the body of a function", notes)
     yield from _specifiers(path, declaration, False)
     space = declaration.space
+    yield from attribute_problems(path, declaration, space, about.version, about.target)
     yield from _space(path, declaration, space, about, at_module)
     known = yield from _type(path, declaration, about, PLAIN)
     yield from _alignment(path, declaration, MAX_PARAM_ALIGN if space == ".param" else None)
     if known is not None and known.kind == "opaque" and not at_module:
-        yield Problem(
-            "type-not-in-space", path, f"a `{known.name}` in the body of a function", ("it is declared in the module or as a parameter",)
-        )
-    for i, child in enumerate(declaration.children):
-        if not isinstance(child, Declarator):
-            continue
-        at = (*path, i)
-        yield from _name((*at, 0), child.name)
-        yield from _sizes(at, declaration, child, known)
-        if child.initializer is not None:
-            yield from initializer_problems(at, declaration, child, about.names, about.version, about.target)
+        notes = ("it is declared in the module or as a parameter",)
+        yield Problem("type-not-in-space", path, f"a `{known.name}` in the body of a function", notes)
     if declaration.linkage == ".common":
         if space != ".global":
             yield Problem("bad-linkage", (*path, 0), f"`.common` on a variable in `{space}`", ("it is for variables in `.global`",))
@@ -277,7 +309,7 @@ def _align(path: Path, align: Align, most: int | None) -> Iterator[Problem]:
         yield Problem("bad-alignment", (*path, 0), f"a parameter aligned to {value} bytes", (f"at most {most}",))
 
 
-def _sizes(path: Path, declaration: Declaration, declarator: Declarator, known: Type | None) -> Iterator[Problem]:
+def _sizes(path: Path, declaration: Declaration, declarator: Declarator) -> Iterator[Problem]:
     """The count of `%r<n>` and the dimensions of arrays."""
     kind = "bad-array-size"
     name = declarator.name.text
@@ -495,25 +527,24 @@ def difference(one: Header, other: Header) -> str | None:
 def _agreement(module: Module, names: Names) -> Iterator[Problem]:
     """Functions that are declared several times, never defined, or an alias of something unfit; variables declared several times."""
     functions: dict[str, list[tuple[Path, Function]]] = {}
-    variables: dict[str, list[tuple[Path, Declaration, Declarator]]] = {}
+    repeatable: set[str] = set()
     aliases: dict[str, tuple[Path, str]] = {}
     for i, child in enumerate(module.children):
         if type(child) is Function:
             functions.setdefault(child.name, []).append(((i, 0), child))
         elif type(child) is Declaration:
-            for j, inner in enumerate(child.children):
-                if isinstance(inner, Declarator) and inner.count is None:
-                    variables.setdefault(inner.name.text, []).append(((i, j), child, inner))
+            if child.children and child.children[0].text in (".extern", ".common"):
+                repeatable.update([declarator.name.text for declarator in child.declarators])
         elif type(child) is Alias:
-            yield from _alias((i,), child, functions, variables, aliases)
+            yield from _alias((i,), child, functions, names, aliases)
     for name, declared in functions.items():
         yield from _declared_again(name, declared)
         first = declared[0][1]
         if name not in aliases and first.header.linkage != ".extern" and not any(function.body for _, function in declared):
             notes = ("where another module defines it, `.extern` is needed",)
             yield Problem("conflicting-declarations", declared[0][0], f"`{name}` is declared and never defined", notes)
-    for name, found in variables.items():
-        yield from _variable_again(name, found)
+    if repeatable:
+        yield from _variables_again(module, repeatable)
 
 
 def _declared_again(name: str, declared: list[tuple[Path, Function]]) -> Iterator[Problem]:
@@ -552,6 +583,17 @@ def _promises(header: Header) -> frozenset[str]:
     return frozenset([" ".join(directive.text.split()) for directive in header.directives if directive.name in promised])
 
 
+def _variables_again(module: Module, wanted: set[str]) -> Iterator[Problem]:
+    found: dict[str, list[tuple[Path, Declaration, Declarator]]] = {}
+    for i, child in enumerate(module.children):
+        if type(child) is Declaration:
+            for j, inner in enumerate(child.children):
+                if type(inner) is Declarator and inner.children[0].text in wanted:
+                    found.setdefault(inner.name.text, []).append(((i, j), child, inner))
+    for name, declared in found.items():
+        yield from _variable_again(name, declared)
+
+
 def _variable_again(name: str, found: list[tuple[Path, Declaration, Declarator]]) -> Iterator[Problem]:
     if len(found) < 2:
         return
@@ -576,7 +618,7 @@ def _alias(
     path: Path,
     alias: Alias,
     functions: dict[str, list[tuple[Path, Function]]],
-    variables: dict[str, list[tuple[Path, Declaration, Declarator]]],
+    names: Names,
     aliases: dict[str, tuple[Path, str]],
 ) -> Iterator[Problem]:
     words = [(i, child.text) for i, child in enumerate(alias.children) if isinstance(child, Name)]
@@ -589,7 +631,8 @@ def _alias(
         declared = functions.get(word)
         if declared is None:
             usable = False
-            known = word in variables
+            symbol = names.root.symbols.get(word)
+            known = symbol is not None and symbol.kind is Kind.VARIABLE
             message = f"`{word}` is a variable" if known else f"no function `{word}` is declared before"
             yield Problem(kind, (*path, k), message, ("an alias is between functions",) if known else ())
         elif declared[0][1].is_entry:
@@ -621,6 +664,8 @@ def _alias(
 def _overlaps(names: Names) -> Iterator[Problem]:
     """Names that a count (`%r<4>`) declares and another declaration of the scope, too; names of parameters declared again in the body."""
     for path, scope in names.scopes.items():
+        if path != scope.path:
+            continue
         if len(path) == 2 and path[1] == 1 and scope.parent is not None:
             for parameter in scope.parent.symbols.values():
                 again = scope.local(parameter.name)
@@ -662,7 +707,7 @@ def _uses_before(module: Module, names: Names) -> Iterator[Problem]:
     """Uses of names that the text declares only later, which ptxas does not find: all but labels."""
     yield from _uses_before_in_module(module, names)
     for path, scope in names.scopes.items():
-        if len(path) < 2 or path[1] != 1 or (not scope.symbols and not scope.ranges):
+        if path != scope.path or len(path) < 2 or path[1] != 1:
             continue
         late = [symbol for symbol in _symbols(scope) if symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path]
         if not late:
@@ -730,30 +775,28 @@ def _hidden(name: str, inside: Scope, outside: Scope) -> bool:
 
 def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
     """Functions and variables that a function uses before the module declares them."""
-    first: dict[str, int] = {}
-    bodies: list[int] = []
-    for i, child in enumerate(module.children):
-        if type(child) is Function:
-            first.setdefault(child.name, i)
-            if child.body is not None:
-                bodies.append(i)
-        elif type(child) is Declaration:
-            for declarator in child.declarators:
-                first.setdefault(declarator.name.text, i)
-    if not bodies:
+    body = next((i for i, child in enumerate(module.children) if type(child) is Function and child.body is not None), None)
+    if body is None:
         return
-    late = {
-        name: i
-        for name, i in first.items()
-        if i > bodies[0] and (symbol := names.root.symbols.get(name)) is not None and names.is_used(symbol)
-    }
+    late: dict[str, int] = {}
+    for i, child in enumerate(module.children[body + 1 :], body + 1):
+        for name in _declared_names(child):
+            symbol = names.root.symbols.get(name)
+            if name not in late and symbol is not None and names.is_used(symbol):
+                late[name] = i
+    for child in module.children[: body + 1] if late else ():
+        for name in _declared_names(child):
+            late.pop(name, None)
     if not late:
         return
     told: set[str] = set()
+    used_in: dict[int, set[str]] = {}
     for path, scope in names.scopes.items():
         if len(path) < 2 or path[1] != 1:
             continue
-        used = {name.text for node in scope.operands.values() for _, name in _names_of(node)}
+        used = used_in.get(id(scope))
+        if used is None:
+            used = used_in[id(scope)] = {name.text for node in scope.operands.values() for _, name in _names_of(node)}
         wanted = {
             name
             for name in used & late.keys()
@@ -767,6 +810,14 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
                         told.add(name)
                         related = ((names.root.symbols[name].path, "the declaration"),)
                         yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
+
+
+def _declared_names(statement: Node) -> list[str]:
+    if type(statement) is Function:
+        return [statement.name]
+    if type(statement) is Declaration:
+        return [child.children[0].text for child in statement.children if type(child) is Declarator]
+    return []
 
 
 def _names_of(node: Node) -> Iterator[tuple[Path, Name]]:

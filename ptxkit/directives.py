@@ -12,6 +12,7 @@ import attrs
 from ptxkit.isa.directives import Directive, directives
 from ptxkit.isa.targets import Target as Architecture
 from ptxkit.isa.targets import Version, split_target, targets
+from ptxkit.memo import per_object
 from ptxkit.names import Names
 from ptxkit.problem import Problem
 from ptxkit.syntax import nodes
@@ -130,15 +131,25 @@ def is_power_of_two(value: int) -> bool:
     return value > 0 and value & (value - 1) == 0
 
 
-def statements_of(module: Module) -> Iterator[tuple[Path, tuple[Node, ...]]]:
-    """The bodies and inner blocks of all functions with their paths."""
+@per_object
+def other_statements(module: Module) -> tuple[tuple[Path, Node, Node | None], ...]:
+    """What stands in the bodies of functions and is no instruction, with its path and the statement before it."""
+    found: list[tuple[Path, Node, Node | None]] = []
     for i, child in enumerate(module.children):
-        if type(child) is Function and child.body is not None:
-            stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
-            while stack:
-                path, block = stack.pop()
-                yield path, block.children
-                stack.extend([((*path, j), inner) for j, inner in enumerate(block.children) if type(inner) is Block])
+        if type(child) is not Function or child.body is None:
+            continue
+        stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
+        while stack:
+            path, block = stack.pop()
+            before: Node | None = None
+            for j, statement in enumerate(block.children):
+                kind = type(statement)
+                if kind is not Instruction:
+                    found.append(((*path, j), statement, before))
+                    if kind is Block:
+                        stack.append(((*path, j), statement))  # type: ignore[arg-type]
+                before = statement
+    return tuple(found)
 
 
 # --- the head of the module (11.1) ------------------------------------------------------------------------------------------------
@@ -296,22 +307,15 @@ def _statements(module: Module, version: Version | None, target: str | None) -> 
             yield Problem("bad-header", (i,), "`.address_size` not directly after `.target`")
         elif kind is nodes.Target and seen_function:
             yield Problem("misplaced-statement", (i,), "`.target` after a function", ("it stands at the start of the module",))
-        elif kind is Declaration:
-            yield from _attributes((i,), child, child.space, version, target)  # type: ignore[attr-defined]
-            yield from _linkage((i,), child, version, target)
         elif kind is Alias:
             yield from availability((i,), "`.alias`", ".alias", version, target)
         elif kind is Pragma:
             yield from availability((i,), "`.pragma`", ".pragma", version, target)
         elif kind is Line:
             yield from _line((i,), child, version)
-    for path, body in statements_of(module):
-        before: Node | None = None
-        for i, child in enumerate(body):
-            kind = type(child)
-            if kind is not Instruction:
-                yield from _inside((*path, i), child, before, version, target)
-            before = child
+    for path, child, before in other_statements(module):
+        if type(child) not in (Loc, Label, Block):
+            yield from _inside(path, child, before, version, target)
 
 
 def _inside(path: Path, child: Node, before: Node | None, version: Version | None, target: str | None) -> Iterator[Problem]:
@@ -324,11 +328,6 @@ def _inside(path: Path, child: Node, before: Node | None, version: Version | Non
         space, word = child.space, child.type  # type: ignore[attr-defined]
         if space is None and word in (".branchtargets", ".calltargets"):
             yield from _list_of_targets(path, word, before, version, target)
-            return
-        yield from _attributes(path, child, space, version, target)
-        linkage = child.linkage  # type: ignore[attr-defined]
-        if linkage is not None:
-            yield Problem("bad-linkage", (*path, 0), f"`{linkage}` in the body of a function", ("linkage is for names of the module",))
     elif kind is Targets:
         word = child.shape.literals[0].split()[0]  # type: ignore[attr-defined]
         yield from _list_of_targets(path, word, before, version, target)
@@ -369,7 +368,7 @@ def _list_of_targets(path: Path, word: str, before: Node | None, version: Versio
 def _function(path: Path, function: Function, version: Version | None, target: str | None) -> Iterator[Problem]:
     header = function.header
     at = (*path, 0)
-    yield from _linkage(at, header, version, target)
+    yield from linkage_problems(at, header, version, target)
     if header.linkage == ".common":
         yield Problem("bad-linkage", (*at, 0), "`.common` on a function", ("it is for variables in `.global`",))
     for j, child in enumerate(header.children):
@@ -384,7 +383,7 @@ def _function(path: Path, function: Function, version: Version | None, target: s
     yield from _performance(at, header, "entry" if header.is_entry else "func", version, target)
 
 
-def _linkage(path: Path, statement: Node, version: Version | None, target: str | None) -> Iterator[Problem]:
+def linkage_problems(path: Path, statement: Node, version: Version | None, target: str | None) -> Iterator[Problem]:
     found = [(j, child) for j, child in enumerate(statement.children) if isinstance(child, nodes.Linkage)]
     for position, (j, child) in enumerate(found):
         if position:
@@ -534,7 +533,7 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
 # --- attributes (5.4.8) -----------------------------------------------------------------------------------------------------------
 
 
-def _attributes(path: Path, statement: Node, space: str | None, version: Version | None, target: str | None) -> Iterator[Problem]:
+def attribute_problems(path: Path, statement: Node, space: str | None, version: Version | None, target: str | None) -> Iterator[Problem]:
     for j, child in enumerate(statement.children):
         if isinstance(child, Attribute):
             yield from _attribute_items((*path, j), child, space, version, target)
@@ -578,15 +577,14 @@ def _debugging(module: Module, version: Version | None, target: str | None) -> I
             yield from _file((i,), child, files, version, target)
         elif type(child) is Section:
             yield from _section((i,), child, version, target)
-    for path, body in statements_of(module):
-        for i, child in enumerate(body):
-            if type(child) is not Loc:
-                continue
-            if len(child.children) > 3:
-                if locations is None:
-                    locations, labels = _locations(module), _section_labels(module)
-                yield from _inlined((*path, i), child, locations, labels or set(), version, target)
-            yield from _loc((*path, i), child)
+    for path, child, _ in other_statements(module):
+        if type(child) is not Loc:
+            continue
+        if len(child.children) > 3:
+            if locations is None:
+                locations, labels = _locations(module), _section_labels(module)
+            yield from _inlined(path, child, locations, labels or set(), version, target)
+        yield from _loc(path, child)
 
 
 def _file(path: Path, statement: File, files: dict[int, Path], version: Version | None, target: str | None) -> Iterator[Problem]:
@@ -618,7 +616,7 @@ def _loc(path: Path, statement: Loc) -> Iterator[Problem]:
 
 def _locations(module: Module) -> set[tuple[str, ...]]:
     """The file, line and column of every `.loc`."""
-    return {tuple([n.text for n in child.children[:3]]) for _, body in statements_of(module) for child in body if type(child) is Loc}
+    return {tuple([n.text for n in child.children[:3]]) for _, child, _ in other_statements(module) if type(child) is Loc}
 
 
 def _section_labels(module: Module) -> set[str]:
@@ -709,4 +707,4 @@ def _within(number: Number, low: int, high: int) -> bool:
     return isinstance(value, int) and low <= value <= high
 
 
-__all__ = ["availability", "is_power_of_two", "plain_integer", "problems", "sm_limits", "spoken", "statements_of"]
+__all__ = ["availability", "is_power_of_two", "other_statements", "plain_integer", "problems", "sm_limits", "spoken"]

@@ -48,8 +48,14 @@ def initializer_problems(
     value = declarator.initializer
     if value is None:
         return
+    known = types().get(declaration.type or "")
+    space = declaration.space
+    if space in INITIALIZED_SPACES and type(value) is Number and len(declarator.children) == 2 and known is not None:
+        plain = known.is_integer and not _has_vector(declaration) and len(value.text) < 18 and value.text.lstrip("-").isdecimal()
+        if plain and declaration.linkage != ".extern":
+            return
     at = (*path, len(declarator.children) - 1)
-    name, space = declarator.name.text, declaration.space
+    name = declarator.name.text
     if space not in INITIALIZED_SPACES:
         yield Problem(KIND, at, f"an initial value for `{name}` in `{space}`", ("only variables in `.global` and `.const` have one",))
         return
@@ -59,7 +65,6 @@ def initializer_problems(
     if any(isinstance(child, Range) for child in declarator.children):
         yield Problem(KIND, at, f"an initial value for all of `{name}<>`", ("each variable with a value is declared by itself",))
         return
-    known = types().get(declaration.type or "")
     if known is not None and known.kind == "opaque" and not isinstance(value, Braces):
         yield Problem(KIND, at, f"`{_short(value)}` for a `{known.name}`", ("a list of properties in braces is needed",))
     if known is None or known.kind in ("opaque", "predicate"):

@@ -7,7 +7,8 @@ names. `%r<100>` declares %r0 to %r99 without listing them.
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import attrs
 
@@ -77,6 +78,24 @@ class Scope:
     """By `id`: the opcodes, guards and operands of the instructions directly in this scope. Instructions share equal ones."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
+    def lookup_all(self, names: Iterable[str]) -> dict[str, Symbol | None]:
+        """What names mean in this scope: `lookup` for many at once, with the commonest case (a register of a family) written out."""
+        found, symbols, ranges = self._found, self.symbols, self.ranges
+        for name in names:
+            if name in found:
+                continue
+            symbol = symbols.get(name)
+            if symbol is None:
+                stem = name.rstrip("0123456789")
+                family = ranges.get(stem)
+                digits = name[len(stem) :]
+                if family is not None and len(family) == 1 and 0 < len(digits) < 10 and (digits[0] != "0" or digits == "0"):
+                    only = family[0]
+                    if int(digits) < only.count:  # type: ignore[operator]
+                        symbol = only
+            found[name] = self.lookup(name) if symbol is None else symbol
+        return found
+
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name which this very scope declares."""
         found = self.symbols.get(name)
@@ -88,14 +107,14 @@ class Scope:
         family = self.ranges.get(stem)
         if family is not None and len(family) == 1:
             digits, only = name[len(stem) :], family[0]
-            if (digits[0] != "0" or digits == "0") and int(digits) < (only.count or 0):
+            if (digits[0] != "0" or digits == "0") and len(digits) < 19 and int(digits) < (only.count or 0):
                 return only
         return self._member(name)
 
     def _member(self, name: str) -> Symbol | None:
         """The family that declares a name, whatever part of the name's digits is its number: `%r1<5>` declares %r12 too."""
         at = len(name)
-        while at and name[at - 1].isdecimal():
+        while at and len(name) - at < 18 and name[at - 1].isdecimal():
             at -= 1
             family = self.ranges.get(name[:at])
             digits = name[at:]
@@ -187,6 +206,12 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
 
 _DECLARING = frozenset((Declaration, Label, Function, Alias))
 """The statements that put names into a scope. A block without any of them shares the scope around it."""
+
+_USING = frozenset((Declaration, Targets, Alias))
+"""The statements besides instructions that use names."""
+
+_PLAIN = frozenset((Name, Number, Opcode))
+"""Operands that have no names inside them."""
 
 
 class _Resolver:
@@ -281,34 +306,21 @@ class _Resolver:
 
     def _use_statements(self, scope: Scope, at: Path, block: Node) -> None:
         """Resolves what the statements directly in a scope use. Operands are shared between instructions, so each is looked into once."""
-        operands: dict[int, Node] = {}
-        add = operands.update
-        others = []
-        for statement in block.children:
-            if type(statement) is Instruction:
-                children = statement.children
-                add(zip(map(id, children), children))  # noqa: B905 - twice as fast without strict
-            else:
-                others.append(statement)
+        nested = list(chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction]))
+        operands = dict(zip(map(id, nested), nested, strict=True))
         scope.operands.update(operands)
-        seen: set[str] = set()
+        seen = {operand.text for operand in operands.values() if type(operand) is Name}
         for operand in operands.values():
-            kind = type(operand)
-            if kind is Name:
-                seen.add(operand.text)
-            elif kind is not Number and kind is not Opcode:
+            if type(operand) not in _PLAIN:
                 self._collect(operand, seen)
-        for statement in others:
-            seen.update([name.text for _, name in _names_of_other(statement)])
+        for statement in block.children:
+            if type(statement) in _USING:
+                seen.update([name.text for _, name in _names_of_other(statement)])
         seen.discard("_")
         seen.discard("WARP_SZ")
-        missing = set()
-        for name in seen:
-            symbol = scope.lookup(name)
-            if symbol is not None:
-                self.used.add(id(symbol))
-            elif not name.startswith("%") or special_register(name) is None:
-                missing.add(name)
+        found = scope.lookup_all(seen)
+        missing = {name for name in seen if found[name] is None and not (name.startswith("%") and special_register(name) is not None)}
+        self.used.update([id(found[name]) for name in seen])
         if missing:
             self.unresolved.extend(_first_uses(scope, at, block, missing))
 

@@ -41,13 +41,15 @@ class Shaper:
 
     def learn(self, operands: dict[int, Node]) -> None:
         """Makes `known` hold all these nodes. Parentheses are one thing in a call and another elsewhere: they count as unknown there."""
-        known = self.known
+        known, symbols = self.known, self._symbols
+        found = self.scope.lookup_all([node.text for node in operands.values() if type(node) is Name])
         for key, node in operands.items():
             if key in known:
                 continue
             kind = type(node)
             if kind is Name:
-                known[key] = self._name(node.text)
+                symbol = found[node.text]
+                known[key] = symbols.get(id(symbol)) or self._name(node.text)
             elif kind is Opcode:
                 known[key] = node.text
             elif kind is Guard:

@@ -57,6 +57,7 @@ COMPOSITES: dict[str, type[nodes.Composite]] = {
     "declarator": nodes.Declarator,
     "parameter": nodes.Parameter,
     "parameters": nodes.Parameters,
+    "datum": nodes.Datum,
     "performance": nodes.PerformanceDirective,
 }
 

@@ -7,12 +7,10 @@ refuses becomes an `Error` node, and parsing goes on behind it.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
+from ptxkit.memo import collector_paused
 from ptxkit.syntax import nodes, shapes
 from ptxkit.syntax.initializers import Initializers
 from ptxkit.syntax.lowering import plain
@@ -79,7 +77,7 @@ _STATEMENT = re.compile(
 _LEADING, _GUARD, _GUARD_GAP, _OPCODE, _GAP, _ARGUMENTS, _LABEL, _BRACE, _LOC, _DATA, _OTHER = 1, 2, 3, 4, 5, 6, 7, 8, 14, 17, 18
 
 _QUICK = re.compile(
-    r"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{}"/\n@]*+(?:"[^"\\\n]*+"[ ]*+)?+;
+    r"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{}"/\n@]{0,5000}+(?:"[^"\\\n]*+"[ ]*+)?+;
       | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b(?:[^;{}"/@\s]++|\s++(?!\{|\.(?:visible|extern|weak|entry|func)\b)){1,2000}+(?:;|(?=\s*+\{))
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)""",
     re.X,
@@ -193,34 +191,25 @@ def _make_guard(text: str) -> Guard:
     return Guard(shape(text[:start], ""), (Name(text[start:]),))
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Without the cyclic garbage collector, which would look at every new node in vain: a tree has no cycles."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
-
-
 def parse(text: str, path: str | None = None) -> Module:
     """The module for a text; `module.text == text` for any text whatever, and `module.diagnostics` says what is wrong with it.
 
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
     """
-    with _collector_paused():
+    with collector_paused():
         return _Parser(text).module(path)
 
 
 def parse_statement(text: str) -> Node:
     """The one statement (or function, block, section) that a text holds. Raises ValueError if it is not exactly one, or has an error."""
     module = parse(text)
-    if module.diagnostics or len(module.children) != 1 or module.trailing.strip():
-        reason = module.diagnostics[0].message if module.diagnostics else f"{len(module.children)} statements"
-        raise ValueError(f"not one statement: {text!r} ({reason})")
-    return module.children[0]
+    if len(module.children) != 1 or module.trailing.strip():
+        raise ValueError(f"not one statement but {len(module.children)}: {text!r}")
+    (statement,) = module.children
+    troubles = () if type(statement) is Instruction else module.diagnostics
+    if troubles:
+        raise ValueError(f"not one statement: {text!r} ({troubles[0].message})")
+    return statement
 
 
 def parse_operand(text: str) -> Node:
@@ -451,7 +440,10 @@ class _Parser:
 
     def _cut_directive(self, cutter: Cutter) -> None:
         word = cutter.token
-        cutter.take()
+        if word in _KNOWN:
+            cutter.take()
+        else:
+            cutter.take_whole("k", word, cutter.at + len(word))
         if word in _LINE_DIRECTIVES or word in _DATA_WORDS:
             self._cut_line(cutter, word)
             return
@@ -524,12 +516,14 @@ _BEFORE_BRACES = frozenset("=,")
 _LINKAGES = frozenset({".visible", ".extern", ".weak", ".common"})
 _HEADER_WORDS = frozenset({".entry", ".func", ".callprototype"})
 _SPACES = frozenset({".reg", ".sreg", ".const", ".global", ".local", ".param", ".shared", ".tex"})
+_DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
 _LINE_DIRECTIVES = frozenset({".version", ".target", ".address_size", ".file", ".loc", ".section"})
 _BEGINNING = _LINKAGES | _HEADER_WORDS | _LINE_DIRECTIVES | {".alias", ".branchtargets", ".calltargets"}
 """The words that only stand at the start of a statement, or behind a linkage."""
+_KNOWN = _BEGINNING | _SPACES | _DATA_WORDS | {".pragma", ".align"}
+"""The words that the grammar knows at the start of a directive: any other is as good as the next."""
 _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
-_DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
 _OPCODE_AHEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+")

@@ -60,8 +60,8 @@ RESERVED = frozenset({"function_name", "inlined_at"})
 """Names that the grammar knows as words of its own."""
 
 _LETTERS = {RUN_TOKEN: "r", STRING_TOKEN: "s", NUMBER_TOKEN: "d", NAME_TOKEN: "n"}
-STAND_IN = {"n": "a", "d": "1", "s": '""', "r": "1,1,1,1,1,1,1,1", "o": "a", "b": "{}"}
-"""What the grammar sees in place of a slot: name, number, string, run of numbers, opcode, braces of an initialiser."""
+STAND_IN = {"n": "a", "d": "1", "s": '""', "r": "1,1,1,1,1,1,1,1", "o": "a", "k": ".x", "b": "{}"}
+"""What the grammar sees in place of a slot: name, number, string, run of numbers, opcode, unknown directive, braces of an initialiser."""
 
 Slots = list[Any]
 """The texts of the slots; for braces, the node."""
@@ -133,7 +133,7 @@ class Cutter:
         self.key += (self._literal + self.trivia, letter)
         self.slots.append(content)
         self._literal = ""
-        self._match = _AFTER_VALUE.match
+        self._match = TOKEN.match if letter in "ok" else _AFTER_VALUE.match
 
     def _bracket(self, token: str) -> None:
         if token in "([{":
