@@ -237,10 +237,7 @@ class Callees:
 
     names: tuple[str, ...]
     prototype: Prototype | None = None
-
-    @property
-    def is_indirect(self) -> bool:
-        return self.prototype is not None
+    is_indirect: bool = False
 
 
 def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
@@ -250,9 +247,9 @@ def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
     for name in names[1:2]:
         listed = find_label(routine.lists, path, name)
         if isinstance(listed, Prototype):
-            return Callees((), listed)
+            return Callees((), listed, True)
         if isinstance(listed, Targets):
-            return Callees(tuple([child.text for child in listed.children]))
+            return Callees(tuple([child.text for child in listed.children]), None, True)
     symbol = routine.names.root.lookup(names[0]) if names else None
     return Callees((names[0],)) if symbol is not None and symbol.kind is Kind.FUNCTION else Callees(())
 

@@ -1,191 +1,228 @@
 """Reads of registers that nothing wrote before.
 
-A read is undefined on all ways, or on some. A way is only told of if no two branches and guards on it contradict each other: those on
-one value of a predicate hold together or not at all, be it that the register is written and read under one guard, or in two branches.
+*Always*: no way to the read writes the register. *Sometimes*: there is a point where nothing can have written it yet, and from
+which every way on reads it before anything writes it. That needs no guess which branches go together: it is enough that control comes
+to the point at all. What is only written in one branch and only read in another is left alone, since the two may hold together.
+
+Copying is no reading here. Compilers copy and pack registers that hold nothing where no one looks at the result.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 
-from ptxkit.analyses.cfg import Via, control_flow
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits, mask_of
+from ptxkit.analyses.cfg import ControlFlow, control_flow
+from ptxkit.analyses.dataflow import solve, union
 from ptxkit.analyses.reaching import ENTRY, reaching
-from ptxkit.analyses.registers import CARRY, registers
+from ptxkit.analyses.registers import CARRY, Registers, registers
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.ssa import ssa
+from ptxkit.isa.binding import Bound
 
-STATES = 4000
-"""How many states a search for a way may see before it gives up and tells of none."""
+COPIES = frozenset(("mov", "selp", "slct"))
+"""What copies an operand and may leave another unlooked at; the table does not say so."""
 
-Assumptions = frozenset[tuple[int, bool]]
-"""Values of predicates, and whether they hold."""
+STEPS = 16
+"""How many instructions back the origin of a value is looked for."""
 
 
 @attrs.frozen
 class UndefinedRead:
-    """The first read of a register that may see nothing."""
+    """The first read of a register that sees nothing."""
 
     instruction: int
     register: int
     always: bool
     """Whether no way to it writes the register."""
-    way: tuple[int, ...]
-    """The blocks of a way from the entry to the read on which nothing writes it; only its own block if that is so on all."""
-    writes: tuple[int, ...]
-    """The instructions that write it on other ways."""
+    point: int
+    """Unless always: the instruction after which nothing has written the register, and it will be read: a branch, or a guarded write."""
+    target: int
+    """The block where control goes on from a branch that is the point; -1 for a guarded write."""
+    write: int
+    """Unless always: an instruction that writes it on another way."""
+    only_loads: bool
+    """Whether what other ways write comes straight from memory, at most converted. A program may leave out a load that would be out of
+    bounds, go on with whatever is in the register, and throw the result away."""
 
 
 @fact
 def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
-    """For each register that a reachable instruction may read before it is written, the first such read, in document order."""
-    named, values = registers(routine), ssa(routine)
-    chains = reaching(routine)
-    found = []
-    for register, entry in values.entry.items():
-        if named.given >> register & 1 or not _is_declared(routine, register):
+    """For each register that is read before it is written, always or sometimes, the first such read, in document order."""
+    flow, named, values = control_flow(routine), registers(routine), ssa(routine)
+    doubtful = mask_of([register for register in values.entry if _is_of_interest(named, register)])
+    if not doubtful:
+        return ()
+    real = _real_reads(routine, doubtful)
+    found = {read.register: read for read in _always(routine, real, doubtful)}
+    sometimes = _Sometimes(routine, flow, doubtful & ~mask_of(found), real)
+    for read in sometimes.run():
+        found.setdefault(read.register, read)
+    return tuple(sorted(found.values(), key=lambda read: (read.instruction, read.register)))
+
+
+def _is_of_interest(named: Registers, register: int) -> bool:
+    described = named.table[register]
+    return not named.given >> register & 1 and (described.symbol is not None or described.name == CARRY)
+
+
+def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
+    """By instruction, the doubtful registers whose value surely decides what it does: no copies, nothing that is written in place too,
+    and no elements of a vector, of which some may be padding."""
+    named, bounds = registers(routine), bindings(routine)
+    found = {}
+    for i, read in enumerate(named.reads):
+        here = [register for register in read if doubtful >> register & 1]
+        bound = bounds[i]
+        if not here or i in named.unknown or not isinstance(bound, Bound):
             continue
-        readers = [i for i in chains.readers(entry) if i not in named.unknown]
-        read = _always(routine, register, readers) or _sometimes(routine, register, readers)
-        if read is not None:
-            found.append(read)
-    return tuple(sorted(found, key=lambda read: read.instruction))
+        children = routine.instructions[i].children
+        first = 1 if routine.instructions[i].guard is None else 2
+        unsure: set[int] = set()
+        if bound.form.mnemonic in COPIES:
+            unsure.update(*[named.of(i, child) for child in children[first:]])
+        for operand in bound.operands:
+            if operand.writes or operand.width > 1:
+                unsure.update(named.of(i, children[first + operand.path[0]]))
+        certain = tuple(dict.fromkeys([register for register in here if register not in unsure]))
+        if certain:
+            found[i] = certain
+    return found
 
 
-def _is_declared(routine: Routine, register: int) -> bool:
-    described = registers(routine).table[register]
-    return described.symbol is not None or described.name == CARRY
+def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -> Iterator[UndefinedRead]:
+    chains, values = reaching(routine), ssa(routine)
+    done: set[int] = set()
+    for i, read in real.items():
+        for register in read:
+            if register not in done and values.uses[i] and chains.definitions(i, register) == (ENTRY,):
+                done.add(register)
+                yield UndefinedRead(i, register, True, -1, -1, -1, False)
 
 
-def _always(routine: Routine, register: int, readers: list[int]) -> UndefinedRead | None:
-    chains = reaching(routine)
-    for i in readers:
-        if chains.definitions(i, register) == (ENTRY,):
-            return UndefinedRead(i, register, True, (control_flow(routine).block_of[i],), ())
-    return None
-
-
-def _sometimes(routine: Routine, register: int, readers: list[int]) -> UndefinedRead | None:
-    search = _Search(routine, register)
-    for i in readers:
-        way = search.way_to(i)
-        if way is not None:
-            writes = [write for write in reaching(routine).definitions(i, register) if write != ENTRY]
-            return UndefinedRead(i, register, False, way, tuple(writes))
-        if search.exhausted:
-            return None
-    return None
-
-
-class _Search:
-    """Looks for a way from the entry to a read that passes no write of a register, walking back from the read."""
-
-    def __init__(self, routine: Routine, register: int) -> None:
+class _Sometimes:
+    def __init__(self, routine: Routine, flow: ControlFlow, doubtful: int, real: dict[int, tuple[int, ...]]) -> None:
         self.routine = routine
-        self.flow = control_flow(routine)
+        self.flow = flow
         self.named = registers(routine)
-        self.values = ssa(routine)
-        self.left = STATES
+        self.doubtful = doubtful
+        self.real = real
+        self.guarded = [instruction.guard is not None for instruction in routine.instructions]
+        self.written: list[int] = []
+        self.read_first: list[int] = []
         self.writes: dict[int, list[int]] = {}
-        for i, written in enumerate(self.named.writes):
-            if register in written:
-                self.writes.setdefault(self.flow.block_of[i], []).append(i)
+        for block in flow.blocks:
+            read = written = 0
+            for i in range(block.start, block.end):
+                if not self.guarded[i]:
+                    read |= mask_of([r for r in real.get(i, ()) if doubtful >> r & 1]) & ~written
+                for register in self.named.writes[i]:
+                    if doubtful >> register & 1:
+                        written |= 1 << register
+                        self.writes.setdefault(register, []).append(i)
+            self.written.append(written)
+            self.read_first.append(read)
 
-    @property
-    def exhausted(self) -> bool:
-        return self.left <= 0
+    def run(self) -> Iterator[UndefinedRead]:
+        flow = self.flow
+        assigned = solve(flow, lambda block, before: before | self.written[block], union, lambda block: None, 0)
+        stuck = self._stuck()
+        avoided = solve(
+            flow,
+            lambda block, after: ~self.read_first[block] & (self.written[block] | after) & self.doubtful,
+            union,
+            lambda block: self.doubtful if flow.blocks[block].is_end or not flow.blocks[block].successors or stuck[block] else None,
+            0,
+            backward=True,
+        )
+        done = 0
+        for index in flow.order:
+            block = flow.blocks[index]
+            for i in range(block.start, block.end):
+                if self.guarded[i] and i not in self.named.unknown:
+                    for register in self.named.writes[i]:
+                        if self.doubtful & ~done & ~assigned.before[index] >> register & 1:
+                            read = self._after_guarded(i, register, block.end, avoided.after[index])
+                            if read >= 0:
+                                done |= 1 << register
+                                yield UndefinedRead(read, register, False, i, -1, i, self._is_loaded(i, register))
+            for target in block.successors:
+                sure = self.doubtful & ~assigned.after[index] & ~avoided.before[target] & ~done
+                for register in bits(sure):
+                    if register in self.writes:
+                        done |= 1 << register
+                        read = self._first_read(target, register)
+                        writes = [i for i in reaching(self.routine).definitions(read, register) if i != ENTRY]
+                        loads = all(self._is_loaded(i, register) for i in writes)
+                        yield UndefinedRead(read, register, False, block.end - 1, target, min(writes, default=-1), loads)
 
-    def way_to(self, i: int) -> tuple[int, ...] | None:
-        """The blocks of a way, from the entry on; None if there is none, or none was found in time."""
-        start: Assumptions | None = self._guard(frozenset(), i, True) if self._is_guarded(i) else frozenset()
-        block = self.flow.block_of[i]
-        assert start is not None
-        begin = self._through(block, i, start)
-        if begin is None:
-            return None
-        if block == 0:
-            return (0,)
-        origin: dict[tuple[int, Assumptions], tuple[int, Assumptions] | None] = {(block, begin): None}
-        work = [(block, begin)]
-        while work and self.left > 0:
-            state = work.pop()
-            for before in self._before(*state):
-                if before in origin:
-                    continue
-                self.left -= 1
-                origin[before] = state
-                if before[0] == 0:
-                    return self._way(before, origin)
-                work.append(before)
-        return None
+    def _stuck(self) -> list[bool]:
+        """By block, whether control never leaves the function once it is there."""
+        flow = self.flow
+        out = bytearray(len(flow.blocks))
+        work = [block.index for block in flow.blocks if block.is_end or not block.successors]
+        for index in work:
+            out[index] = 1
+        while work:
+            for before in flow.blocks[work.pop()].predecessors:
+                if not out[before]:
+                    out[before] = 1
+                    work.append(before)
+        return [not can for can in out]
 
-    def _way(self, state: tuple[int, Assumptions], origin: dict[tuple[int, Assumptions], tuple[int, Assumptions] | None]) -> tuple[int, ...]:
-        way = []
-        at: tuple[int, Assumptions] | None = state
-        while at is not None:
-            way.append(at[0])
-            at = origin[at]
-        return tuple(way)
+    def _is_loaded(self, i: int, register: int) -> bool:
+        """Whether what an instruction writes to a register comes from memory, through nothing but instructions that read one register."""
+        values, bounds = ssa(self.routine), bindings(self.routine)
+        value = values.written(i, register)
+        for _ in range(STEPS):
+            i = values.values[value].instruction
+            bound = bounds[i] if i >= 0 else None
+            if not isinstance(bound, Bound):
+                return False
+            if any("read" in memory.access for memory in bound.memory):
+                return True
+            sources = values.uses[i][1:] if self.guarded[i] else values.uses[i]
+            if len(set(sources)) != 1:
+                return False
+            value = sources[0]
+        return False
 
-    def _before(self, block: int, assumed: Assumptions) -> list[tuple[int, Assumptions]]:
-        """The states at the start of the blocks before, as far as they contradict nothing."""
+    def _first_read(self, block: int, register: int) -> int:
+        """The first read on the ways from a block on, of which all come to one."""
+        seen = {block}
+        work = [block]
         found = []
-        for place, predecessor in enumerate(self.flow.blocks[block].predecessors):
-            if predecessor not in self.flow.reachable:
-                continue
-            carried = self._carried(block, place, assumed)
-            taken = None if carried is None else self._along(predecessor, block, carried)
-            through = None if taken is None else self._through(predecessor, self.flow.blocks[predecessor].end, taken)
-            if through is not None:
-                found.append((predecessor, through))
-        return found
+        while work:
+            index = work.pop()
+            span = self.flow.blocks[index]
+            for i in range(span.start, span.end):
+                if register in self.named.reads[i] and not self.guarded[i]:
+                    found.append(i)
+                    break
+            else:
+                for successor in span.successors:
+                    if successor not in seen:
+                        seen.add(successor)
+                        work.append(successor)
+        return min(found)
 
-    def _carried(self, block: int, place: int, assumed: Assumptions) -> Assumptions | None:
-        """What the assumptions at the start of a block mean at the end of its predecessor; about values made in the block: nothing."""
-        result: Assumptions | None = frozenset()
-        for value, holds in assumed:
-            of = self.values.values[value]
-            if of.block != block or of.origin is Origin.ENTRY:
-                result = self._assume(result, value, holds)
-            elif of.origin is Origin.PHI:
-                result = self._assume(result, of.operands[place], holds)
-            if result is None:
-                return None
-        return result
-
-    def _along(self, block: int, successor: int, assumed: Assumptions) -> Assumptions | None:
-        """With what the branch at the end of a block says if control goes to that successor."""
-        ways = {edge.via for edge in self.flow.blocks[block].edges if edge.target == successor}
-        last = self.flow.blocks[block].end - 1
-        if len(ways) != 1 or not self._is_guarded(last):
-            return assumed
-        via = ways.pop()
-        return self._guard(assumed, last, via is not Via.NOT_TAKEN)
-
-    def _through(self, block: int, end: int, assumed: Assumptions) -> Assumptions | None:
-        """From before instruction `end` back to the start of its block: guarded writes did not happen; None if there is a sure write."""
-        result: Assumptions | None = assumed
-        for i in reversed(self.writes.get(block, [])):
-            if i >= end or result is None:
-                continue
-            if i not in self.named.weak or i in self.named.unknown or not self._is_guarded(i):
-                return None
-            result = self._guard(result, i, False)
-        return result
-
-    def _is_guarded(self, i: int) -> bool:
-        return self.routine.instructions[i].guard is not None
-
-    def _guard(self, assumed: Assumptions | None, i: int, holds: bool) -> Assumptions | None:
-        """With the guard of an instruction holding or not."""
+    def _after_guarded(self, i: int, register: int, end: int, avoided: int) -> int:
+        """The read that surely comes after a guarded write whose guard does not hold; -1 if none does, or another write may come first."""
+        values = ssa(self.routine)
         guard = self.routine.instructions[i].guard
         assert guard is not None
-        uses = self.values.uses[i]
-        return self._assume(assumed, uses[0], holds != guard.negated) if uses else assumed
+        for at in range(i + 1, end):
+            other = self.routine.instructions[at].guard
+            same = other is not None and values.uses[at][:1] == values.uses[i][:1]
+            if register in self.real.get(at, ()) and (other is None or (same and other.negated != guard.negated)):
+                return at
+            if register in self.named.writes[at] and not (other is not None and same and other.negated == guard.negated):
+                return -1
+        if avoided >> register & 1:
+            return -1
+        following = self.flow.blocks[self.flow.block_of[i]].successors
+        return min([self._first_read(block, register) for block in following], default=-1)
 
-    def _assume(self, assumed: Assumptions | None, value: int, holds: bool) -> Assumptions | None:
-        if assumed is None or (value, not holds) in assumed:
-            return None
-        if value < 0 or len(self.values.users[value]) < 2:
-            # nothing else can contradict it
-            return assumed
-        return assumed | {(value, holds)}

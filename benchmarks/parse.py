@@ -1,22 +1,25 @@
 """How fast `parse` is: against the grammar alone, and against the PyPI package pyptx, file by file in the same run.
 
-    python benchmarks/parse.py [FOLDER] [--least BYTES] [--files N]
+    python benchmarks/parse.py [FOLDER] [--least BYTES] [--files N] [--seed N]
 
-For each file: ptxkit.parse and a visit of every operand, the best of three; the grammar (parsimonious, statement by statement, lowered
-to the same nodes) on the same statements, once; pyptx.parser.parse, once. Printed are the medians of the ratios, and memory and growth.
+For each file: ptxkit.parse and a visit of every operand, the best of five; the grammar in parsimonious' own hands, once, in two ways:
+straight through (`grammar().parse(text)`, its tree and no more), and statement by statement, each lowered to the same nodes (which
+already takes a scanner that knows where statements end); pyptx.parser.parse, the better of two. Printed are the medians of the ratios,
+then memory and growth. Times are the processor's, so that a busy machine counts less.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from ptxkit.syntax import nodes
 from ptxkit.syntax.grammar import grammar
@@ -26,10 +29,14 @@ from ptxkit.syntax.parsing import parse
 HERE = Path(__file__).resolve().parent.parent
 
 
-def timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def best_of(count: int, work: Callable[[str], Any], text: str) -> float:
+    """Seconds of the processor that the quickest of so many runs took."""
+    times = []
+    for _ in range(count):
+        start = time.process_time()
+        work(text)
+        times.append(time.process_time() - start)
+    return min(times)
 
 
 def read(path: Path) -> str:
@@ -37,48 +44,70 @@ def read(path: Path) -> str:
 
 
 def parse_and_visit(text: str) -> int:
+    """Parses, and counts the operands by looking at each."""
     module = parse(text)
-    seen = 0
-    for function in module.functions:
-        for instruction in function.instructions:
-            for _ in instruction.operands:
-                seen += 1
-    return seen
+    return sum(1 for function in module.functions for instruction in function.instructions for _ in instruction.operands)
 
 
 def statements(module: nodes.Module) -> list[tuple[str, str]]:
-    """Rule and text of each statement."""
-    found = []
-    for _, node in module.walk():
-        if isinstance(node, nodes.Statement):
-            rule = {nodes.Instruction: "instruction", nodes.Label: "label"}.get(type(node), "directive")
-            if type(node) is nodes.Line:
-                rule = "statement"
-            found.append((rule, node.body_text))
-    return found
+    """The grammar's rule and the text of each statement."""
+    special: dict[type[nodes.Node], str] = {nodes.Instruction: "instruction", nodes.Label: "label", nodes.Line: "statement"}
+    return [(special.get(type(node), "directive"), node.body_text) for _, node in module.walk() if isinstance(node, nodes.Statement)]
 
 
-def plainly(parts: list[tuple[str, str]]) -> None:
-    for rule, text in parts:
-        plain(rule, text)
+def straight_through(text: str) -> object:
+    return grammar().parse(text)
 
 
-def peak_bytes(path: Path, code: str) -> int:
-    """Peak resident bytes of a fresh interpreter that runs this code with `path`."""
-    program = f"import sys, resource; path = {str(path)!r}\n{code}\nprint(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
-    return 1024 * int(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=HERE).stdout)
+def by_statement(text: str) -> float:
+    """Seconds that the grammar takes for the statements one by one: of all, or as much as 20,000 tell."""
+    parts = statements(parse(text))
+    sample = parts if len(parts) < 20_000 else random.Random(0).sample(parts, 20_000)
+    share = sum(len(part) for _, part in sample) / sum(len(part) for _, part in parts)
+    start = time.process_time()
+    for rule, part in sample:
+        plain(rule, part)
+    return (time.process_time() - start) / share
 
 
-def memory(path: Path) -> float:
-    """Peak memory of parse above that of the interpreter with everything imported and a small file parsed, in bytes a source byte."""
-    warm = "from ptxkit.syntax.parsing import parse; m = parse('.version 8.0\\n.target sm_90\\n.entry k(.param .u64 p) { add.u32 a, b, [c+4]; }')"
-    load = "text = open(path, 'rb').read().decode('utf-8', 'surrogateescape')"
-    with_parse, without = peak_bytes(path, f"{warm}; {load}; m = parse(text)"), peak_bytes(path, f"{warm}; {load}")
-    return (with_parse - without) / path.stat().st_size
+MEASURE = """
+import sys
+from ptxkit.syntax.parsing import parse
+def status(key):
+    return next(1024 * int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(key))
+parse(".version 8.0\\n.target sm_90\\n.entry k(.param .u64 p) { add.u32 a, b, [c+4]; }")
+interpreter = status("VmRSS")
+text = open(sys.argv[1], "rb").read().decode("utf-8", "surrogateescape")
+loaded = status("VmHWM")
+module = parse(text)
+print((status("VmHWM") - loaded) / len(text), (status("VmHWM") - interpreter) / len(text))
+"""
+
+
+def memory(path: Path) -> tuple[float, float]:
+    """Peak bytes a source byte in a fresh process: of parse alone, and of reading the file and parse above the interpreter.
+
+    The kernel's high-water mark of the process itself; getrusage would count the parent that it was forked from.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(HERE)}
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(path)], capture_output=True, text=True, check=True, env=environment)
+    alone, above = done.stdout.split()
+    return float(alone), float(above)
+
+
+def growth(text: str) -> float:
+    """Time a byte of sixteen times the text, in terms of time a byte of the text."""
+    small = min(best_of(1, parse, text) for _ in range(5)) / len(text)
+    large = min(best_of(1, parse, 16 * text) for _ in range(2)) / (16 * len(text))
+    return large / small
+
+
+def report(name: str, ratios: list[float], files: str = "") -> None:
+    print(f"  {name:38} x{statistics.median(ratios):.1f} (from x{min(ratios):.1f} to x{max(ratios):.1f}{files})")
 
 
 def main() -> None:
-    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     default = HERE.parent / "shared" / "corpus"
     arguments.add_argument("folder", nargs="?", type=Path, default=default if default.is_dir() else HERE / "fixtures")
     arguments.add_argument("--least", type=int, default=100_000, help="smallest file that counts, bytes")
@@ -94,37 +123,33 @@ def main() -> None:
         peer = None
 
     grammar()
-    speeds, against_plain, against_peer = [], [], []
+    speeds, straight, single, against_peer = [], [], [], []
     for path in files:
         text = read(path)
-        ours = min(timed(lambda text=text: parse_and_visit(text)) for _ in range(3))
-        parts = statements(parse(text))
-        sample = parts if len(parts) < 20_000 else random.Random(0).sample(parts, 20_000)
-        share = sum(len(part) for _, part in sample) / sum(len(part) for _, part in parts)
-        plain_time = timed(lambda sample=sample: plainly(sample)) / share
+        ours = best_of(5, parse_and_visit, text)
         speeds.append(len(text) / ours / 1e6)
-        against_plain.append(plain_time / ours)
-        line = f"{path.name[:50]:50} {len(text) / 1e3:8.0f} kB  {speeds[-1]:6.2f} MB/s  plain x{against_plain[-1]:6.1f}"
+        straight.append(best_of(1, straight_through, text) / ours)
+        single.append(by_statement(text) / ours)
+        line = f"{path.name[:44]:44} {len(text) / 1e3:6.0f} kB {speeds[-1]:6.2f} MB/s  plain x{straight[-1]:5.1f}  x{single[-1]:5.1f}"
         if peer is not None:
             try:
-                against_peer.append(timed(lambda text=text: peer(text)) / ours)
+                against_peer.append(best_of(2, peer, text) / ours)
                 line += f"  pyptx x{against_peer[-1]:5.1f}"
             except Exception as error:  # the peer refuses some files: not counted
                 line += f"  pyptx: {type(error).__name__}"
         print(line, flush=True)
 
-    print(f"\nmedian over {len(files)} files: {statistics.median(speeds):.2f} MB/s")
-    print(f"  against plain parsimonious: x{statistics.median(against_plain):.1f}")
+    print(f"\nmedian over {len(files)} files: {statistics.median(speeds):.2f} MB/s; in terms of it")
+    report("plain parsimonious, straight through:", straight)
+    report("plain parsimonious by statement:", single)
     if against_peer:
-        print(f"  against pyptx:              x{statistics.median(against_peer):.1f} ({len(against_peer)} files that it reads)")
-    print(f"  peak memory of parse:       {statistics.median(memory(path) for path in files[:8]):.1f} bytes a source byte")
-    body = max(files, key=lambda path: path.stat().st_size)
-    one = read(body)[:1_000_000].rpartition("\n")[0]
-    small = min(timed(lambda: parse(one)) for _ in range(3)) / len(one)
-    large_text = one * 16
-    large = timed(lambda: parse(large_text)) / len(large_text)
-    print(f"  growth 1 MB -> 16 MB:       x{large / small:.2f} time a byte")
-    print(f"  (this process: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB peak)")
+        report("pyptx:", against_peer, f", {len(against_peer)} files that it reads")
+    used = [memory(path) for path in files]
+    alone, above = [statistics.median(column) for column in zip(*used, strict=True)]
+    worst = max(column for column, _ in used)
+    print(f"  peak memory of parse: {alone:.1f} bytes a source byte (at most {worst:.1f}); {above:.1f} with the text itself")
+    body = read(max(files, key=lambda path: path.stat().st_size))[:1_000_000].rpartition("\n")[0]
+    print(f"  growth from {len(body) / 1e6:.1f} MB to {16 * len(body) / 1e6:.0f} MB: x{growth(body):.2f} time a byte")
 
 
 if __name__ == "__main__":

@@ -89,7 +89,9 @@ class _About:
     """Whether textures and samplers are objects of their own."""
     names: Names
     clean: set[tuple[object, ...]] = attrs.field(factory=set)
-    """The words before the names, of declarations in which they are right: most of a file's are alike."""
+    """The words before the names of declarations, and of parameters, in which they are right: most of a file's are alike."""
+    sizes: dict[tuple[str, ...], tuple[int, int]] = attrs.field(factory=dict)
+    """Alignment and size in bytes of parameters by their words."""
     constants: list[tuple[Path, Declaration]] = attrs.field(factory=list)
     """The declarations that take constant memory, as they are found."""
 
@@ -368,11 +370,23 @@ def _header(path: Path, header: Header, about: _About) -> Iterator[Problem]:
         parameters = [parameter for parameter in child.children if isinstance(parameter, Parameter)]
         for j, parameter in enumerate(child.children):
             if isinstance(parameter, Parameter):
-                yield from _parameter((*path, i, j), parameter, about, use, is_result, j == len(child.children) - 1, is_prototype)
+                place = (use, is_result, j == len(child.children) - 1, is_prototype)
+                key = (*place, parameter.name in UNUSABLE, *_spelling(parameter))
+                if key not in about.clean:
+                    wrong = list(_parameter((*path, i, j), parameter, about, *place))
+                    yield from wrong
+                    if not wrong:
+                        about.clean.add(key)
         if is_result and len(parameters) > 1 and any(parameter.space == ".param" for parameter in parameters):
             yield Problem("bad-parameter", (*path, i), "several return values in `.param`", ("one array can hold them",))
         if use == KERNEL:
             yield from _kernel_parameters((*path, i), parameters, about)
+
+
+def _spelling(parameter: Parameter) -> tuple[str, ...]:
+    """All words of a parameter but its name."""
+    *words, declarator = parameter.children
+    return (*[child.text for child in words], ":", *[child.text for child in declarator.children[1:]])
 
 
 def _parameter(
@@ -472,14 +486,11 @@ def _kernel_parameters(path: Path, parameters: list[Parameter], about: _About) -
         yield Problem("unusable-name", path, "two parameters named `_`")
     size = 0
     for parameter in parameters:
-        known = types().get(parameter.type or "")
-        if known is None or known.kind == "opaque":
-            continue
-        align = natural_alignment(parameter, known)
-        count = 1
-        for dimension in parameter.declarator.dimensions:
-            count *= _dimension(dimension) or 1
-        size = -(-size // align) * align + count * known.bytes * vector_of(parameter)
+        key = _spelling(parameter)
+        found = about.sizes.get(key)
+        if found is None:
+            found = about.sizes[key] = _alignment_and_size(parameter)
+        size = -(-size // found[0]) * found[0] + found[1]
     version = about.version or (9, 0)
     most = 32764 if size > 32764 or version >= (8, 1) else 4352 if version >= (1, 5) else 256
     if size > 32764:
@@ -488,6 +499,16 @@ def _kernel_parameters(path: Path, parameters: list[Parameter], about: _About) -
         yield from availability(path, f"{size} bytes of parameters", "large-parameters", about.version, about.target)
     elif size > most:
         yield Problem("bad-parameter", path, f"the parameters take {size} bytes", (f"at most {most} with .version {spoken(version)}",))
+
+
+def _alignment_and_size(parameter: Parameter) -> tuple[int, int]:
+    known = types().get(parameter.type or "")
+    if known is None or known.kind == "opaque":
+        return 1, 0
+    count = 1
+    for dimension in parameter.declarator.dimensions:
+        count *= _dimension(dimension) or 1
+    return natural_alignment(parameter, known), count * known.bytes * vector_of(parameter)
 
 
 def natural_alignment(declared: Parameter | Declaration, known: Type) -> int:

@@ -325,8 +325,8 @@ def _inside(path: Path, child: Node, before: Node | None, version: Version | Non
         why = "no statement is empty" if kind is Empty else "it stands at the level of the module"
         yield Problem("misplaced-statement", path, f"{_INSIDE[kind]} in the body of a function", (why,))
     elif kind is Declaration:
-        space, word = child.space, child.type  # type: ignore[attr-defined]
-        if space is None and word in (".branchtargets", ".calltargets"):
+        word = child.children[0].text if child.children else ""
+        if word in (".branchtargets", ".calltargets"):
             yield from _list_of_targets(path, word, before, version, target)
     elif kind is Targets:
         word = child.shape.literals[0].split()[0]  # type: ignore[attr-defined]
@@ -384,6 +384,7 @@ def _function(path: Path, function: Function, version: Version | None, target: s
 
 
 def linkage_problems(path: Path, statement: Node, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with the linkage words of a function or of a variable of the module (11.6)."""
     found = [(j, child) for j, child in enumerate(statement.children) if isinstance(child, nodes.Linkage)]
     for position, (j, child) in enumerate(found):
         if position:
@@ -534,6 +535,7 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
 
 
 def attribute_problems(path: Path, statement: Node, space: str | None, version: Version | None, target: str | None) -> Iterator[Problem]:
+    """What is wrong with the attributes of a variable in a state space (5.4.8)."""
     for j, child in enumerate(statement.children):
         if isinstance(child, Attribute):
             yield from _attribute_items((*path, j), child, space, version, target)
@@ -707,4 +709,14 @@ def _within(number: Number, low: int, high: int) -> bool:
     return isinstance(value, int) and low <= value <= high
 
 
-__all__ = ["availability", "is_power_of_two", "other_statements", "plain_integer", "problems", "sm_limits", "spoken"]
+__all__ = [
+    "attribute_problems",
+    "availability",
+    "is_power_of_two",
+    "linkage_problems",
+    "other_statements",
+    "plain_integer",
+    "problems",
+    "sm_limits",
+    "spoken",
+]

@@ -8,38 +8,56 @@ from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.analyses.undefined import undefined_reads
+from ptxkit.analyses.undefined import UndefinedRead, undefined_reads
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.syntax.nodes import Path
 
-WITNESSES = 4
-
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """The first read of each register that may hold nothing: an error if no way writes it before, a warning if one does not."""
+    """The first read of each register that holds nothing: an error if no way writes it before, a warning if one does not.
+
+    Where only a load was left out, which may be on purpose, it is for information; registers of one place are told of together.
+    """
     for routine in facts.routines:
+        table, block_of = registers(routine).table, control_flow(routine).block_of
+        together: dict[tuple[int, int, bool], list[UndefinedRead]] = {}
         for read in undefined_reads(routine):
-            name = registers(routine).table[read.register].name
-            where = routine.where(read.instruction)
             if read.always:
-                yield facts.report(RULE, where, f"`{name}` is read here, and nothing can have written it before")
-                continue
-            related = [*_branches(routine, read.way), *[(routine.where(i), f"`{name}` is written here, on another way") for i in read.writes[:1]]]
+                yield facts.report(
+                    RULE,
+                    routine.where(read.instruction),
+                    f"`{table[read.register].name}` is read here, and nothing can have written it before",
+                )
+            else:
+                place = (block_of[read.instruction], -1) if read.only_loads else (read.point, read.target)
+                together.setdefault((*place, read.only_loads), []).append(read)
+        for reads in together.values():
+            first = reads[0]
+            name = table[first.register].name
+            notes = []
+            if len(reads) > 1:
+                notes.append("the same is true of " + _listed([table[read.register].name for read in reads[1:]]))
+            if first.only_loads:
+                notes.append("on other ways it is loaded; this is no bug if the program throws away what comes of it here")
             message = f"`{name}` is read here, and there is a way to here on which nothing writes it"
-            yield facts.report(RULE, where, message, related=related, severity=Severity.WARNING)
+            severity = Severity.INFO if first.only_loads else Severity.WARNING
+            where = routine.where(first.instruction)
+            yield facts.report(RULE, where, message, *notes, related=_witness(routine, first, name), severity=severity)
 
 
-def _branches(routine: Routine, way: tuple[int, ...]) -> list[tuple[Path, str]]:
-    """The last branches on a way that decide where it goes."""
-    blocks = control_flow(routine).blocks
-    found = []
-    for block, after in zip(way, way[1:], strict=False):
-        if len(blocks[block].successors) < 2:
-            continue
-        via = next(edge.via for edge in blocks[block].edges if edge.target == after)
-        words = {Via.TAKEN: "with this branch taken", Via.NOT_TAKEN: "with this branch not taken"}.get(via, "with this branch")
-        found.append((routine.where(blocks[block].end - 1), words))
-    return found[-WITNESSES:]
+def _listed(names: list[str]) -> str:
+    shown = ", ".join([f"`{name}`" for name in names[:8]])
+    return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
+
+
+def _witness(routine: Routine, read: UndefinedRead, name: str) -> list[tuple[Path, str]]:
+    if read.target < 0:
+        return [(routine.where(read.point), f"if the guard does not hold, `{name}` stays unwritten")]
+    block = control_flow(routine).blocks[control_flow(routine).block_of[read.point]]
+    via = next(edge.via for edge in block.edges if edge.target == read.target)
+    how = {Via.TAKEN: "if this branch is taken", Via.NOT_TAKEN: "if this branch is not taken"}.get(via, "from here on")
+    found = [(routine.where(read.point), f"{how}, control comes to the read whatever else it does, and `{name}` was not written")]
+    return [*found, (routine.where(read.write), f"`{name}` is written here, on another way")] if read.write >= 0 else found
 
 
 RULE = Rule(

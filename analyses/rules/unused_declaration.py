@@ -11,7 +11,7 @@ from ptxkit.syntax.nodes import Function
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers, labels, parameters and local variables that nothing uses. A family such as `%r<100>` is used if one of it is."""
+    """Registers, labels, parameters and local variables that nothing uses. Families such as `%r<100>` are declared by the handful."""
     names = facts.names
     for scope in names.all_scopes:
         if scope.parent is None:
@@ -20,14 +20,12 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(top, Function):
             continue
         of_header = scope.path[1:2] == (0,)
-        for symbol in (*scope.symbols.values(), *[symbol for family in scope.ranges.values() for symbol in family]):
+        for symbol in scope.symbols.values():
             returned = of_header and symbol.path[2] < top.header.children.index(top.header.name)
             if names.is_used(symbol) or returned or symbol.linkage is not None:
                 continue
-            name = f"{symbol.name}<{symbol.count}>" if symbol.count is not None else symbol.name
-            kind = "registers" if symbol.count is not None else symbol.kind.value
             if symbol.kind is not Kind.LABEL or not symbol.name.startswith(("$L__func", "$L__tmp", "$L__info", "$L__BB")):
-                yield facts.report(RULE, symbol.path, f"{kind} `{name}` {'are' if symbol.count is not None else 'is'} never used")
+                yield facts.report(RULE, symbol.path, f"{symbol.kind.value} `{symbol.name}` is never used")
 
 
 RULE = Rule(

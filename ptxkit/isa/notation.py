@@ -220,6 +220,22 @@ class Barrier:
 
 
 @attrs.frozen
+class Call:
+    """An operator with what it is applied to: calls, names of operands or slots, and numbers. An operator may be a slot, whose modifier names it."""
+
+    operator: str
+    arguments: tuple[Call | str | int, ...]
+
+
+@attrs.frozen
+class Computes:
+    """What the instruction gives to an operand that it writes: an operand's value as it is, or what operators make of several."""
+
+    target: str
+    value: Call | str | int
+
+
+@attrs.frozen
 class Deprecated:
     version: Version
     message: str
@@ -255,6 +271,7 @@ class Form:
     flow: tuple[Conditional[str], ...]
     effects: tuple[Conditional[str], ...]
     uniform: tuple[Conditional[str], ...]
+    computes: tuple[Conditional[Computes], ...]
     deprecated: tuple[Conditional[Deprecated], ...]
     removed: tuple[Conditional[Removed], ...]
     modelled: bool
@@ -303,6 +320,7 @@ class _Body:
     flow: list[Conditional[str]] = attrs.field(factory=list)
     effects: list[Conditional[str]] = attrs.field(factory=list)
     uniform: list[Conditional[str]] = attrs.field(factory=list)
+    computes: list[Conditional[Computes]] = attrs.field(factory=list)
     deprecated: list[Conditional[Deprecated]] = attrs.field(factory=list)
     removed: list[Conditional[Removed]] = attrs.field(factory=list)
     modelled: bool = True
@@ -413,6 +431,7 @@ def _form(head: str, body: _Body, file: str, line: int, entry: int) -> Form:
         flow=tuple(body.flow),
         effects=tuple(body.effects),
         uniform=tuple(body.uniform),
+        computes=tuple([c for c in body.computes if c.what.target in names]),
         deprecated=tuple(body.deprecated),
         removed=tuple(body.removed),
         modelled=body.modelled,
@@ -830,6 +849,36 @@ def _uniform(body: _Body, when: Condition, text: str) -> None:
     body.uniform.append(Conditional(when, _word(text, "warp", "cta", "never", "inputs", "broadcast")))
 
 
+def _computes(body: _Body, when: Condition, text: str) -> None:
+    target, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"\w+", target.strip()):
+        raise ValueError(f"'computes OPERAND = VALUE' is expected, not {text!r}")
+    body.computes.append(Conditional(when, Computes(target.strip(), parse_value(value))))
+
+
+_VALUE_TOKEN = re.compile(r"\s*(?:(\d+)|(\.?\w+)(\s*\()?|([),])|$|(.))")
+
+
+def parse_value(text: str) -> Call | str | int:
+    """The value `add(mul(a, b), 1)` as nested calls. Raises ValueError."""
+    open_calls: list[tuple[str, list[Call | str | int]]] = [("", [])]
+    for number, name, bracket, mark, wrong in _VALUE_TOKEN.findall(text):
+        if wrong:
+            raise ValueError(f"a name, a number or a bracket is expected, not {wrong!r}, in {text!r}")
+        if bracket:
+            open_calls.append((name, []))
+        elif mark == ")":
+            if len(open_calls) == 1:
+                raise ValueError(f"'(' is expected before ')' in {text!r}")
+            operator, arguments = open_calls.pop()
+            open_calls[-1][1].append(Call(operator, tuple(arguments)))
+        elif number or name:
+            open_calls[-1][1].append(int(number) if number else name)
+    if len(open_calls) != 1 or len(open_calls[0][1]) != 1:
+        raise ValueError(f"one value is expected, not {text!r}")
+    return open_calls[0][1][0]
+
+
 def _deprecated(body: _Body, when: Condition, text: str) -> None:
     version, _, message = text.partition(" ")
     body.deprecated.append(Conditional(when, Deprecated(parse_version(version), message.strip().strip('"'))))
@@ -866,6 +915,7 @@ _STATEMENTS: dict[str, Callable[[_Body, Condition, str], None]] = {
     "flow": _flow,
     "effect": _effect,
     "uniform": _uniform,
+    "computes": _computes,
     "deprecated": _deprecated,
     "removed": _removed,
 }

@@ -7,6 +7,7 @@ refuses becomes an `Error` node, and parsing goes on behind it.
 
 from __future__ import annotations
 
+import gc
 import re
 from typing import Any
 
@@ -78,7 +79,8 @@ _LEADING, _GUARD, _GUARD_GAP, _OPCODE, _GAP, _ARGUMENTS, _LABEL, _BRACE, _LOC, _
 
 _QUICK = re.compile(
     r"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{}"/\n@]{0,5000}+(?:"[^"\\\n]*+"[ ]*+)?+;
-      | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b(?:[^;{}"/@\s]++|\s++(?!\{|\.(?:visible|extern|weak|entry|func)\b)){1,2000}+(?:;|(?=\s*+\{))
+      | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b
+        (?:[^;{}"/@\s]++|\s++(?!\{|\.(?:visible|extern|weak|entry|func)\b)){1,2000}+(?:;|(?=\s*+\{))
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)""",
     re.X,
 )
@@ -197,7 +199,12 @@ def parse(text: str, path: str | None = None) -> Module:
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
     """
     with collector_paused():
-        return _Parser(text).module(path)
+        module = _Parser(text).module(path)
+        if not gc.get_freeze_count():
+            # the collector files the tree with the old objects unseen: a look at all that is new takes a sixth of the time of parsing
+            gc.freeze()
+            gc.unfreeze()
+        return module
 
 
 def parse_statement(text: str) -> Node:
@@ -233,6 +240,7 @@ class _Parser:
         self.operands = _Operands()
         self.initializers = Initializers(self.operands)
         self.waste = 0
+        self.plans: dict[Key, Any] = {}
         self.failures: dict[tuple[str, Key], Failure] = {}
 
     def module(self, path: str | None) -> Module:
@@ -336,11 +344,15 @@ class _Parser:
             statements.append(Line(leading, shape(line[0]), ()))
             return line.end()
         quick = _QUICK.match(text, at)
-        cut = shapes.cut(quick[0]) if quick is not None else None
+        if quick is not None:
+            cut = shapes.cut(quick[0])
+            plan = self.plans.get(cut[0]) if cut is not None else None
+            if cut is not None and plan is None:
+                plan = self._quick_plan(cut[0])
+            if cut is not None and type(plan) is Plan:
+                return self._add(statements, build_statement(plan, leading, cut[1], self.operands), quick.end())
         cutter = Cutter(text, at)
         try:
-            if quick is not None and cut is not None and type(plan := self._plan("directive", cut[0])) is Plan:
-                return self._add(statements, build_statement(plan, leading, cut[1], self.operands), quick.end())
             rule = self._cut(cutter)
             plan = self._plan(rule, cutter.shape()) if rule else Failure(-1, 0)
             if plan is None:
@@ -366,6 +378,14 @@ class _Parser:
         statements.append(statement)
         return end
 
+    def _quick_plan(self, key: Key) -> Any:
+        """The plan for the shape of a directive that was cut quickly, kept for the next of that shape; None if it is for the careful way."""
+        try:
+            plan = self.plans[key] = self._plan("directive", key)
+        except Hopeless:
+            return None
+        return plan
+
     def _plan(self, rule: str, key: Key) -> Any:
         """The plan for a shape. The grammar is not asked twice for what it refused, nor at all once too much was refused."""
         known = self.failures.get((rule, key))
@@ -374,7 +394,7 @@ class _Parser:
         if self.waste > MAX_WASTE:
             raise Hopeless("not looked at, after so many errors")
         plan = shapes.plan(rule, key)
-        if isinstance(plan, Failure):
+        if type(plan) is Failure:
             self.waste += 10 + len(key)
             self.failures[rule, key] = plan
         return plan

@@ -1,0 +1,81 @@
+"""What blocks and instructions can be coloured by: a number for each of them, and how the scale reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.drawing.palette import STEPS
+from ptxkit.analyses.liveness import liveness
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.pressure import pressure
+from ptxkit.analyses.routine import Routine
+
+
+class CannotDraw(Exception):
+    """Why there is no picture, in a sentence that says what to do about it."""
+
+
+@attrs.frozen
+class Coloring:
+    """Numbers to colour by: `rows` by instruction (empty: only blocks are coloured), `blocks` by block."""
+
+    title: str
+    rows: tuple[int, ...]
+    blocks: tuple[int, ...]
+
+    @property
+    def peak(self) -> int:
+        return max(self.blocks, default=0)
+
+
+def step(value: int, peak: int) -> int:
+    """The step of a scale from 0 to `peak` that a value falls into."""
+    return min(value * STEPS // (peak + 1), STEPS - 1)
+
+
+def scale(peak: int) -> tuple[tuple[int, str], ...]:
+    """The steps that a scale up to `peak` really has, each with the values that fall into it."""
+    found: list[tuple[int, str]] = []
+    for i in range(STEPS):
+        low, high = -(-i * (peak + 1) // STEPS), -(-(i + 1) * (peak + 1) // STEPS) - 1
+        if low <= high:
+            found.append((i, str(low) if low == high else f"{low}–{high}"))
+    return tuple(found)
+
+
+def _live(routine: Routine) -> Coloring:
+    flow, live = control_flow(routine), liveness(routine)
+    rows = [0] * len(routine.instructions)
+    for block in flow.blocks:
+        for i, after in live.points(block.index):
+            if i + 1 < block.end:
+                rows[i + 1] = after.bit_count()
+        rows[block.start] = live.before[block.index].bit_count()
+    return Coloring("registers live before it", tuple(rows), tuple([max(rows[block.start : block.end]) for block in flow.blocks]))
+
+
+def _pressure(routine: Routine) -> Coloring:
+    found = pressure(routine)
+    return Coloring("registers needed at once, in 32-bit units", found.units, found.blocks)
+
+
+def _loops(routine: Routine) -> Coloring:
+    forest = loops(routine)
+    return Coloring("loops around it", (), tuple([forest.depth(block.index) for block in control_flow(routine).blocks]))
+
+
+def _divergence(routine: Routine) -> Coloring:
+    raise CannotDraw("colouring by divergence is not available yet: it needs the uniformity analysis; try liveness, pressure or loops")
+
+
+COLORINGS: dict[str, Callable[[Routine], Coloring | None]] = {
+    "none": lambda routine: None,
+    "liveness": _live,
+    "pressure": _pressure,
+    "divergence": _divergence,
+    "loops": _loops,
+}
+"""By the name of `--color`."""

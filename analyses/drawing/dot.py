@@ -1,0 +1,269 @@
+"""Pictures in the language of Graphviz.
+
+Every name in the source is ours (`f0b12`); what comes from the PTX stands in labels only, as HTML-like text with everything escaped that
+means something there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+import graphviz
+
+from ptxkit.analyses.cfg import Via
+from ptxkit.analyses.drawing.coloring import scale, step
+from ptxkit.analyses.drawing.palette import LIGHT
+from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene
+from ptxkit.analyses.drawing.tokens import Class, Token, short
+
+FONT = "DejaVu Sans Mono,Menlo,Consolas,Liberation Mono,monospace"
+"""Fonts whose letters are equally wide, 0.6 of their height: so the picture fits whichever of them there is."""
+MANY = 400
+"""From this many boxes on, lines are straight and layout takes short cuts."""
+COLORS = {Via.FALL: "fall", Via.TAKEN: "taken", Via.NOT_TAKEN: "not-taken", Via.INDEXED: "indexed"}
+STYLES = {Via.FALL: "solid", Via.TAKEN: "solid", Via.NOT_TAKEN: "dashed", Via.INDEXED: "solid"}
+MARKS = {Mark.BARRIER: "barrier", Mark.TOGETHER: "together", Mark.EXIT: "exit"}
+_UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def escape(text: str) -> str:
+    """The text for an HTML-like label or attribute: what XML has no room for becomes a replacement character."""
+    text = _UNPRINTABLE.sub("\ufffd", text)
+    for special, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;")):
+        text = text.replace(special, entity)
+    return text
+
+
+def source(scenes: Sequence[Scene], legend: bool = True, plain: bool = False) -> str:
+    """The graph of one or several functions. `plain` asks for the layout that takes the least time."""
+    boxes = sum([len(one.boxes) for one in scenes])
+    graph = graphviz.Digraph("cfg", graph_attr=_settings(boxes, plain))
+    graph.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=LIGHT["ink"])
+    graph.attr("edge", fontname=FONT, fontsize="10", arrowsize="0.7", penwidth="1.2")
+    if legend:
+        graph.attr(label=_legend(scenes), labelloc="t", labeljust="l")
+    for number, one in enumerate(scenes):
+        if len(scenes) == 1:
+            _function(graph, one, number, plain)
+            continue
+        with graph.subgraph(name=f"cluster_f{number}") as inner:
+            inner.attr(label=_html([_text(_title(one), "ink", bold=True)]), labelloc="t", labeljust="l", color=LIGHT["border"], style="rounded")
+            inner.attr(margin="16")
+            _function(inner, one, number, plain)
+    return str(graph.source)
+
+
+def _settings(boxes: int, plain: bool) -> dict[str, str]:
+    settings = {
+        "bgcolor": LIGHT["paper"],
+        "fontname": FONT,
+        "fontsize": "11",
+        "fontcolor": LIGHT["ink"],
+        "nodesep": "0.35",
+        "ranksep": "0.4",
+        "pad": "0.25",
+        "rankdir": "TB",
+        "outputorder": "edgesfirst",
+    }
+    if boxes > MANY or plain:
+        settings |= {"splines": "polyline", "nslimit": "2", "nslimit1": "2", "mclimit": "0.5"}
+    if plain:
+        settings |= {"splines": "line", "nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.1"}
+    return settings
+
+
+def _function(graph: graphviz.Digraph, one: Scene, number: int, plain: bool) -> None:
+    peak = one.coloring.peak if one.coloring else 0
+    rows_have_values = bool(one.coloring and one.coloring.rows)
+    inside: dict[int | None, list[Box]] = {}
+    for box in one.boxes:
+        inside.setdefault(None if plain else box.loop, []).append(box)
+    children: dict[int | None, list[int]] = {}
+    for loop in one.loops if not plain else ():
+        children.setdefault(loop.parent, []).append(loop.index)
+
+    def add(target: graphviz.Digraph, loop: int | None) -> None:
+        for box in inside.get(loop, ()):
+            target.node(f"f{number}b{box.index}", label=_table(box, number, peak, rows_have_values), id=f"f{number}b{box.index}")
+
+    # clusters are made outermost first and put in innermost first: no recursion as deep as loops nest
+    made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops} if not plain else {}
+    for index, cluster in made.items():
+        _loop_attributes(cluster, one, index, number)
+        add(cluster, index)
+    for loop in reversed(one.loops if not plain else ()):
+        (graph if loop.parent is None else made[loop.parent]).subgraph(made[loop.index])
+    add(graph, None)
+    for place, arrow in enumerate(one.arrows):
+        _arrow(graph, one, number, place, arrow, len(one.boxes) > MANY)
+
+
+def _loop_attributes(cluster: graphviz.Digraph, one: Scene, index: int, number: int) -> None:
+    loop = one.loops[index]
+    words = f"loop at B{loop.header}" if loop.is_reducible else f"irreducible loop, {len(loop.entries)} entries"
+    cluster.attr(
+        label=_html([_text(f"{words}, depth {loop.depth}", "comment")]),
+        labelloc="t",
+        labeljust="l",
+        style="rounded,filled",
+        color=LIGHT["loop-line"],
+        fillcolor=LIGHT[f"loop-{min(loop.depth, 4)}"],
+        margin="12",
+        id=f"f{number}l{index}",
+    )
+
+
+def _arrow(graph: graphviz.Digraph, one: Scene, number: int, place: int, arrow: Arrow, many: bool) -> None:
+    color = LIGHT["back" if arrow.is_back else COLORS[arrow.via]]
+    attributes = {"color": color, "fontcolor": color, "id": f"f{number}e{place}", "style": STYLES[arrow.via]}
+    if arrow.is_back:
+        attributes["penwidth"] = "2.4"
+    label = arrow.label + (" back" if arrow.label else "back") * arrow.is_back
+    target = f"f{number}b{arrow.target}"
+    if arrow.is_stub:
+        title = one.boxes[arrow.target].title if one.level == "blocks" else f"#{arrow.target}"
+        target = f"f{number}s{place}"
+        words = f"{label} → {title}".strip()
+        graph.node(target, label=_html([_text(words, "back" if arrow.is_back else COLORS[arrow.via])]), id=target)
+        attributes["arrowhead"] = "none"
+    elif label and many:
+        attributes |= {"taillabel": f" {label} ", "labelfontsize": "10"}
+    elif label:
+        attributes["label"] = f" {label} "
+    if arrow.is_back and arrow.source == arrow.target and "label" not in attributes:
+        attributes["label"] = f" {label} "
+    graph.edge(f"f{number}b{arrow.source}", target, **attributes)
+
+
+def _html(cells: Iterable[str]) -> str:
+    return "<" + "".join(cells) + ">"
+
+
+def _text(text: str, color: str, bold: bool = False) -> str:
+    inner = f'<FONT COLOR="{LIGHT[color]}">{escape(text)}</FONT>'
+    return f"<B>{inner}</B>" if bold else inner
+
+
+def _title(one: Scene) -> str:
+    return f"{one.kind} {short(one.name, 80)}"
+
+
+def _table(box: Box, number: int, peak: int, values: bool) -> str:
+    columns = 3 + values
+    fill = "paper" if box.reachable else "dead"
+    head = "dead" if not box.reachable else "entry" if box.is_entry else "title"
+    if box.value is not None and box.reachable:
+        head = f"heat-{step(box.value, peak)}"
+    title = [_text(box.title, "ink" if box.reachable else "dead-ink", bold=True)]
+    title += [_text(f" {short(label, 40)}", "label" if box.reachable else "dead-ink") for label in box.labels[:3]]
+    title += [_text(f" +{len(box.labels) - 3}", "comment")] if len(box.labels) > 3 else []
+    if box.badges:
+        title.append(_text("  " + " · ".join(box.badges), "comment" if box.reachable else "dead-ink"))
+    if box.value is not None and not values:
+        title.append(_text(f"  {box.value}", "ink"))
+    elif box.value is not None:
+        title.append(_text(f"  max {box.value}", "ink"))
+    lines = [f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{"".join(title)}</TD></TR>']
+    lines += [_row(row, box, number, peak, values) for row in box.rows]
+    return _html(
+        [
+            f'<TABLE BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" COLOR="{LIGHT["border"]}" BGCOLOR="{LIGHT[fill]}"',
+            f"{'' if box.reachable else ' STYLE=' + chr(34) + 'dashed' + chr(34)}>",
+            *lines,
+            "</TABLE>",
+        ]
+    )
+
+
+def _row(row: Row, box: Box, number: int, peak: int, values: bool) -> str:
+    mark = MARKS.get(row.mark, "") if box.reachable else ""
+    back = f' BGCOLOR="{LIGHT[mark + "-row"]}"' if mark else ""
+    stripe = f'<TD WIDTH="5" BGCOLOR="{LIGHT[mark]}"></TD>' if mark else '<TD WIDTH="5"></TD>'
+    words = "".join(_tokens(row, box.reachable))
+    tip = f"instructions {row.first} to {row.last}" if row.hidden else f"instruction {row.first}"
+    identity = f'ID="f{number}i{row.first}-{row.last}" TOOLTIP="{tip}"'
+    cells = [stripe, f'<TD ALIGN="LEFT" {identity}{back}>{words}</TD>']
+    if values:
+        heat = f' BGCOLOR="{LIGHT[f"heat-{step(row.value, peak)}"]}"' if row.value is not None and box.reachable else ""
+        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(str(row.value), "ink") if row.value is not None else ""}</TD>')
+    note = "  ".join([word for word in (row.note, row.source) if word])
+    cells.append(f'<TD ALIGN="RIGHT"{back}>{_text("   " + note + " ", "comment" if box.reachable else "dead-ink") if note else ""}</TD>')
+    return f"<TR>{''.join(cells)}</TR>"
+
+
+def _tokens(row: Row, reachable: bool) -> Iterator[str]:
+    if row.hidden:
+        yield _text(f"… {row.hidden:,} more", "comment" if reachable else "dead-ink")
+        return
+    for token in row.tokens:
+        yield _text(token.text, token.kind if reachable else "dead-ink", bold=token.kind is Class.OPCODE)
+
+
+# --- legend -----------------------------------------------------------------------------------------------------------------------
+
+
+def _legend(scenes: Sequence[Scene]) -> str:
+    """What colours and marks mean, as far as they are in the picture."""
+    first = scenes[0]
+    path = first.routine.module.path
+    where = f"{short(path.replace(chr(92), '/').rpartition('/')[2], 60)}: " if path and path != "-" else ""
+    title = f"{where}{_title(first)}" if len(scenes) == 1 else f"{where}{len(scenes)} functions"
+    about = f"   {first.summary}" if len(scenes) == 1 else ""
+    rows = [_cells([_text(title, "ink", bold=True) + _text(about, "comment")])]
+    rows.append(_cells([_text(word, color) + _text(f" {meaning}  ", "comment") for word, color, meaning in _lines(scenes)]))
+    marks = [_swatch(MARKS[mark]) + f"<TD>{_text(meaning, 'comment')}</TD>" for mark, meaning in _marks(scenes)]
+    if any(not box.reachable for one in scenes for box in one.boxes):
+        marks.append(_swatch("dead") + f"<TD>{_text('unreachable', 'comment')}</TD>")
+    if first.coloring is not None:
+        peak = max([one.coloring.peak for one in scenes if one.coloring])
+        marks.append(f"<TD>{_text(first.coloring.title + ':', 'comment')}</TD>")
+        marks += [f'<TD BGCOLOR="{LIGHT[f"heat-{i}"]}">{_text(f" {words} ", "ink")}</TD>' for i, words in scale(peak)]
+    if marks:
+        rows.append(_nested(marks))
+    return _html(
+        [
+            '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2">',
+            *[f'<TR><TD ALIGN="LEFT">{row}</TD></TR>' for row in rows],
+            "</TABLE>",
+        ]
+    )
+
+
+def _cells(words: Iterable[str]) -> str:
+    return "".join(words)
+
+
+def _nested(cells: Iterable[str]) -> str:
+    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="2"><TR>{"".join(cells)}</TR></TABLE>'
+
+
+def _swatch(color: str) -> str:
+    return f'<TD WIDTH="14" BGCOLOR="{LIGHT[color]}"></TD>'
+
+
+def _lines(scenes: Sequence[Scene]) -> Iterator[tuple[str, str, str]]:
+    arrows = [arrow for one in scenes for arrow in one.arrows]
+    vias = {arrow.via for arrow in arrows}
+    if Via.FALL in vias:
+        yield "──▸", "fall", "goes on"
+    if Via.TAKEN in vias:
+        yield "──▸ T", "taken", "guard holds"
+    if Via.NOT_TAKEN in vias:
+        yield "╌╌▸ F", "not-taken", "guard does not hold"
+    if Via.INDEXED in vias:
+        yield "──▸ 0, 2", "indexed", "by index"
+    if any(arrow.is_back for arrow in arrows):
+        yield "━━▸ back", "back", "to the head of a loop"
+    if any(arrow.is_stub for arrow in arrows):
+        yield "── → B1", "fall", "to a block far away"
+
+
+def _marks(scenes: Sequence[Scene]) -> Iterator[tuple[Mark, str]]:
+    marks = {mark for one in scenes for mark, _ in one.notes}
+    for mark, meaning in ((Mark.BARRIER, "barrier"), (Mark.TOGETHER, "executed together"), (Mark.EXIT, "leaves the function")):
+        if mark in marks:
+            yield mark, meaning
+
+
+__all__ = ["FONT", "Token", "escape", "source"]

@@ -1,0 +1,112 @@
+"""What `draw` gives."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+
+import attrs
+
+from ptxkit import files
+from ptxkit.analyses.drawing import page
+from ptxkit.analyses.drawing.coloring import CannotDraw
+from ptxkit.analyses.drawing.dot import source
+from ptxkit.analyses.drawing.render import render
+from ptxkit.analyses.drawing.scene import Scene, scene
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.syntax.nodes import Function, Module
+
+MOST_BOXES = 6000
+"""How many boxes one picture may have."""
+FORMATS = ("svg", "png", "pdf", "dot", "html")
+
+
+@attrs.frozen(eq=False)
+class Drawing:
+    """A picture of one or several functions. It is drawn when asked for; Jupyter shows it as a page to move about in."""
+
+    scenes: tuple[Scene, ...]
+
+    @property
+    def dot(self) -> str:
+        """The graph as Graphviz reads it, with a legend."""
+        return source(self.scenes)
+
+    @cached_property
+    def _svg(self) -> str:
+        return self.render("svg").decode()
+
+    def svg(self) -> str:
+        """The picture as an `<svg>` element, all functions in one. Raises CannotDraw without a program to draw with, or in no time."""
+        return self._svg
+
+    def html(self) -> str:
+        """A page that stands alone, the functions one by one. Raises CannotDraw."""
+        return page.page(self.scenes)
+
+    def render(self, format_: str) -> bytes:
+        """The picture as `svg`, `png` or `pdf`. Raises CannotDraw."""
+        return render(self.dot, source(self.scenes, plain=True), format_)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the picture in the format that the ending of the path names, whole or not at all.
+
+        Raises ValueError for another ending than .svg .png .pdf .dot .html, CannotDraw, OSError.
+        """
+        format_ = Path(path).suffix[1:].lower()
+        if format_ not in FORMATS:
+            raise ValueError(f"{str(path)!r} does not end in one of .{', .'.join(FORMATS)}")
+        text = self.dot if format_ == "dot" else self.html() if format_ == "html" else None
+        files.write(str(path), files.decode(self.render(format_)) if text is None else text)
+
+    def _repr_html_(self) -> str:
+        try:
+            content = html.escape(self.html())
+        except CannotDraw as error:
+            return f"<p>No picture: {html.escape(str(error))}.</p><pre>{html.escape(self.dot[:2000])}</pre>"
+        return f'<iframe srcdoc="{content}" style="width:100%;height:640px;border:1px solid #98a4b3;border-radius:4px"></iframe>'
+
+    def _repr_svg_(self) -> str | None:
+        try:
+            return self.svg()
+        except CannotDraw:
+            return None
+
+
+def draw(
+    subject: Module | Function | Routine, functions: Iterable[str] = (), *, color: str = "none", level: str = "blocks"
+) -> Drawing:
+    """A picture of the functions of a module that have a body (of those with these names, if any are named), or of one function.
+
+    `color` is none, liveness, pressure, loops or divergence, `level` blocks or instructions. A Function alone is drawn without what its
+    module declares; take a Routine, or name it. Raises KeyError for a name that no such function has, ValueError for another word,
+    CannotDraw if there is nothing to draw or too much.
+    """
+    found = _routines(subject)
+    wanted = tuple(dict.fromkeys(functions))
+    if wanted:
+        by_name = {routine.name: routine for routine in reversed(found)}
+        found = tuple([by_name[name] for name in wanted])
+    if not found:
+        raise CannotDraw("there is no function with a body")
+    scenes = tuple([scene(routine, color, level) for routine in found])
+    boxes = sum([len(one.boxes) for one in scenes])
+    if boxes > MOST_BOXES:
+        raise CannotDraw(f"{boxes:,} {level} are too many for one picture (at most {MOST_BOXES:,})" + _instead(scenes, level))
+    if not boxes:
+        raise CannotDraw("there is no function with instructions")
+    return Drawing(tuple([one for one in scenes if one.boxes]))
+
+
+def _routines(subject: Module | Function | Routine) -> tuple[Routine, ...]:
+    if isinstance(subject, Routine):
+        return (subject,)
+    return routines(subject if isinstance(subject, Module) else Module((subject,)))
+
+
+def _instead(scenes: tuple[Scene, ...], level: str) -> str:
+    if len(scenes) > 1:
+        return f"; choose from {', '.join([one.name for one in scenes[:20]])}{', …' if len(scenes) > 20 else ''}"
+    return "; draw blocks" if level == "instructions" else ""

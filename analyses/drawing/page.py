@@ -1,0 +1,152 @@
+"""A page that stands alone: the pictures, what they are made of, and the script that answers clicks and searches. Nothing is loaded from anywhere."""
+
+from __future__ import annotations
+
+import functools
+import html
+import importlib.resources
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ptxkit.analyses.drawing.coloring import scale
+from ptxkit.analyses.drawing.dot import escape, source
+from ptxkit.analyses.drawing.palette import DARK, LIGHT
+from ptxkit.analyses.drawing.render import render
+from ptxkit.analyses.drawing.scene import Scene
+from ptxkit.analyses.liveness import live_ranges
+from ptxkit.analyses.pressure import pressure
+from ptxkit.analyses.registers import registers
+from ptxkit.positions import Index
+
+_COLOR = re.compile("|".join(LIGHT.values()))
+_VARIABLE = {color: f"var(--{name})" for name, color in LIGHT.items()}
+_ANCHOR = re.compile(r'<g id="a_(f\d+i[\d-]+)"><a [^>]*>(.*?)</a>\s*</g>', re.DOTALL)
+_STRIPPED = re.compile(r' (?:font-family|font-size|xml:space)="[^"]*"')
+
+
+def page(scenes: Sequence[Scene]) -> str:
+    """The page. Raises CannotDraw."""
+    index = Index(scenes[0].routine.module)
+    pictures = [_picture(render(source([one], legend=False), source([one], legend=False, plain=True), "svg").decode(), i) for i, one in enumerate(scenes)]
+    data = [_data(one, index) for one in scenes]
+    name = (scenes[0].routine.module.path or "").replace("\\", "/").rpartition("/")[2]
+    title = scenes[0].name if len(scenes) == 1 else f"{len(scenes)} functions"
+    heading = f"{name}: {title}" if name and name != "-" else title
+    parts = {
+        "title": html.escape(escape_text(heading)),
+        "colors": _colors(),
+        "style": _resource("page.css"),
+        "options": "".join([f'<option value="{i}">{html.escape(escape_text(one.name))}</option>' for i, one in enumerate(scenes)]),
+        "legend": _legend(scenes),
+        "pictures": "\n".join(pictures),
+        "data": _json(data),
+        "script": _resource("page.js"),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _resource("page.html"))
+
+
+def escape_text(text: str) -> str:
+    """The text without what has no place in a page, lone surrogates above all."""
+    return html.unescape(escape(text))
+
+
+@functools.cache
+def _resource(name: str) -> str:
+    return importlib.resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _colors() -> str:
+    light, dark = ["".join([f"--{name}:{color};" for name, color in theme.items()]) for theme in (LIGHT, DARK)]
+    return (
+        f":root{{color-scheme:light;{light}}}\n"
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}"
+    )
+
+
+def _picture(svg: str, number: int) -> str:
+    """The SVG with variables for colours, its rows as groups that the script finds, and nothing twice that a style says once."""
+    svg = _ANCHOR.sub(r'<g id="\1" class="row">\2</g>', svg)
+    svg = _STRIPPED.sub("", svg)
+    svg = re.sub(r"<title>.*?</title>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    svg = _COLOR.sub(lambda found: _VARIABLE[found[0]], svg)
+    head, rest = svg.split(">", 1)
+    box = re.search(r'viewBox="([^"]*)"', head)
+    view = box[1] if box else "0 0 100 100"
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" data-function="{number}" viewBox="{view}" hidden>{rest.strip()}'.replace("\n\n", "\n")
+
+
+def _json(data: Any) -> str:
+    """JSON that cannot end the script it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace").decode()
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _data(one: Scene, index: Index) -> dict[str, Any]:
+    routine = one.routine
+    named, ranges = registers(routine), live_ranges(routine)
+    variable_of = {number: i for i, variable in enumerate(one.variables) for number in variable.numbers}
+    definitions, uses = [_sites(which, variable_of, len(one.variables)) for which in (named.writes, named.reads)]
+    kinds: dict[str, int] = {}
+    instructions = [
+        [[kinds.setdefault(token.kind, len(kinds)), token.text, *([token.variable] if token.variable >= 0 else [])] for token in one.tokenizer(i, True)]
+        for i in range(len(routine.instructions))
+    ]
+    return {
+        "name": one.name,
+        "about": f"{one.kind}, {one.summary}, at most {pressure(routine).peak} registers of 32 bits at once",
+        "level": one.level,
+        "boxes": [[box.title, box.start, box.end, ", ".join(box.labels), " · ".join(box.badges)] for box in one.boxes],
+        "arrows": [[arrow.source, arrow.target, arrow.label, int(arrow.is_back)] for arrow in one.arrows],
+        "kinds": list(kinds),
+        "instructions": instructions,
+        "lines": [index.line_column(index.offset(routine.where(i)))[0] for i in range(len(routine.instructions))],
+        "sources": list(one.sources) if any(one.sources) else [],
+        "notes": {i: note for i, (_, note) in enumerate(one.notes) if note},
+        "pressure": list(pressure(routine).units),
+        "registers": [
+            [variable.name, variable.type, _merged([span for n in variable.numbers for span in ranges[n]]), definitions[i], uses[i]]
+            for i, variable in enumerate(one.variables)
+        ],
+    }
+
+
+def _sites(by_instruction: tuple[tuple[int, ...], ...], variable_of: dict[int, int], count: int) -> list[list[int]]:
+    """By variable, the instructions that have one of its registers."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for i, numbers in enumerate(by_instruction):
+        for variable in {variable_of[number] for number in numbers}:
+            found[variable].append(i)
+    return found
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _legend(scenes: Sequence[Scene]) -> str:
+    items = [
+        '<span class="line" style="--c:var(--fall)"></span>goes on',
+        '<span class="line" style="--c:var(--taken)"></span>T: guard holds',
+        '<span class="line dashed" style="--c:var(--not-taken)"></span>F: guard does not hold',
+        '<span class="line" style="--c:var(--indexed)"></span>by index',
+        '<span class="line thick" style="--c:var(--back)"></span>back to the head of a loop',
+        '<span class="swatch" style="--c:var(--barrier)"></span>barrier',
+        '<span class="swatch" style="--c:var(--together)"></span>executed together',
+        '<span class="swatch" style="--c:var(--exit)"></span>leaves the function',
+        '<span class="swatch" style="--c:var(--dead)"></span>unreachable',
+    ]
+    coloring = scenes[0].coloring
+    if coloring is not None:
+        peak = max([one.coloring.peak for one in scenes if one.coloring])
+        items.append(f"{html.escape(coloring.title)}:")
+        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in scale(peak)]
+    return "".join([f"<li>{item}</li>" for item in items])

@@ -1,0 +1,353 @@
+"""What a picture of a function shows, before it is written down in any format: boxes with rows, arrows, loops.
+
+At the level of blocks a box is a basic block; at that of instructions, an instruction. Long boxes are folded: the first and the last rows
+stay, and those that matter in between; the rest is a count.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import BasicBlock, ControlFlow, Edge, Via, control_flow
+from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring
+from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Variable, clip, short
+from ptxkit.analyses.loops import Loop, loops
+from ptxkit.analyses.routine import Routine
+from ptxkit.isa.binding import Bound
+from ptxkit.syntax.nodes import File, Label, Loc, Module
+
+WIDEST = 92
+"""How many characters of an instruction a row shows."""
+MOST_JUMPED = 2500
+"""How many blocks all arrows together may jump over, besides four for each box: what goes beyond becomes stubs. Layout time grows with it."""
+ENDS = {"return": "return", "exit": "exit", "trap": "trap"}
+
+
+class Mark(enum.StrEnum):
+    """Why a row stands out."""
+
+    NONE = ""
+    BARRIER = "barrier"
+    TOGETHER = "together"
+    EXIT = "exit"
+
+
+@attrs.frozen
+class Row:
+    """A line in a box. `first` to `last` (inclusive) are the instructions that it stands for: one, several where it is a fold."""
+
+    tokens: tuple[Token, ...]
+    first: int
+    last: int
+    mark: Mark = Mark.NONE
+    note: str = ""
+    source: str = ""
+    value: int | None = None
+
+    @property
+    def hidden(self) -> int:
+        """How many instructions are folded away here."""
+        return self.last - self.first + 1 if not self.tokens else 0
+
+
+@attrs.frozen
+class Box:
+    """A node of the picture: instructions `start` to `end` (exclusive)."""
+
+    index: int
+    block: int
+    start: int
+    end: int
+    labels: tuple[str, ...]
+    badges: tuple[str, ...]
+    rows: tuple[Row, ...]
+    reachable: bool
+    value: int | None
+    loop: int | None
+    is_entry: bool = False
+
+    @property
+    def title(self) -> str:
+        return f"B{self.block}"
+
+
+@attrs.frozen
+class Arrow:
+    """An edge of the picture. A stub is drawn as an arrow to the name of its target, which is too far away for a line."""
+
+    source: int
+    target: int
+    via: Via
+    label: str
+    is_back: bool
+    is_stub: bool = False
+
+
+@attrs.frozen
+class Fold:
+    """How many rows a long box keeps: at its head, at its tail, and in between of those that are marked."""
+
+    head: int
+    tail: int
+    marked: int
+
+    @classmethod
+    def of(cls, boxes: int) -> Fold:
+        """The more boxes, the fewer rows."""
+        return cls(14, 8, 8) if boxes <= 60 else cls(6, 4, 4) if boxes <= 300 else cls(3, 2, 2) if boxes <= 1000 else cls(1, 1, 1)
+
+
+@attrs.frozen(eq=False)
+class Scene:
+    """A picture of one function."""
+
+    routine: Routine
+    level: str
+    coloring: Coloring | None
+    boxes: tuple[Box, ...]
+    arrows: tuple[Arrow, ...]
+    loops: tuple[Loop, ...]
+    tokenizer: Tokenizer = attrs.field(repr=False)
+    sources: tuple[str, ...] = attrs.field(repr=False)
+    """By instruction, where it comes from, as `.loc` says: `file.cu:12`, or nothing."""
+    notes: tuple[tuple[Mark, str], ...] = attrs.field(repr=False)
+    """By instruction, how it is marked, and the words for it."""
+
+    @property
+    def name(self) -> str:
+        return self.routine.name
+
+    @property
+    def kind(self) -> str:
+        return "kernel" if self.routine.function.is_entry else "function"
+
+    @property
+    def variables(self) -> list[Variable]:
+        return self.tokenizer.variables
+
+    @property
+    def summary(self) -> str:
+        """The size in words."""
+        blocks = len({box.block for box in self.boxes})
+        parts = [_count(len(self.routine.instructions), "instruction"), _count(blocks, "block"), _count(len(self.loops), "loop")]
+        return ", ".join(parts)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def scene(routine: Routine, color: str = "none", level: str = "blocks", fold: Fold | None = None) -> Scene:
+    """The picture of a function. Raises CannotDraw where there is nothing to colour by, ValueError for a word that is no colouring or level."""
+    if color not in COLORINGS:
+        raise ValueError(f"no colouring is called {color!r}; there are {', '.join(COLORINGS)}")
+    if level not in ("blocks", "instructions"):
+        raise ValueError(f"no level is called {level!r}; there are blocks, instructions")
+    flow = control_flow(routine)
+    coloring = COLORINGS[color](routine)
+    forest = loops(routine)
+    tokenizer = Tokenizer(routine)
+    sources, labels, comments = _around(routine)
+    notes = tuple([_note(bound) if isinstance(bound, Bound) else (Mark.NONE, "") for bound in bindings(routine)])
+    maker = _Maker(routine, flow, coloring, tokenizer, sources, labels, comments, notes)
+    if level == "blocks":
+        fold = fold or Fold.of(len(flow.blocks))
+        boxes = [maker.box(block.index, block, block.start, block.end, fold) for block in flow.blocks]
+    else:
+        boxes = [maker.box(i, flow.blocks[b], i, i + 1, Fold(1, 1, 1)) for i, b in enumerate(flow.block_of)]
+    inner = forest.innermost
+    placed = tuple([attrs.evolve(box, loop=inner[box.block]) for box in boxes])
+    arrows = _stubs(tuple(_arrows(flow, forest.loops, level == "instructions")), len(placed))
+    return Scene(routine, level, coloring, placed, arrows, forest.loops, tokenizer, sources, notes)
+
+
+@attrs.frozen
+class _Maker:
+    routine: Routine
+    flow: ControlFlow
+    coloring: Coloring | None
+    tokenizer: Tokenizer
+    sources: tuple[str, ...]
+    labels: dict[int, list[str]]
+    comments: dict[int, list[str]]
+    notes: tuple[tuple[Mark, str], ...]
+
+    def box(self, index: int, block: BasicBlock, start: int, end: int, fold: Fold) -> Box:
+        reachable = block.index in self.flow.reachable
+        value = None
+        if self.coloring is not None:
+            rows = self.coloring.rows
+            value = max(rows[start:end]) if rows else self.coloring.blocks[block.index]
+        return Box(
+            index,
+            block.index,
+            start,
+            end,
+            tuple(self.labels.get(start, ())),
+            tuple(self._badges(block, start, end, reachable)),
+            tuple(self._rows(start, end, fold)),
+            reachable,
+            value,
+            None,
+            start == 0,
+        )
+
+    def _badges(self, block: BasicBlock, start: int, end: int, reachable: bool) -> Iterator[str]:
+        if start == 0:
+            yield "entry"
+        if not reachable:
+            yield "unreachable"
+        if any(mark is Mark.BARRIER for mark, _ in self.notes[start:end]):
+            yield "barrier"
+        if end == block.end and block.leaves:
+            yield ENDS.get(block.leaves, "no return")
+        if end == block.end and block.falls_off:
+            yield "runs off the end"
+
+    def _rows(self, start: int, end: int, fold: Fold) -> Iterator[Row]:
+        shown = _shown(start, end, fold, [i for i in range(start, end) if self.notes[i][0] in (Mark.BARRIER, Mark.EXIT)])
+        i = start
+        source = ""
+        while i < end:
+            if i not in shown:
+                first = i
+                while i < end and i not in shown:
+                    i += 1
+                source = self.sources[i - 1]
+                yield Row((), first, i - 1, value=max(self.coloring.rows[first:i]) if self.coloring and self.coloring.rows else None)
+                continue
+            if i > start:
+                for label in self.labels.get(i, ()):
+                    yield Row((Token(Class.LABEL, short(label, 40) + ":"),), i, i)
+            for comment in self.comments.get(i, ()):
+                yield Row((Token(Class.COMMENT, short(comment, WIDEST - 20)),), i, i)
+            yield self._row(i, self.sources[i] if self.sources[i] != source else "")
+            source = self.sources[i]
+            i += 1
+
+    def _row(self, i: int, source: str) -> Row:
+        mark, note = self.notes[i]
+        value = self.coloring.rows[i] if self.coloring and self.coloring.rows else None
+        return Row(clip(self.tokenizer(i), WIDEST), i, i, mark, note, source, value)
+
+
+def _shown(start: int, end: int, fold: Fold, marked: list[int]) -> set[int]:
+    """The instructions of a box that are shown. Nothing is folded for the sake of one or two rows."""
+    if end - start <= fold.head + fold.tail + 2:
+        return set(range(start, end))
+    shown = {*range(start, start + fold.head), *range(end - fold.tail, end), *[i for i in marked if start <= i < end][: fold.marked]}
+    for i in range(start, end - 1):
+        if i - 1 in shown and i + 1 in shown:
+            shown.add(i)
+    return shown
+
+
+def _note(bound: Bound) -> tuple[Mark, str]:
+    """How an instruction is marked, by what its form says."""
+    if bound.flow in ENDS:
+        return Mark.EXIT, ENDS[bound.flow]
+    together = bound.converges
+    whole = f"whole {together.level.upper() if together.level == 'cta' else together.level}" if together else ""
+    actions = dict.fromkeys([barrier.action for barrier in bound.barrier])
+    if actions:
+        return Mark.BARRIER, ", ".join([*[f"barrier {' + '.join(actions)}"], *([whole] if whole else [])])
+    return (Mark.TOGETHER, whole) if together else (Mark.NONE, "")
+
+
+def _around(routine: Routine) -> tuple[tuple[str, ...], dict[int, list[str]], dict[int, list[str]]]:
+    """What stands around the instructions: their source positions; and by the instruction that follows, labels and comments."""
+    files = _files(routine.module)
+    sources: list[str] = []
+    labels: dict[int, list[str]] = {}
+    comments: dict[int, list[str]] = {}
+    paths = set(routine.paths)
+    source = ""
+    for path, statement in routine.function.statements():
+        here = len(sources)
+        leading = getattr(statement, "leading", "")
+        if "/" in leading:
+            comments.setdefault(here, []).extend(_comments(leading))
+        if isinstance(statement, Label):
+            labels.setdefault(here, []).append(statement.name.text)
+        elif isinstance(statement, Loc):
+            source = _source(statement, files)
+        elif path in paths:
+            sources.append(source)
+    return tuple(sources), labels, comments
+
+
+def _files(module: Module) -> dict[int, str]:
+    names: dict[int, str] = {}
+    for child in module.children:
+        if isinstance(child, File):
+            names.setdefault(child.index, child.name.replace("\\", "/").rpartition("/")[2])
+    return names
+
+
+def _source(loc: Loc, files: dict[int, str]) -> str:
+    """`file.cu:12`; of inlined code with where it was inlined at. Line 0 means no line."""
+    if not loc.line:
+        return ""
+    text = f"{short(files.get(loc.file, f'file {loc.file}'), 32)}:{loc.line}"
+    at = loc.inlined_at
+    return f"{text} in :{at[1]}" if at and at[0] == loc.file else text
+
+
+def _comments(leading: str) -> Iterator[str]:
+    """The comments before a statement, without those that compilers put around every inline assembly."""
+    for found in COMMENT.findall(leading):
+        text = " ".join(found.split())
+        if text.strip("/* -#=") and text not in ("// begin inline asm", "// end inline asm"):
+            yield text
+
+
+def _arrows(flow: ControlFlow, found: tuple[Loop, ...], instructions: bool) -> Iterator[Arrow]:
+    back = {(latch, loop.header) for loop in found for latch in loop.latches}
+    for block in flow.blocks:
+        if instructions:
+            yield from [Arrow(i, i + 1, Via.FALL, "", False) for i in range(block.start, block.end - 1)]
+        for edge in block.edges:
+            ends = (block.end - 1, flow.blocks[edge.target].start) if instructions else (edge.source, edge.target)
+            yield Arrow(*ends, _via(block, edge), _label(block, edge), (edge.source, edge.target) in back)
+
+
+def _via(block: BasicBlock, edge: Edge) -> Via:
+    """A branch without a guard decides nothing: it is drawn like going straight on."""
+    if edge.via is Via.TAKEN and not any(other.via is Via.NOT_TAKEN for other in block.edges) and not block.falls_off:
+        return Via.FALL
+    return edge.via
+
+
+def _label(block: BasicBlock, edge: Edge) -> str:
+    via = _via(block, edge)
+    if via is Via.INDEXED:
+        return short(_places(edge.indices), 24)
+    return "T" if via is Via.TAKEN else "F" if via is Via.NOT_TAKEN else ""
+
+
+def _places(indices: tuple[int, ...]) -> str:
+    """`0–3, 7` for 0, 1, 2, 3, 7."""
+    runs: list[list[int]] = []
+    for i in indices:
+        if runs and runs[-1][1] == i - 1:
+            runs[-1][1] = i
+        else:
+            runs.append([i, i])
+    return ", ".join([str(low) if low == high else f"{low}–{high}" for low, high in runs])
+
+
+def _stubs(arrows: tuple[Arrow, ...], boxes: int) -> tuple[Arrow, ...]:
+    """The arrows, the longest of them as stubs if all together jump over too many boxes: layout takes time for each box jumped over."""
+    spans = [abs(arrow.target - arrow.source) for arrow in arrows]
+    left = MOST_JUMPED + 4 * boxes
+    keep = set()
+    for i in sorted(range(len(arrows)), key=lambda i: spans[i]):
+        left -= spans[i]
+        if left < 0:
+            break
+        keep.add(i)
+    return tuple([arrow if i in keep else attrs.evolve(arrow, is_stub=True) for i, arrow in enumerate(arrows)])

@@ -1,0 +1,149 @@
+"""One validator after the other, until one can judge."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import attrs
+
+from ptxkit import files
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.targets import parse_version
+from ptxkit.revalidation.architectures import architectures, named_target
+from ptxkit.revalidation.log import Message, messages
+from ptxkit.revalidation.places import Locator
+from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
+from ptxkit.revalidation.verdict import Outcome, Skipped, Verdict
+from ptxkit.syntax.nodes import Function, Module, Path
+
+VALIDATORS = ("driver", "nvjitlink", "ptxas")
+TIMEOUT = 120.0
+INSTALL = "install one: pip install 'ptxkit[nvjitlink]' (no GPU needed), 'ptxkit[ptxas]', or 'ptxkit[driver]' where there is a GPU"
+
+_TOO_NEW = re.compile(r"Unsupported \.version .*current version is '(\d+\.\d+)'")
+
+
+def revalidate(
+    module: Module,
+    target: str | None = None,
+    using: Sequence[str] = VALIDATORS,
+    timeout: float = TIMEOUT,
+    *,
+    relocatable: bool = False,
+    isolated: bool = True,
+) -> Verdict:
+    """What the first of these validators that can judge the module says of it.
+
+    `target` (such as `sm_90a`) is the architecture to compile for instead of the one that the module names. The compiler runs in a child
+    process for at most `timeout` seconds; a crash, a signal or no answer in time is the verdict *compiler bug*. With `isolated=False`
+    the driver and nvJitLink are loaded into this process, which is faster, without limit of time, and ends with them if they crash.
+    With `relocatable`, functions and variables that are `.extern` may be defined elsewhere; otherwise they make the module invalid.
+
+    Where no validator can judge, the verdict is *unavailable*, never *valid*. Raises ValueError for a name that is no validator's or a
+    `target` that does not look like one.
+    """
+    for name in using:
+        if name not in VALIDATORS:
+            raise ValueError(f"no validator is called {name!r}; there are {', '.join(VALIDATORS)}")
+    if not timeout > 0:
+        raise ValueError(f"the timeout is a number of seconds above 0, not {timeout}")
+    request = Request(
+        _encoded(module.text),
+        architectures(module, target),
+        target,
+        named_target(module),
+        tuple([kernel.name for kernel in module.kernels]),
+        relocatable,
+    )
+    skipped: list[Skipped] = []
+    for name in using:
+        try:
+            verdict = _judged(name, module, request, _ask(name, request, timeout, isolated))
+        except Unavailable as why:
+            skipped.append(Skipped(name, str(why)))
+            continue
+        except CompilerBug as bug:
+            reason = f"{bug} in {timeout:g} s" if str(bug) == "no answer" else str(bug)
+            verdict = Verdict(Outcome.COMPILER_BUG, name, bug.version, request.architectures[0], reason, log=bug.log)
+        return attrs.evolve(verdict, skipped=tuple(skipped))
+    return Verdict(Outcome.UNAVAILABLE, reason=f"no validator could judge the module; {INSTALL}", skipped=tuple(skipped))
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return files.encode(text)
+    except UnicodeEncodeError:  # half of a surrogate pair, which no file has
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _ask(name: str, request: Request, timeout: float, isolated: bool) -> Answer:
+    if name == "ptxas":
+        from ptxkit.revalidation.ptxas import Ptxas
+
+        return Ptxas(timeout).compile(request)
+    if isolated:
+        from ptxkit.revalidation.isolation import ask
+
+        return ask(name, request, timeout)
+    from ptxkit.revalidation.worker import load
+
+    return load(name).compile(request)
+
+
+def _judged(name: str, module: Module, request: Request, answer: Answer) -> Verdict:
+    """The verdict on an answer. Raises Unavailable if the compiler is too old to know."""
+    said = messages(answer.log)
+    for message in said:
+        newest = _TOO_NEW.match(message.text)
+        if newest is not None and module.version is not None and module.version > parse_version(newest[1]):
+            version = "{}.{}".format(*module.version)
+            raise Unavailable(f"{name} {answer.version} knows PTX up to {newest[1]}, the module is of {version}")
+    if request.relocatable:
+        said, answer = _unresolved_allowed(said, answer)
+    errors = [message for message in said if message.severity is Severity.ERROR]
+    if not errors and not answer.accepted:
+        said = (*said, Message(Severity.ERROR, f"refused without a word about why ({answer.status})"))
+    bug = next((message.text for message in errors if message.is_bug), "")
+    valid = answer.accepted and not errors
+    outcome = Outcome.COMPILER_BUG if bug else Outcome.VALID if valid else Outcome.INVALID
+    diagnostics, paths = _located(name, module, request.target, said)
+    return Verdict(
+        outcome,
+        name,
+        answer.version,
+        answer.architecture,
+        bug,
+        diagnostics,
+        paths,
+        answer.resources if valid else (),
+        log=answer.log,
+        cubin=answer.cubin if valid else None,
+    )
+
+
+def _unresolved_allowed(said: tuple[Message, ...], answer: Answer) -> tuple[tuple[Message, ...], Answer]:
+    """The messages without those that something is missing to be linked, and the answer as it is without them."""
+    rest = tuple([message for message in said if not message.is_unresolved])
+    if len(rest) == len(said):
+        return said, answer
+    return rest, attrs.evolve(answer, accepted=True)
+
+
+def _located(
+    name: str, module: Module, target: str | None, said: tuple[Message, ...]
+) -> tuple[tuple[Diagnostic, ...], tuple[Path, ...]]:
+    """The messages as findings in the order of the file, each once, and their nodes."""
+    if not said:
+        return (), ()
+    locator = Locator(module, target)
+    found: dict[Diagnostic, Path] = {}
+    for message in said:
+        place = locator.place(message)
+        top = module.children[place.path[0]] if place.path else None
+        function = top.name if isinstance(top, Function) else None
+        notes = (f"ptxkit: {place.note}",) if place.note else ()
+        diagnostic = Diagnostic(name, "compiler", message.severity, message.text, place.span, module.path, function, notes)
+        found.setdefault(diagnostic, place.path)
+    ordered = sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end))
+    return tuple(ordered), tuple([found[diagnostic] for diagnostic in ordered])

@@ -1,0 +1,338 @@
+"""Where in the tree a compiler's message belongs.
+
+ptxas names a line and words: the opcode's line and the instruction, a name and its line, a modifier, the number of an operand. From these
+come the statement, the node in it, and the column. Where it only says that an instruction's operands do not fit, the instruction table
+tells which one.
+"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit import check
+from ptxkit.diagnostics import Span
+from ptxkit.names import resolve
+from ptxkit.positions import Index
+from ptxkit.problem import Problem
+from ptxkit.revalidation.architectures import named_target
+from ptxkit.revalidation.log import Message
+from ptxkit.syntax.errors import syntax_errors
+from ptxkit.syntax.nodes import (
+    Address,
+    Block,
+    Error,
+    Function,
+    Instruction,
+    Line,
+    Module,
+    Name,
+    Node,
+    Opcode,
+    Path,
+    Section,
+    Statement,
+    Target,
+    Vector,
+    Version,
+)
+
+_QUOTED = re.compile(r"'([^']+)'")
+_ARGUMENT = re.compile(r"\b(?:[Aa]rgument|operand) (\d+)\b")
+_SYNTAX = re.compile(r"Parsing error near '(.*)': ")
+_MARKER = re.compile(r'#\s*(\d+)\s+"([^"\n]*)"')
+_ROUNDING = re.compile(r"\.(rn|rz|rm|rp|rna|rs|rni|rzi|rmi|rpi)\b")
+_ABOUT_GUARD = re.compile(r"Predicate expression expected|Illegal argument to predicate negation")
+_ABOUT_RESULT = re.compile(r"Result (register|vector)|Predicate output|Read-only special register")
+_ABOUT_ADDRESS = re.compile(r"State space mismatch between instruction and address")
+_ABOUT_VECTOR = re.compile(r"Illegal vector size|Incompatible elements of vector")
+_ABOUT_ROUNDING = re.compile(r"Illegal rounding modifier|Multiple rounding modifiers")
+
+
+@attrs.frozen
+class Place:
+    """A node, the part of it that is meant, and what ptxkit itself has to say of it."""
+
+    path: Path
+    span: Span
+    note: str = ""
+
+
+@attrs.frozen
+class _Site:
+    """A statement and where it stands, without what leads it."""
+
+    start: int
+    end: int
+    path: Path
+    node: Node
+
+
+class Locator:
+    """Finds the places of messages about one module; what it needs to know is computed when first asked."""
+
+    def __init__(self, module: Module, target: str | None) -> None:
+        self.module = module
+        self.target = target or named_target(module)
+        self.index = Index(module)
+        self._taken: set[tuple[str, Path]] = set()
+
+    def place(self, message: Message) -> Place:
+        """The place of a message; asked again with the same words and line, the next statement there that they fit."""
+        line = self._line(message)
+        if line is None or line > len(self.index.line_starts):
+            return self._by_name(message.text)
+        syntax = _SYNTAX.match(message.text)
+        if syntax is not None:
+            return self._of_syntax(line, syntax[1])
+        if "non-ASCII" in message.text or "Unexpected EOF" in message.text:
+            return self._of_character(line)
+        site = self._site(message.text, line)
+        return self._in_line(line) if site is None else self._in_statement(site, message.text, line)
+
+    # --- lines --------------------------------------------------------------------------------------------------------------------
+
+    def _line(self, message: Message) -> int | None:
+        """The line of the file, which is not what the compiler counts after `# 100 "a.cu"`."""
+        if message.line is None:
+            return None
+        parts = self._parts
+        named = [part for part in parts if part[2] == message.source] or parts[:1]
+        for (first, counted, _), following in zip(named, [*named[1:], None], strict=True):
+            line = first + message.line - counted
+            if following is None or line < following[0]:
+                return line if line >= first else None
+        return None
+
+    @functools.cached_property
+    def _parts(self) -> list[tuple[int, int, str | None]]:
+        """Where the counting of lines begins anew: the line, the number it is given, the file's name."""
+        parts: list[tuple[int, int, str | None]] = [(1, 1, None)]
+        for site in self._sites:
+            marker = _MARKER.match(self.index.text, site.start) if type(site.node) is Line else None
+            if marker is not None:
+                parts.append((self.index.line_column(site.start)[0] + 1, int(marker[1]), marker[2]))
+        return parts
+
+    def _in_line(self, line: int) -> Place:
+        """The innermost node around the first character of a line, and that of the line's text."""
+        text = self.index.line_text(line)
+        start = self.index.line_starts[line - 1] + len(text) - len(text.lstrip())
+        return Place(self._around(start), self.index.between(start, start + len(text.strip())))
+
+    def _around(self, offset: int) -> Path:
+        """The last statement that starts at or before a place."""
+        at = bisect.bisect_right(self._starts, offset) - 1
+        return self._sites[at].path if at >= 0 else ()
+
+    # --- messages without a statement ---------------------------------------------------------------------------------------------
+
+    def _of_syntax(self, line: int, word: str) -> Place:
+        """The word where parsing stopped; where the line has it several times, the one nearest to where our parser stopped."""
+        first = self.index.line_starts[line - 1]
+        ours = next((one for one in syntax_errors(self.module, self.index) if one.span.line <= line <= one.span.end_line), None)
+        note = ours.message if ours is not None else ""
+        found = [first + at for at in _words(self.index.line_text(line), word)]
+        if not found:
+            at = ours.span.start if ours is not None and ours.span.line == line else first
+            return Place(self._around(at), self.index.between(at, at + 1), note)
+        at = min(found, key=lambda at: abs(at - ours.span.start)) if ours is not None else found[0]
+        return Place(self._deepest(at), self.index.between(at, at + len(word)), note)
+
+    def _deepest(self, offset: int) -> Path:
+        """The smallest node that a place is in."""
+        path = self._around(offset)
+        if not path:
+            return path
+        node, at = self.module.at(path), self.index.offset(path)
+        if isinstance(node, Statement):
+            at -= len(node.leading)
+        while node.children and not isinstance(node, Block | Function | Section):
+            position, i = at, 0
+            inside = None
+            for piece in node.pieces():
+                length = len(piece) if isinstance(piece, str) else len(piece.text)
+                if not isinstance(piece, str):
+                    if position <= offset < position + length:
+                        inside = i, piece, position
+                    i += 1
+                position += length
+            if inside is None:
+                break
+            path, node, at = (*path, inside[0]), inside[1], inside[2]
+        return path
+
+    def _of_character(self, line: int) -> Place:
+        """The first character of a line that ptxas does not take."""
+        start = self.index.line_starts[line - 1]
+        text = self.index.line_text(line)
+        at = next((i for i, character in enumerate(text) if not "\0" < character < "\x7f"), 0)
+        return Place(self._around(start + at), self.index.between(start + at, start + at + 1))
+
+    def _by_name(self, text: str) -> Place:
+        """The declaration of what a message names that has no line; else the directive that it speaks of."""
+        symbols = resolve(self.module).root.symbols
+        for word in _QUOTED.findall(text):
+            if word in symbols:
+                return self._whole(symbols[word].path)
+        for kind, directive in ((Target, ".target"), (Version, ".version")):
+            if directive in text:
+                for i, child in enumerate(self.module.children):
+                    if isinstance(child, kind):
+                        return self._whole((i,))
+        return Place((), self.index.between(0, 0))
+
+    def _whole(self, path: Path, note: str = "") -> Place:
+        return Place(path, self.index.span(path), note)
+
+    # --- statements ---------------------------------------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def _sites(self) -> list[_Site]:
+        """Every statement in the order of the file; of functions and sections their headers."""
+        sites = []
+        stack: list[tuple[Path, Node]] = [((), self.module)]
+        while stack:
+            path, node = stack.pop()
+            if isinstance(node, Module | Block | Function | Section):
+                stack += reversed([((*path, i), child) for i, child in enumerate(node.children)])
+            elif isinstance(node, Statement | Error):
+                start = self.index.offset(path)
+                sites.append(_Site(start, start + len(node.text) - len(node.leading), path, node))
+        return sites
+
+    @functools.cached_property
+    def _starts(self) -> list[int]:
+        return [site.start for site in self._sites]
+
+    def _site(self, text: str, line: int) -> _Site | None:
+        """The statement on a line that a message fits best: it has the words, it starts there, no message like this had it before."""
+        starts = self.index.line_starts
+        end = starts[line] if line < len(starts) else len(self.index.text)
+        at = bisect.bisect_left(self._starts, end)
+        words = _QUOTED.findall(text)
+        best: tuple[tuple[bool, int, bool], _Site] | None = None
+        while at > 0:
+            at -= 1
+            site = self._sites[at]
+            fits = sum(_mentions(site.node, word) for word in words)
+            rank = ((text, site.path) not in self._taken, fits, site.start >= starts[line - 1])
+            if site.end > starts[line - 1] and (best is None or rank >= best[0]):
+                best = rank, site
+            if site.start < starts[line - 1]:
+                break
+        if best is None:
+            return None
+        self._taken.add((text, best[1].path))
+        return best[1]
+
+    def _in_statement(self, site: _Site, text: str, line: int) -> Place:
+        """The node of a statement that a message is about."""
+        argument = _ARGUMENT.search(text)
+        if argument is not None and isinstance(site.node, Instruction):
+            operands, number = site.node.operands, int(argument[1])
+            if number < len(operands):
+                return self._whole((*site.path, len(site.node.children) - len(operands) + number), self._own_words(site))
+        for word in _QUOTED.findall(text):
+            named = self._word(site, word, line)
+            if named is not None:
+                return named
+        spoken_of = self._spoken_of(site, text)
+        if spoken_of is not None:
+            return spoken_of
+        problem = self._problems.get(site.path)
+        if problem is not None:
+            return self._whole(problem.path, problem.message)
+        for use in resolve(self.module).unresolved:
+            if use.path[: len(site.path)] == site.path:
+                return self._whole(use.path)
+        if isinstance(site.node, Instruction):
+            return self._whole((*site.path, 0 if site.node.guard is None else 1))
+        return Place(site.path, self.index.between(site.start, site.end))
+
+    def _own_words(self, site: _Site) -> str:
+        problem = self._problems.get(site.path)
+        return problem.message if problem is not None else ""
+
+    def _word(self, site: _Site, word: str, line: int) -> Place | None:
+        """A name, number, keyword or modifier of the statement, on that line if it stands there too."""
+        found = []
+        for path, node in site.node.walk():
+            if node.children or isinstance(node, Error):
+                continue
+            if isinstance(node, Opcode):
+                at = _modifier(node.text, word)
+                if at is not None:
+                    start = self.index.offset((*site.path, *path)) + at
+                    return Place((*site.path, *path), self.index.between(start, start + len(word)), self._own_words(site))
+            elif node.text == word:
+                found.append(self._whole((*site.path, *path)))
+        return next((place for place in found if place.span.line == line), found[0] if found else None)
+
+    def _spoken_of(self, site: _Site, text: str) -> Place | None:
+        """What a message means without a word that stands there."""
+        node = site.node
+        if not isinstance(node, Instruction):
+            return None
+        first = len(node.children) - len(node.operands)
+        if _ABOUT_GUARD.search(text) and node.guard is not None:
+            return self._whole((*site.path, 0, 0))
+        if _ABOUT_ROUNDING.search(text):
+            found = list(_ROUNDING.finditer(node.opcode.text))
+            if found:
+                start = self.index.offset((*site.path, first - 1))
+                return Place((*site.path, first - 1), self.index.between(start + found[-1].start(), start + found[-1].end()))
+        kinds = Address if _ABOUT_ADDRESS.search(text) else Vector if _ABOUT_VECTOR.search(text) else None
+        if kinds is not None:
+            for i, operand in enumerate(node.operands):
+                if isinstance(operand, kinds):
+                    return self._whole((*site.path, first + i))
+        if _ABOUT_RESULT.search(text) and node.operands:
+            return self._whole((*site.path, first))
+        return None
+
+    @functools.cached_property
+    def _problems(self) -> dict[Path, Problem]:
+        """What the instruction table has against statements, by their paths."""
+        statements = {site.path for site in self._sites}
+        found: dict[Path, Problem] = {}
+        for problem in check.problems(self.module, resolve(self.module), self.module.version, self.target):
+            for length in range(len(problem.path), 0, -1):
+                if problem.path[:length] in statements:
+                    found.setdefault(problem.path[:length], problem)
+                    break
+        return found
+
+
+def _mentions(node: Node, word: str) -> bool:
+    """Whether a statement has a word: as its opcode or the beginning of it, a modifier, a name, a number."""
+    if isinstance(node, Instruction):
+        opcode = node.opcode.text
+        if opcode == word or opcode.startswith(f"{word}.") or _modifier(opcode, word) is not None:
+            return True
+        if node.opcode.mnemonic == word.partition(".")[0].partition(" ")[0]:
+            return True
+    return any(leaf.text == word for _, leaf in node.walk() if isinstance(leaf, Name) or not leaf.children)
+
+
+def _modifier(opcode: str, word: str) -> int | None:
+    """Where in an opcode a modifier stands; `.shared` is found in `.shared::cta` too."""
+    if not word.startswith("."):
+        return None
+    for match in re.finditer(re.escape(word), opcode):
+        if not opcode[match.end() :].strip() or opcode[match.end()] in ".: \t\r\n":
+            return match.start()
+    return None
+
+
+def _words(line: str, word: str) -> Iterator[int]:
+    """Where a word stands in a line, not as a part of another."""
+    if not word:
+        return
+    edges = r"(?<![\w$%.])" if word[0].isalnum() or word[0] in "_$%" else "", r"(?![\w$])" if word[-1].isalnum() or word[-1] in "_$" else ""
+    for match in re.finditer(edges[0] + re.escape(word) + edges[1], line):
+        yield match.start()

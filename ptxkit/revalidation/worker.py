@@ -1,0 +1,69 @@
+"""The child process in which a compiler is loaded: `python -m ptxkit.revalidation.worker`, spoken to by `ptxkit.revalidation.isolation`.
+
+In: a line of JSON, then the module. Out: a line that says the compiler is there (or not), a line with its answer, then the machine code.
+A compiler that takes the process down is thereby known to have had the module in hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any, BinaryIO
+
+import attrs
+
+from ptxkit.revalidation.validator import CompilerBug, Request, Unavailable, Validator
+
+
+def main() -> None:
+    """Answers one request."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints shall not mix with the answer
+    header = json.loads(sys.stdin.buffer.readline())
+    if hasattr(signal, "alarm"):
+        signal.alarm(int(header["timeout"]) + 10)  # should the parent be killed, and so not there to end this one
+    request = Request(
+        sys.stdin.buffer.read(),
+        tuple(header["architectures"]),
+        header["target"],
+        header["named"],
+        tuple(header["kernels"]),
+        header["relocatable"],
+    )
+    try:
+        validator = load(header["validator"])
+        _say(out, {"ready": validator.version})
+        answer = validator.compile(request)
+    except Unavailable as why:
+        _say(out, {"unavailable": str(why)})
+    except CompilerBug as bug:
+        _say(out, {"bug": str(bug), "log": bug.log})
+    except Exception:
+        _say(out, {"unavailable": f"it failed in Python:\n{traceback.format_exc()}"})
+    else:
+        _say(out, attrs.asdict(answer, filter=lambda attribute, value: attribute.name != "cubin"))
+        out.write(answer.cubin or b"")
+        out.flush()
+
+
+def load(name: str) -> Validator:
+    """The driver or nvJitLink, loaded into this process. Raises Unavailable if it is not there."""
+    if name == "driver":
+        from ptxkit.revalidation.driver import Driver
+
+        return Driver()
+    from ptxkit.revalidation.nvjitlink import NvJitLink
+
+    return NvJitLink()
+
+
+def _say(out: BinaryIO, what: dict[str, Any]) -> None:
+    out.write(json.dumps(what).encode() + b"\n")
+    out.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,187 @@
+"""Code to be put in: from text to statements, its names, and putting it under a guard."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.isa.binding import match
+from ptxkit.names import names_in
+from ptxkit.syntax.nodes import (
+    Block,
+    Declaration,
+    Function,
+    Guard,
+    Instruction,
+    Label,
+    Loc,
+    Node,
+    Pragma,
+    shape,
+)
+from ptxkit.syntax.parsing import parse, parse_operand
+
+
+@attrs.frozen
+class Code:
+    """Statements, and what about them matters to where they may stand."""
+
+    statements: tuple[Node, ...]
+    declares: frozenset[str]
+    """The names that it declares for all that follows it: not those inside of its own braces."""
+    hides: frozenset[str]
+    """The names that it declares inside of braces."""
+    uses: frozenset[str]
+    """The names that it uses and does not declare."""
+    writes_carry: bool
+    reads_carry: bool
+    """Whether it reads the condition code before it has written it itself."""
+    aligned: str | None
+    """An instruction that all threads of a warp must execute together."""
+    branch: str | None
+    """An instruction or label by which it is not straight-line code."""
+    leaves: str | None
+    """An instruction that returns from the function or ends the thread."""
+    loc: bool
+    pragma: bool
+    wgmma: str | None
+
+
+@functools.lru_cache(maxsize=4096)
+def code(text: str) -> Code:
+    """The code that a text is. Raises ValueError, with what is wrong, if it is none."""
+    module = parse(text)
+    if module.diagnostics:
+        raise ValueError(f"{module.diagnostics[0].message} in {text!r}")
+    return _described(module.children)
+
+
+def _described(statements: tuple[Node, ...]) -> Code:
+    declares: set[str] = set()
+    hides: set[str] = set()
+    uses: set[str] = set()
+    writes = reads = loc = pragma = False
+    aligned = branch = leaves = wgmma = None
+    for depth, statement in _walk(statements):
+        if isinstance(statement, Declaration):
+            (hides if depth else declares).update(_declared_names(statement))
+        elif isinstance(statement, Label):
+            (hides if depth else declares).add(statement.name.text)
+            branch = branch or f"the label `{statement.name.text}`"
+        elif isinstance(statement, Function):
+            declares.add(statement.name)
+        elif isinstance(statement, Loc):
+            loc = True
+        elif isinstance(statement, Pragma):
+            pragma = True
+        elif isinstance(statement, Instruction):
+            uses.update([name.text for _, name in names_in(statement)])
+            opcode = statement.opcode.text
+            trait = traits(opcode)
+            reads = reads or (trait.reads_carry and not writes)
+            writes = writes or trait.writes_carry
+            aligned = aligned or (f"`{opcode}`" if trait.aligned else None)
+            if trait.flow in ("branch", "branch-indexed"):
+                branch = branch or f"`{opcode}`"
+            if trait.flow in ("return", "exit"):
+                leaves = leaves or f"`{opcode}`"
+            wgmma = wgmma or (f"`{opcode}`" if trait.group == "wgmma" else None)
+    return Code(
+        statements,
+        frozenset(declares),
+        frozenset(hides),
+        frozenset(uses - declares - hides),
+        writes,
+        reads,
+        aligned,
+        branch,
+        leaves,
+        loc,
+        pragma,
+        wgmma,
+    )
+
+
+def _walk(statements: tuple[Node, ...]) -> Iterator[tuple[int, Node]]:
+    """The statements with the depth of braces around them, in order; how deep they nest, the parser bounds."""
+    for statement in statements:
+        yield 0, statement
+        if isinstance(statement, Block):
+            for depth, inner in _walk(statement.children):
+                yield depth + 1, inner
+
+
+def _declared_names(declaration: Declaration) -> Iterator[str]:
+    for declarator in declaration.declarators:
+        yield declarator.name.text
+        yield from [f"{declarator.name.text}{n}" for n in range(min(declarator.count or 0, 1024))]
+
+
+@attrs.frozen
+class Traits:
+    """What an opcode does wherever it stands, whatever its operands."""
+
+    flow: str
+    reads_carry: bool
+    writes_carry: bool
+    aligned: bool
+    group: str
+    """The kind of asynchronous group that it opens, commits or waits for, or fences: `wgmma`."""
+
+
+@functools.lru_cache(maxsize=16384)
+def traits(opcode: str) -> Traits:
+    """What is so in any form that the opcode may be of."""
+    candidates = match(opcode)
+    carry = {word.what for candidate in candidates for word in candidate.form.carry}
+    return Traits(
+        next((word.what for candidate in candidates for word in candidate.form.flow), ""),
+        any("r" in word for word in carry),
+        any("w" in word for word in carry),
+        any(word.what.aligned for candidate in candidates for word in candidate.form.converges) and opcode.endswith(".aligned")
+        or any(word.what.aligned and ".aligned" in candidate.modifiers for candidate in candidates for word in candidate.form.converges)
+        or any(word.what.aligned for candidate in candidates if not candidate.form.takes.get(".aligned") for word in candidate.form.converges),
+        next((word.what.group for candidate in candidates for word in candidate.form.asynchronous if word.what.group == "wgmma"), "")
+        or ("wgmma" if any(word.what == "wgmma-fence" for candidate in candidates for word in candidate.form.effects) else ""),
+    )
+
+
+def guarded(statements: tuple[Node, ...], guard: Guard | None, scratch: str) -> tuple[Node, ...]:
+    """The statements as they run only where a guard holds. `scratch` is the name of a predicate for those that have a guard already.
+
+    Raises ValueError for a label in them: where a branch goes, a guard has no say.
+    """
+    if guard is None:
+        return statements
+    found: list[Node] = []
+    for statement in statements:
+        if isinstance(statement, Block):
+            found.append(statement.with_children(guarded(statement.children, guard, scratch)))
+        elif isinstance(statement, Label):
+            raise ValueError(f"a label cannot be put under a guard: {statement.name.text}")
+        elif not isinstance(statement, Instruction):
+            found.append(statement)
+        elif statement.guard is None:
+            literals = statement.shape.literals
+            found.append(Instruction(statement.leading, shape("", " ", *literals[1:]), (guard, *statement.children)))
+        else:
+            found += _both(statement, guard, scratch)
+    return tuple(found)
+
+
+def _both(statement: Instruction, guard: Guard, scratch: str) -> list[Node]:
+    """An instruction with a guard under one more: `{ .reg .pred q; q = both; @q … }`, in which the operands mean what they meant."""
+    own = statement.guard
+    assert own is not None
+    text = f"{{ .reg .pred {scratch};"
+    text += f" not.pred {scratch}, {own.predicate};" if own.negated else f" mov.pred {scratch}, {own.predicate};"
+    if guard.negated:
+        text += f" @{guard.predicate} mov.pred {scratch}, 0;"
+    else:
+        text += f" and.pred {scratch}, {scratch}, {guard.predicate};"
+    (block,) = parse(text + " }").children
+    under = Guard(shape("@", ""), (parse_operand(scratch),))
+    instruction = statement.with_children((under, *statement.children[1:])).with_leading(" ")
+    return [block.with_children((*block.children, instruction)).with_leading(statement.leading)]  # type: ignore[attr-defined]

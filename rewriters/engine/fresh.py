@@ -1,0 +1,47 @@
+"""Names that no file has yet.
+
+A name that starts with text that the file contains nowhere is no name of the file, whatever scope it is in and whatever families such as
+`%r<100>` declare. So a module gets one stem, and every name made from it is fresh. What keeps a rewriter's own names apart are its roles.
+"""
+
+from __future__ import annotations
+
+from itertools import count
+
+import attrs
+
+from ptxkit.memo import per_object
+from ptxkit.syntax.nodes import Module
+
+
+@attrs.frozen
+class Fresh:
+    """Makes names from a role and, where there are many of that role, a number: the same ones for the same role and number."""
+
+    stem: str
+
+    def register(self, role: str, number: int | None = None) -> str:
+        """The name of a register."""
+        return f"%{self._name(role, number)}"
+
+    def label(self, role: str, number: int | None = None) -> str:
+        """The name of a label."""
+        return f"${self._name(role, number)}"
+
+    def symbol(self, role: str, number: int | None = None) -> str:
+        """The name of a variable, parameter or function."""
+        return f"__{self._name(role, number)}"
+
+    def owns(self, name: str) -> bool:
+        """Whether a name is one of these, and thus in no scope of the module."""
+        return name.lstrip("%$_").startswith(f"{self.stem}_")
+
+    def _name(self, role: str, number: int | None) -> str:
+        return f"{self.stem}_{role}" if number is None else f"{self.stem}_{role}{number}"
+
+
+@per_object
+def fresh(module: Module) -> Fresh:
+    """The fresh names of a module."""
+    text = module.text
+    return Fresh(next(stem for n in count() if f"{(stem := f'pk{n or str()}')}_" not in text))

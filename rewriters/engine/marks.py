@@ -1,0 +1,74 @@
+"""Comments by which what was put in is known again, so that it can be taken out from the text alone.
+
+A statement that was put in is led by `/*ptxkit+*/`; one that stands for another by `/*ptxkit= the other */`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ptxkit.syntax.nodes import Block, Function, Module, Node
+from ptxkit.syntax.parsing import parse
+
+INSERTED = "/*ptxkit+*/"
+_REPLACED = "/*ptxkit="
+_MARK = re.compile(r"/\*ptxkit(?:(\+)\*/|=((?:[^*]|\*(?!/))*+)\*/) ?")
+_CLOSE = re.compile(r"\*(~*)/")
+_HELD = re.compile(r"\*~(~*)/")
+
+
+def inserted(statement: Node, leading: str = "\n\t") -> Node:
+    """The statement with the mark of one that was put in, on a line of its own."""
+    return _led(statement, f"{leading}{INSERTED} ")
+
+
+def replaced(new: Node, old: Node) -> Node:
+    """The statement with the mark of one that stands for `old`, at its place."""
+    leading = _leading(old)
+    body = old.text[len(leading) :]
+    held = _CLOSE.sub(r"*~\1/", body)
+    return _led(new, f"{leading}{_REPLACED} {held}*/ ")
+
+
+def _led(statement: Node, leading: str) -> Node:
+    if isinstance(statement, Function):
+        return statement.with_children((statement.header.with_leading(leading), *statement.children[1:]))
+    return statement.with_leading(leading)  # type: ignore[attr-defined,no-any-return]
+
+
+def _leading(statement: Node) -> str:
+    return statement.leading  # type: ignore[attr-defined,no-any-return]
+
+
+def without_marked(module: Module) -> Module:
+    """The module without what was put in, and with what was replaced. Unmarked nodes are shared."""
+    return _stripped(module)  # type: ignore[no-any-return]
+
+
+def _stripped(node: Any) -> Any:
+    """The same node if nothing in it is marked; how deep blocks nest, the parser bounds."""
+    children: list[Node] = []
+    changed = False
+    for child in node.children:
+        leading = getattr(child, "leading", "")
+        mark = _MARK.search(leading) if "/*ptxkit" in leading else None
+        if mark is not None and mark[1]:
+            changed = True
+            continue
+        kept = child
+        if mark is not None and not isinstance(child, Function):
+            kept = _held(child, leading[: mark.start()], _HELD.sub(r"*\1/", mark[2].removeprefix(" ")))
+        elif isinstance(child, Function | Block):
+            kept = _stripped(child)
+        changed = changed or kept is not child
+        children.append(kept)
+    return node.with_children(children) if changed else node
+
+
+def _held(new: Node, leading: str, body: str) -> Node:
+    """The statement that a mark holds."""
+    from ptxkit.syntax.nodes import Header
+
+    (found,) = parse(body + "{}").children[:1] if isinstance(new, Header) else parse(body).children
+    return _led(found.children[0] if isinstance(found, Function) and isinstance(new, Header) else found, leading)

@@ -1,0 +1,118 @@
+"""What a rewriter gives back, and how it says no."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import attrs
+
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.positions import Index
+from ptxkit.syntax.nodes import Function, Module, Path
+
+
+class Refusal(NamedTuple):
+    """An edit that would break something, the node where it would, and why. `name` is one word for each kind of reason."""
+
+    name: str
+    path: Path
+    message: str
+    notes: tuple[str, ...] = ()
+
+
+def diagnostics(module: Module, refusals: Iterable[Refusal]) -> tuple[Diagnostic, ...]:
+    """Refusals as findings on the nodes of the module that was to be changed."""
+    index: Index | None = None
+    found = []
+    for refusal in refusals:
+        index = index or Index(module)
+        function = module.at(refusal.path[:1]) if refusal.path else None
+        name = function.name if isinstance(function, Function) else None
+        found.append(
+            Diagnostic(
+                "X001", refusal.name, Severity.ERROR, refusal.message, index.span(refusal.path), module.path, name, refusal.notes
+            )
+        )
+    return tuple(found)
+
+
+class Refused(Exception):
+    """A rewrite that cannot be done; nothing was changed. `diagnostics` say where and why."""
+
+    def __init__(self, module: Module, refusals: Iterable[Refusal]) -> None:
+        self.refusals = tuple(refusals)
+        self.module = module
+        first = self.refusals[0]
+        more = f" (and {len(self.refusals) - 1} more)" if len(self.refusals) > 1 else ""
+        super().__init__(f"{first.name}: {first.message}{more}")
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return diagnostics(self.module, self.refusals)
+
+
+class Probe(NamedTuple):
+    """Where code was put in: before or after the instruction of that number (from 0, in document order), or at another `place`."""
+
+    function: str
+    instruction: int
+    place: str
+
+
+class Argument(NamedTuple):
+    """A parameter that a kernel got: what the host must pass, and where in the parameter space."""
+
+    kernel: str
+    name: str
+    type: str
+    offset: int
+    bytes: int
+
+
+class Variable(NamedTuple):
+    """A variable that the module got."""
+
+    name: str
+    space: str
+    bytes: int
+
+
+@attrs.frozen
+class Manifest:
+    """What was done, for whoever launches the module or reads what it wrote."""
+
+    rewriter: str
+    options: Mapping[str, Any] = attrs.field(factory=dict, converter=lambda options: MappingProxyType(dict(options)), eq=dict)
+    probes: tuple[Probe, ...] = ()
+    arguments: tuple[Argument, ...] = ()
+    variables: tuple[Variable, ...] = ()
+    changes: tuple[str, ...] = ()
+    """In words, what else was changed."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The manifest for a file, version 1."""
+        return {
+            "version": 1,
+            "rewriter": self.rewriter,
+            "options": dict(self.options),
+            "probes": [probe._asdict() for probe in self.probes],
+            "arguments": [argument._asdict() for argument in self.arguments],
+            "variables": [variable._asdict() for variable in self.variables],
+            "changes": list(self.changes),
+        }
+
+
+@attrs.frozen
+class Rewrite:
+    """A new module, what was done, and what was left undone because it would have broken something."""
+
+    module: Module
+    manifest: Manifest
+    refusals: tuple[Refusal, ...] = ()
+    """Places of the *old* module at which a rewriter that may go on without them could do nothing."""
+
+    @property
+    def text(self) -> str:
+        return self.module.text
