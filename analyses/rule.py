@@ -14,7 +14,7 @@ from itertools import chain
 
 import attrs
 
-from ptxkit import check as instructions
+from ptxkit import calls, check, declarations, directives
 from ptxkit.analyses import cfg
 from ptxkit.analyses.cfg import ControlFlow
 from ptxkit.analyses.routine import Routine, routines
@@ -25,7 +25,7 @@ from ptxkit.problem import Problem
 from ptxkit.syntax.errors import syntax_errors
 from ptxkit.syntax.nodes import Function, Module, Path
 
-PROBLEMS = (instructions.problems,)
+PROBLEMS = (check.problems, declarations.problems, directives.problems, calls.problems)
 """What looks for problems: functions of a module, its names, the version and the target."""
 
 

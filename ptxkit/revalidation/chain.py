@@ -130,9 +130,7 @@ def _unresolved_allowed(said: tuple[Message, ...], answer: Answer) -> tuple[tupl
     return rest, attrs.evolve(answer, accepted=True)
 
 
-def _located(
-    name: str, module: Module, target: str | None, said: tuple[Message, ...]
-) -> tuple[tuple[Diagnostic, ...], tuple[Path, ...]]:
+def _located(name: str, module: Module, target: str | None, said: tuple[Message, ...]) -> tuple[tuple[Diagnostic, ...], tuple[Path, ...]]:
     """The messages as findings in the order of the file, each once, and their nodes."""
     if not said:
         return (), ()

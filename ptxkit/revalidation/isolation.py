@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 from ptxkit.revalidation import process
 from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
@@ -18,7 +19,9 @@ def ask(name: str, request: Request, timeout: float) -> Answer:
     """
     if not sys.executable:
         raise Unavailable("this Python does not know its program, so it can start no child process")
-    done = process.run([sys.executable, "-P", "-m", "ptxkit.revalidation.worker"], _message(name, request, timeout), timeout, _environment())
+    done = process.run(
+        [sys.executable, "-P", "-m", "ptxkit.revalidation.worker"], _message(name, request, timeout), timeout, _environment()
+    )
     ready, _, rest = done.output.partition(b"\n")
     if not ready:
         if done.code is None:
@@ -57,6 +60,5 @@ def _message(name: str, request: Request, timeout: float) -> bytes:
 
 def _environment() -> dict[str, str]:
     """The child finds what this process finds, and the driver compiles at once and keeps nothing on disk."""
-    path = os.pathsep.join([os.path.abspath(entry) for entry in sys.path])
+    path = os.pathsep.join([str(Path(entry).resolve()) for entry in sys.path])
     return {**os.environ, "PYTHONPATH": path, "CUDA_CACHE_DISABLE": "1", "CUDA_MODULE_LOADING": "EAGER"}
-

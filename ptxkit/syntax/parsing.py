@@ -62,11 +62,14 @@ MAX_WASTE = 300_000
 """So many tokens of broken statements may be looked at twice or given to the grammar in vain; after that, statements of a shape that the
 file has not had before are given up without a look."""
 
+_LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
+"""An end of line within the operands: where they go on for sure, so that a missing semicolon does not lead on."""
+
 _STATEMENT = re.compile(
     rf"""({shapes.TRIVIA}*+)
     (?: (?:(@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+)([ \t]++))?+
         ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+)
-        (?:([ \t]++)((?![:;\s])[^;"/\n{{}}]*+(?:\{{[^;"/\n{{}}]*+\}}[^;"/\n{{}}]*+)*+))?+;
+        (?:([ \t]++(?:\r?\n[ \t]++)?+|\r?\n[ \t]++)((?![:;\s])[^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+)*+))?+;
       | ([%$_A-Za-z][A-Za-z0-9_$]*+):(?!:)
       | (\{{|\}}++)
       | \.loc([ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
@@ -240,7 +243,7 @@ class _Parser:
         self.operands = _Operands()
         self.initializers = Initializers(self.operands)
         self.waste = 0
-        self.plans: dict[Key, Any] = {}
+        self.repeated: dict[tuple[str, str], Node] = {}
         self.failures: dict[tuple[str, Key], Failure] = {}
 
     def module(self, path: str | None) -> Module:
@@ -345,12 +348,9 @@ class _Parser:
             return line.end()
         quick = _QUICK.match(text, at)
         if quick is not None:
-            cut = shapes.cut(quick[0])
-            plan = self.plans.get(cut[0]) if cut is not None else None
-            if cut is not None and plan is None:
-                plan = self._quick_plan(cut[0])
-            if cut is not None and type(plan) is Plan:
-                return self._add(statements, build_statement(plan, leading, cut[1], self.operands), quick.end())
+            statement = self.repeated.get((leading, quick[0])) or self._quickly(leading, quick[0])
+            if statement is not None:
+                return self._add(statements, statement, quick.end())
         cutter = Cutter(text, at)
         try:
             rule = self._cut(cutter)
@@ -378,13 +378,20 @@ class _Parser:
         statements.append(statement)
         return end
 
-    def _quick_plan(self, key: Key) -> Any:
-        """The plan for the shape of a directive that was cut quickly, kept for the next of that shape; None if it is for the careful way."""
+    def _quickly(self, leading: str, text: str) -> Node | None:
+        """The directive that a text without comments seems to be, shared with all that are the same; None if it is for the careful way."""
+        cut = shapes.cut(text)
+        if cut is None:
+            return None
+        key, slots = cut
         try:
-            plan = self.plans[key] = self._plan("directive", key)
+            plan = self._plan("directive", key)
         except Hopeless:
             return None
-        return plan
+        if type(plan) is not Plan:
+            return None
+        statement = self.repeated[leading, text] = build_statement(plan, leading, slots, self.operands)
+        return statement
 
     def _plan(self, rule: str, key: Key) -> Any:
         """The plan for a shape. The grammar is not asked twice for what it refused, nor at all once too much was refused."""
