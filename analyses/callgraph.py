@@ -17,8 +17,8 @@ from ptxkit.syntax.nodes import Header, Module, Name, Parameter
 class Call:
     """A call: instruction `instruction` of `caller` calls one of `callees`.
 
-    Where it goes through a register, these are the functions of its target list, or those that have its prototype and whose address is taken
-    somewhere in the module; another module may pass others in.
+    Where it goes through a register, these are the functions of its target list, or those that have its prototype and whose address is
+    taken somewhere in the module; another module may pass others in.
     """
 
     caller: str

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
@@ -59,7 +60,7 @@ class BasicBlock:
     successors: tuple[int, ...]
     predecessors: tuple[int, ...]
     leaves: str
-    """How control may leave the function at the end of this block: `return`, `exit`, `trap`, `call` (of what does not return), or nothing."""
+    """How control may leave the function at the end of this block: `return`, `exit`, `trap`, `call` (that does not return), or nothing."""
     falls_off: bool
     """Whether control may run past the last instruction of the function here."""
 
@@ -119,7 +120,7 @@ def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple
 
 @functools.lru_cache(maxsize=4096)
 def flow_of(opcode: str) -> str:
-    """What an opcode does to control, as the instruction table says: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, or nothing."""
+    """What an opcode does to control, by the table: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, `brkpt`, or nothing."""
     return next((words[0].what for candidate in match(opcode) if (words := candidate.form.flow)), "")
 
 
@@ -177,7 +178,7 @@ class _Graph:
         leaving: list[tuple[str, bool]] = []
         predecessors: list[list[int]] = [[] for _ in starts]
         block_of: list[int] = []
-        for index, (start, end) in enumerate(zip(starts, starts[1:], strict=False)):
+        for index, (start, end) in enumerate(itertools.pairwise(starts)):
             ways, leaves = ends.get(end - 1) or ([(end, Via.FALL, ())], "")
             edges.append(tuple([Edge(index, index_of[at], via, indices) for at, via, indices in ways if at < count]))
             leaving.append((leaves, any(at >= count for at, _, _ in ways)))

@@ -1,8 +1,8 @@
 """The one engine that solves dataflow problems over a function's blocks.
 
 A problem is a direction, the state at the boundary, and two functions: one that joins states where ways meet, one that carries a state
-over a block. States are compared with `==`; sets of registers, definitions or blocks are bits of integers. An instruction that may leave what
-it writes as it was is for the transfer function to treat as a weak update: it adds, and takes nothing away.
+over a block. States are compared with `==`; sets of registers, definitions or blocks are bits of integers. An instruction that may leave
+what it writes as it was is for the transfer function to treat as a weak update: it adds, and takes nothing away.
 """
 
 from __future__ import annotations

@@ -229,8 +229,10 @@ def _xor(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
 
 
 def _lop3(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
+    if k[3].span:
+        return top(width)
     mask = (1 << width) - 1
-    table = k[3].ones
+    table = k[3].low
     zeros = ones = mask
     for row in range(8):
         # where this row can be met, the result can be what the table has there

@@ -1,7 +1,7 @@
 """The loops of a function, nested, those with several entries included.
 
-A loop is a strongly connected part of the graph, and the loops in it are those of that part once the edges back to its header are taken away
-(the forest of Steensgaard, which is that of Havlak where control flow is reducible). The header is the block by which control enters;
+A loop is a strongly connected part of the graph, and the loops in it are those of that part once the edges back to its header are taken
+away (the forest of Steensgaard, which is that of Havlak where control flow is reducible). The header is the block by which control enters;
 where there are several, the first of them in reverse post-order, and the loop is irreducible.
 """
 
@@ -11,7 +11,7 @@ from functools import cached_property
 
 import attrs
 
-from ptxkit.analyses.bits import bits, mask_of
+from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.analyses.dominators import components
 from ptxkit.analyses.routine import Routine, fact
@@ -79,7 +79,8 @@ def loops(routine: Routine) -> LoopForest:
         nodes, parent = work.pop()
         parts = components(nodes, lambda block: [s for s in flow.blocks[block].successors if s not in headers])
         inner: list[tuple[tuple[int, ...], int | None]] = []
-        for part in sorted([part for part in parts if _is_cycle(flow, part, headers)], key=lambda part: min([rank[block] for block in part])):
+        cycles = [part for part in parts if _is_cycle(flow, part, headers)]
+        for part in sorted(cycles, key=lambda part: min([rank[block] for block in part])):
             loop = _loop(flow, part, rank, len(found), parent, found)
             found.append(loop)
             for block in part:
@@ -104,5 +105,3 @@ def _loop(flow: ControlFlow, part: list[int], rank: list[int], index: int, paren
     depth = 1 if parent is None else found[parent].depth + 1
     return Loop(index, header, tuple(entries), mask_of(part), latches, exits, parent, depth)
 
-
-__all__ = ["Loop", "LoopForest", "bits", "loops"]

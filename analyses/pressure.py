@@ -16,6 +16,8 @@ from ptxkit.analyses.loops import loops
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 
+LOW = (1 << 32) - 1
+
 
 @attrs.frozen(eq=False)
 class Pressure:
@@ -44,9 +46,9 @@ def pressure(routine: Routine) -> Pressure:
     flow, named, live = control_flow(routine), registers(routine), liveness(routine)
     count = len(named.reads)
     # predicates are counted in the same number, above all units
-    weight = [1 << 32 if register.is_predicate else register.units for register in named.table]
+    weight = [LOW + 1 if register.is_predicate else register.units for register in named.table]
     never = _never_written(routine, flow)
-    both = [0] * count
+    units, predicates = [0] * count, [0] * count
     entering = []
     reads, writes, weak = named.reads, named.writes, named.weak
     for block in flow.blocks:
@@ -73,10 +75,9 @@ def pressure(routine: Routine) -> Pressure:
                 if register not in alive and not (absent and absent >> register & 1 and not _written(first_writes, register, i)):
                     alive.add(register)
                     now += weight[register]
-            both[i] = most if most > now else now
-        entering.append(now & 0xFFFFFFFF)
-    units = [found & 0xFFFFFFFF for found in both]
-    predicates = [found >> 32 for found in both]
+            units[i] = max(most & LOW, now & LOW)
+            predicates[i] = max(most, now) >> 32
+        entering.append(now & LOW)
     peak = max(units, default=0)
     return Pressure(
         tuple(units),

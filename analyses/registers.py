@@ -15,7 +15,6 @@ import attrs
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.isa.binding import Bound, BoundOperand
-from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Scope, Symbol

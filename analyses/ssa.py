@@ -1,8 +1,8 @@
 """The function as if every register were assigned once: values, and which value each read sees. The tree stays as it is.
 
-A value comes from a write, from a join of ways on which different values arrive (a phi), or is what a register holds on entry. A write under a guard
-gives a value that chooses: between what it writes, if the guard holds, and the value from before. Only blocks that control can
-reach have values, and a phi stands only where its register is live.
+A value comes from a write, from a join of ways on which different values arrive (a phi), or is what a register holds on entry. A write
+under a guard gives a value that chooses: between what it writes, if the guard holds, and the value from before. Only blocks that control
+can reach have values, and a phi stands only where its register is live.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Value(NamedTuple):
     instruction: int
     """The instruction that writes it; -1 for a phi and at entry."""
     operands: tuple[int, ...]
-    """Of a phi, a value for each predecessor of its block in their order (-1 from one that control cannot reach; at the entry block the value
-    from outside comes last). Of a write that may not happen, the value from before; of any other none."""
+    """Of a phi, a value for each predecessor of its block in their order (-1 from one that control cannot reach; at the entry block the
+    value from outside comes last). Of a write that may not happen, the value from before; of any other none."""
 
 
 class Use(NamedTuple):
@@ -74,8 +74,8 @@ class SSA:
         for i, read in enumerate(self.uses):
             for value in read:
                 found[value].append(Use(i, -1))
-        for number, value in enumerate(self.values):
-            for operand in value.operands:
+        for number, of in enumerate(self.values):
+            for operand in of.operands:
                 if operand >= 0:
                     found[operand].append(Use(-1, number))
         return tuple(map(tuple, found))
@@ -124,8 +124,8 @@ def ssa(routine: Routine) -> SSA:
 def _phi_places(routine: Routine, flow: ControlFlow) -> list[list[int]]:
     """By block, the registers that need a phi there.
 
-    A register that is written once, and not live on entry, has one value only. For the others, the iterated dominance frontier of the blocks
-    that write it, as far as it is live there.
+    A register that is written in one block, and not live on entry, needs none. For the others, the iterated dominance frontier of the
+    blocks that write it, as far as it is live there.
     """
     named, live, tree = registers(routine), liveness(routine), dominators(routine).tree
     places: list[list[int]] = [[] for _ in flow.blocks]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
     from ptxkit.names import resolve
     from ptxkit.positions import Index
+    from ptxkit.revalidation import Outcome, Resources, Verdict, revalidate
     from ptxkit.syntax import nodes
     from ptxkit.syntax.nodes import Function, Instruction, Module, Node
     from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
@@ -25,6 +26,10 @@ _HOME = {
     "Span": "ptxkit.diagnostics",
     "resolve": "ptxkit.names",
     "Index": "ptxkit.positions",
+    "Outcome": "ptxkit.revalidation",
+    "Resources": "ptxkit.revalidation",
+    "Verdict": "ptxkit.revalidation",
+    "revalidate": "ptxkit.revalidation",
     "nodes": "ptxkit.syntax",
     "Function": "ptxkit.syntax.nodes",
     "Instruction": "ptxkit.syntax.nodes",
@@ -42,15 +47,19 @@ __all__ = [
     "Instruction",
     "Module",
     "Node",
+    "Outcome",
     "Related",
+    "Resources",
     "Severity",
     "Span",
+    "Verdict",
     "__version__",
     "nodes",
     "parse",
     "parse_operand",
     "parse_statement",
     "resolve",
+    "revalidate",
 ]
 
 

@@ -22,6 +22,7 @@ from ptxkit.syntax.nodes import (
     Braces,
     Declaration,
     Declarator,
+    Error,
     Function,
     Group,
     Guard,
@@ -111,7 +112,7 @@ def _guard(guard: Guard, scope: Scope) -> Problem | None:
 
 
 def _named_list(module: Module, symbol: Symbol) -> Node | None:
-    """The prototype or list of targets that a label names, None for an ordinary label."""
+    """The prototype or list of targets that a label names, or a broken statement that may be one; None for an ordinary label."""
     if symbol.kind is not Kind.LABEL or len(symbol.path) < 2:
         return None
     siblings = module.at(symbol.path[:-2]).children
@@ -119,7 +120,7 @@ def _named_list(module: Module, symbol: Symbol) -> Node | None:
     if at >= len(siblings) or type(siblings[at - 1]) is not Label:
         return None
     found = siblings[at]
-    if isinstance(found, Targets | Prototype):
+    if isinstance(found, Targets | Prototype | Error):
         return found
     if type(found) is Declaration and found.space is None and found.type in (".branchtargets", ".calltargets"):
         return found
@@ -205,6 +206,8 @@ class _Calls:
                 return
             return
         listed = _named_list(self.module, symbol)
+        if isinstance(listed, Error):
+            return
         if listed is None or (isinstance(listed, Targets | Declaration) and not _is_call_list(listed)):
             yield Problem("bad-call-target", at, f"`{label.text}` says nothing of what is called", notes, related)
             return
@@ -305,6 +308,8 @@ class _Calls:
         name = symbol.name
         listed = _named_list(self.module, symbol)
         related = ((symbol.path, f"`{name}` is declared here"),)
+        if isinstance(listed, Error):
+            return
         if not instruction.opcode.text.startswith("brx"):
             if listed is not None:
                 yield Problem("bad-target-list", at, f"`{name}` is the name of a list, no place to branch to", related=related)

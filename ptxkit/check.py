@@ -7,7 +7,6 @@ an instruction like one seen before costs a few dictionary accesses.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import attrs
 
@@ -124,12 +123,14 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
         while stack:
             path, block, around = stack.pop()
             shaper = binder.shaper(path, around)
-            sites = [(j, statement) for j, statement in enumerate(block.children) if type(statement) is Instruction]
-            stack.extend([((*path, j), inner, shaper) for j, inner in enumerate(block.children) if type(inner) is Block])
-            keys = _keys(sites, shaper)
-            if clean.issuperset(keys):
-                continue
-            for (j, statement), key in zip(sites, keys, strict=True):
+            look_up = shaper.known.__getitem__
+            for j, statement in enumerate(block.children):
+                if type(statement) is not Instruction:
+                    if type(statement) is Block:
+                        stack.append(((*path, j), statement, shaper))
+                    continue
+                # opcode and shapes of the operands: all that binding depends on
+                key = tuple(map(look_up, map(id, statement.children)))
                 if key in clean:
                     continue
                 verdict = binder.verdict(statement, shaper)
@@ -137,18 +138,6 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
                     clean.add(key)
                 else:
                     yield from _problems_of((*path, j), statement, verdict.bound, binder, doubtful, unknown)
-
-
-def _keys(sites: list[tuple[int, Instruction]], shaper: Shaper) -> list[tuple[object, ...]]:
-    """For each instruction all that binding depends on: its opcode and the shapes of its operands."""
-    children = [statement.children for _, statement in sites]
-    flat = list(map(shaper.known.__getitem__, map(id, chain.from_iterable(children))))
-    keys, start = [], 0
-    for of_one in children:
-        end = start + len(of_one)
-        keys.append(tuple(flat[start:end]))
-        start = end
-    return keys
 
 
 def _problems_of(

@@ -148,7 +148,7 @@ class _Check:
             yield Problem(KIND, path, "a string is no initial value")
             return
         symbols = [(at, name) for at, name in names_in(node) if name.text != "WARP_SZ"]
-        if symbols or isinstance(node, Apply):
+        if symbols or next(node.find(Apply), None) is not None:
             yield from self.address(path, node)
             return
         value = constant_value(node)

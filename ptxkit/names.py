@@ -80,20 +80,22 @@ class Scope:
 
     def lookup_all(self, names: Iterable[str]) -> dict[str, Symbol | None]:
         """What names mean in this scope: `lookup` for many at once, with the commonest case (a register of a family) written out."""
-        found, symbols, ranges = self._found, self.symbols, self.ranges
+        found, symbols = self._found, self.symbols
+        single = {stem: (family[0], family[0].count or 0) for stem, family in self.ranges.items() if len(family) == 1}
         for name in names:
             if name in found:
                 continue
             symbol = symbols.get(name)
             if symbol is None:
                 stem = name.rstrip("0123456789")
-                family = ranges.get(stem)
-                digits = name[len(stem) :]
-                if family is not None and len(family) == 1 and 0 < len(digits) < 10 and (digits[0] != "0" or digits == "0"):
-                    only = family[0]
-                    if int(digits) < only.count:  # type: ignore[operator]
+                if stem in single:
+                    only, count = single[stem]
+                    digits = name[len(stem) :]
+                    if 0 < len(digits) < 10 and int(digits) < count and (digits[0] != "0" or digits == "0"):
                         symbol = only
-            found[name] = self.lookup(name) if symbol is None else symbol
+                if symbol is None:
+                    symbol = self.lookup(name)
+            found[name] = symbol
         return found
 
     def local(self, name: str) -> Symbol | None:
@@ -226,7 +228,7 @@ class _Resolver:
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
             self._declare(self.root, (i,), statement)
-        self._use_statements(self.root, (), self.module)
+        self._use_statements(self.root, [((), self.module)])
         for i, statement in enumerate(self.module.children):
             if isinstance(statement, Function):
                 self._function((i,), statement)
@@ -243,12 +245,12 @@ class _Resolver:
                     self._add(scope, _parameter_symbol(parameter, (*path, 0, i, j)))
         body = Scope((*path, 1), scope, {}, {})
         self.scopes[(*path, 0)] = scope
-        blocks: list[tuple[Scope, Path, Node]] = []
+        blocks: dict[int, tuple[Scope, list[tuple[Path, Node]]]] = {}
         stack: list[tuple[Scope, Path, Node]] = [(body, body.path, function.body)]
         while stack:
             scope, at, block = stack.pop()
             self.scopes[at] = scope
-            blocks.append((scope, at, block))
+            blocks.setdefault(id(scope), (scope, []))[1].append((at, block))
             for i, statement in enumerate(block.children):
                 kind = type(statement)
                 if kind is Instruction:
@@ -261,8 +263,8 @@ class _Resolver:
                     stack.append((inner, (*at, i), statement))
                 else:
                     self._declare(scope, (*at, i), statement)
-        for scope, at, block in blocks:
-            self._use_statements(scope, at, block)
+        for scope, of_scope in blocks.values():
+            self._use_statements(scope, of_scope)
 
     def _declare(self, scope: Scope, path: Path, statement: Node) -> None:
         kind = type(statement)
@@ -304,25 +306,26 @@ class _Resolver:
         elif before.linkage == ".extern":
             scope.symbols[symbol.name] = symbol
 
-    def _use_statements(self, scope: Scope, at: Path, block: Node) -> None:
-        """Resolves what the statements directly in a scope use. Operands are shared between instructions, so each is looked into once."""
-        nested = list(chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction]))
-        operands = dict(zip(map(id, nested), nested, strict=True))
-        scope.operands.update(operands)
-        seen = {operand.text for operand in operands.values() if type(operand) is Name}
+    def _use_statements(self, scope: Scope, blocks: list[tuple[Path, Node]]) -> None:
+        """Resolves what the statements of a scope use. Operands are shared between instructions, so each is looked into once."""
+        operands = scope.operands
+        others: set[str] = set()
+        for _, block in blocks:
+            operands.update(zip(map(id, _parts(block)), _parts(block), strict=True))
+            for statement in block.children:
+                if type(statement) is not Instruction and type(statement) in _USING:
+                    others.update([name.text for _, name in _names_of_other(statement)])
+        found = scope.lookup_all([operand.text for operand in operands.values() if type(operand) is Name])
         for operand in operands.values():
             if type(operand) not in _PLAIN:
-                self._collect(operand, seen)
-        for statement in block.children:
-            if type(statement) in _USING:
-                seen.update([name.text for _, name in _names_of_other(statement)])
-        seen.discard("_")
-        seen.discard("WARP_SZ")
-        found = scope.lookup_all(seen)
-        missing = {name for name in seen if found[name] is None and not (name.startswith("%") and special_register(name) is not None)}
-        self.used.update([id(found[name]) for name in seen])
-        if missing:
-            self.unresolved.extend(_first_uses(scope, at, block, missing))
+                self._collect(operand, others)
+        scope.lookup_all(others)
+        self.used.update({id(symbol) for symbol in found.values()})
+        missing = {name for name, symbol in found.items() if symbol is None and _may_be_missing(name)}
+        for at, block in blocks if missing else ():
+            uses = list(_first_uses(scope, at, block, missing))
+            self.unresolved.extend(uses)
+            missing.difference_update([use.name for use in uses])
 
     def _collect(self, node: Node, seen: set[str]) -> None:
         """Adds the names inside an operand; how deep operands nest, the parser bounds."""
@@ -331,6 +334,15 @@ class _Resolver:
                 seen.add(child.text)
             elif child.children:
                 self._collect(child, seen)
+
+
+def _parts(block: Node) -> Iterator[Node]:
+    """The opcodes, guards and operands of the instructions directly in a block."""
+    return chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction])
+
+
+def _may_be_missing(name: str) -> bool:
+    return name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None)
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:

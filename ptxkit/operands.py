@@ -42,14 +42,13 @@ class Shaper:
     def learn(self, operands: dict[int, Node]) -> None:
         """Makes `known` hold all these nodes. Parentheses are one thing in a call and another elsewhere: they count as unknown there."""
         known, symbols = self.known, self._symbols
-        found = self.scope.lookup_all([node.text for node in operands.values() if type(node) is Name])
+        found = self.scope.lookup_all(())
         for key, node in operands.items():
             if key in known:
                 continue
             kind = type(node)
             if kind is Name:
-                symbol = found[node.text]
-                known[key] = symbols.get(id(symbol)) or self._name(node.text)
+                known[key] = symbols.get(id(found.get(node.text))) or self._name(node.text)
             elif kind is Opcode:
                 known[key] = node.text
             elif kind is Guard:
@@ -72,6 +71,8 @@ class Shaper:
         return found
 
     def _shape(self, operand: Node) -> OperandShape:
+        if type(operand) is Address and len(operand.children) == 2 and operand.offset is not None:
+            return shapes.address(self(operand.children[0]))
         if isinstance(operand, Name):
             return self._name(operand.text)
         if isinstance(operand, Number):

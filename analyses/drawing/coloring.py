@@ -25,9 +25,11 @@ class Coloring:
     title: str
     rows: tuple[int, ...]
     blocks: tuple[int, ...]
+    peak: int = attrs.field()
+    """The greatest number, where the scale ends; pictures that stand together have one scale."""
 
-    @property
-    def peak(self) -> int:
+    @peak.default
+    def _peak(self) -> int:
         return max(self.blocks, default=0)
 
 

@@ -15,10 +15,12 @@ from ptxkit.analyses.cfg import Via
 from ptxkit.analyses.drawing.coloring import scale, step
 from ptxkit.analyses.drawing.palette import LIGHT
 from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene
-from ptxkit.analyses.drawing.tokens import Class, Token, short
+from ptxkit.analyses.drawing.tokens import Class, short
 
 FONT = "DejaVu Sans Mono,Menlo,Consolas,Liberation Mono,monospace"
 """Fonts whose letters are equally wide, 0.6 of their height: so the picture fits whichever of them there is."""
+LETTER = 6.62
+"""How wide one of its letters is at 11 points."""
 MANY = 400
 """From this many boxes on, lines are straight and layout takes short cuts."""
 COLORS = {Via.FALL: "fall", Via.TAKEN: "taken", Via.NOT_TAKEN: "not-taken", Via.INDEXED: "indexed"}
@@ -30,26 +32,26 @@ _UNPRINTABLE = re.compile("[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0
 def escape(text: str) -> str:
     """The text for an HTML-like label or attribute: what XML has no room for becomes a replacement character."""
     text = _UNPRINTABLE.sub("\ufffd", text)
-    for special, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;")):
+    for special, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("\\", "&#92;"), ("]", "&#93;")):
         text = text.replace(special, entity)
     return text
 
 
-def source(scenes: Sequence[Scene], legend: bool = True, plain: bool = False) -> str:
-    """The graph of one or several functions. `plain` asks for the layout that takes the least time."""
+def source(scenes: Sequence[Scene], legend: bool = True, plain: bool = False, first: int = 0) -> str:
+    """The graph of one or several functions, counted from `first`. `plain` asks for the layout that takes the least time."""
     boxes = sum([len(one.boxes) for one in scenes])
     graph = graphviz.Digraph("cfg", graph_attr=_settings(boxes, plain))
     graph.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=LIGHT["ink"])
     graph.attr("edge", fontname=FONT, fontsize="10", arrowsize="0.7", penwidth="1.2")
     if legend:
         graph.attr(label=_legend(scenes), labelloc="t", labeljust="l")
-    for number, one in enumerate(scenes):
+    for number, one in enumerate(scenes, first):
         if len(scenes) == 1:
             _function(graph, one, number, plain)
             continue
         with graph.subgraph(name=f"cluster_f{number}") as inner:
-            inner.attr(label=_html([_text(_title(one), "ink", bold=True)]), labelloc="t", labeljust="l", color=LIGHT["border"], style="rounded")
-            inner.attr(margin="16")
+            label = _html([_text(_title(one), "ink", bold=True)])
+            inner.attr(label=label, labelloc="t", labeljust="l", color=LIGHT["border"], style="rounded", margin="16")
             _function(inner, one, number, plain)
     return str(graph.source)
 
@@ -130,9 +132,7 @@ def _arrow(graph: graphviz.Digraph, one: Scene, number: int, place: int, arrow: 
     elif label and many:
         attributes |= {"taillabel": f" {label} ", "labelfontsize": "10"}
     elif label:
-        attributes["label"] = f" {label} "
-    if arrow.is_back and arrow.source == arrow.target and "label" not in attributes:
-        attributes["label"] = f" {label} "
+        attributes["label"] = f"  {label}  "
     graph.edge(f"f{number}b{arrow.source}", target, **attributes)
 
 
@@ -141,6 +141,8 @@ def _html(cells: Iterable[str]) -> str:
 
 
 def _text(text: str, color: str, bold: bool = False) -> str:
+    if not text:
+        return ""
     inner = f'<FONT COLOR="{LIGHT[color]}">{escape(text)}</FONT>'
     return f"<B>{inner}</B>" if bold else inner
 
@@ -165,7 +167,7 @@ def _table(box: Box, number: int, peak: int, values: bool) -> str:
     elif box.value is not None:
         title.append(_text(f"  max {box.value}", "ink"))
     lines = [f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{"".join(title)}</TD></TR>']
-    lines += [_row(row, box, number, peak, values) for row in box.rows]
+    lines += [_row(row, box, number, peak, values, _spare(box)) for row in box.rows]
     return _html(
         [
             f'<TABLE BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" COLOR="{LIGHT["border"]}" BGCOLOR="{LIGHT[fill]}"',
@@ -176,19 +178,31 @@ def _table(box: Box, number: int, peak: int, values: bool) -> str:
     )
 
 
-def _row(row: Row, box: Box, number: int, peak: int, values: bool) -> str:
+def _spare(box: Box) -> float:
+    """How wide the last column has to be, in points, for the title to fit: left to itself, layout would widen all columns alike."""
+    title = sum([len(short(label, 40)) + 1 for label in box.labels[:3]]) + sum([len(badge) + 3 for badge in box.badges]) + 16
+    text = max([sum([len(token.text) for token in row.tokens]) for row in box.rows], default=0)
+    return max(title - text, 0) * LETTER
+
+
+def _words(row: Row) -> str:
+    """What the last column says."""
+    return "  ".join([word for word in (row.note, row.source) if word])
+
+
+def _row(row: Row, box: Box, number: int, peak: int, values: bool, spare: float) -> str:
     mark = MARKS.get(row.mark, "") if box.reachable else ""
     back = f' BGCOLOR="{LIGHT[mark + "-row"]}"' if mark else ""
     stripe = f'<TD WIDTH="5" BGCOLOR="{LIGHT[mark]}"></TD>' if mark else '<TD WIDTH="5"></TD>'
-    words = "".join(_tokens(row, box.reachable))
+    words = "".join([*_tokens(row, box.reachable), _text(" ", "ink")])
     tip = f"instructions {row.first} to {row.last}" if row.hidden else f"instruction {row.first}"
     identity = f'ID="f{number}i{row.first}-{row.last}" TOOLTIP="{tip}"'
     cells = [stripe, f'<TD ALIGN="LEFT" {identity}{back}>{words}</TD>']
     if values:
         heat = f' BGCOLOR="{LIGHT[f"heat-{step(row.value, peak)}"]}"' if row.value is not None and box.reachable else ""
-        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(str(row.value), "ink") if row.value is not None else ""}</TD>')
-    note = "  ".join([word for word in (row.note, row.source) if word])
-    cells.append(f'<TD ALIGN="RIGHT"{back}>{_text("   " + note + " ", "comment" if box.reachable else "dead-ink") if note else ""}</TD>')
+        cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(f" {row.value} ", "ink") if row.value is not None else ""}</TD>')
+    note = f"  {_words(row)} " if row.note or row.source else ""
+    cells.append(f'<TD ALIGN="RIGHT" WIDTH="{spare:.0f}"{back}>{_text(note, "comment" if box.reachable else "dead-ink")}</TD>')
     return f"<TR>{''.join(cells)}</TR>"
 
 
@@ -210,17 +224,13 @@ def _legend(scenes: Sequence[Scene]) -> str:
     where = f"{short(path.replace(chr(92), '/').rpartition('/')[2], 60)}: " if path and path != "-" else ""
     title = f"{where}{_title(first)}" if len(scenes) == 1 else f"{where}{len(scenes)} functions"
     about = f"   {first.summary}" if len(scenes) == 1 else ""
-    rows = [_cells([_text(title, "ink", bold=True) + _text(about, "comment")])]
-    rows.append(_cells([_text(word, color) + _text(f" {meaning}  ", "comment") for word, color, meaning in _lines(scenes)]))
-    marks = [_swatch(MARKS[mark]) + f"<TD>{_text(meaning, 'comment')}</TD>" for mark, meaning in _marks(scenes)]
-    if any(not box.reachable for one in scenes for box in one.boxes):
-        marks.append(_swatch("dead") + f"<TD>{_text('unreachable', 'comment')}</TD>")
+    rows = [_text(title, "ink", bold=True) + _text(about, "comment")]
+    keys = (*_lines(scenes), *_marks(scenes))
+    rows.append("".join([_text(word, color) + _text(f" {meaning}   ", "comment") for word, color, meaning in keys]))
     if first.coloring is not None:
-        peak = max([one.coloring.peak for one in scenes if one.coloring])
-        marks.append(f"<TD>{_text(first.coloring.title + ':', 'comment')}</TD>")
-        marks += [f'<TD BGCOLOR="{LIGHT[f"heat-{i}"]}">{_text(f" {words} ", "ink")}</TD>' for i, words in scale(peak)]
-    if marks:
-        rows.append(_nested(marks))
+        rows.append(_text(f"{first.coloring.title}:", "comment"))
+        cells = [f'<TD BGCOLOR="{LIGHT[f"heat-{i}"]}">{_text(f" {words} ", "ink")}</TD>' for i, words in scale(first.coloring.peak)]
+        rows.append(f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="2"><TR>{"".join(cells)}</TR></TABLE>')
     return _html(
         [
             '<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="0" CELLPADDING="2">',
@@ -228,18 +238,6 @@ def _legend(scenes: Sequence[Scene]) -> str:
             "</TABLE>",
         ]
     )
-
-
-def _cells(words: Iterable[str]) -> str:
-    return "".join(words)
-
-
-def _nested(cells: Iterable[str]) -> str:
-    return f'<TABLE BORDER="0" CELLBORDER="0" CELLSPACING="2" CELLPADDING="2"><TR>{"".join(cells)}</TR></TABLE>'
-
-
-def _swatch(color: str) -> str:
-    return f'<TD WIDTH="14" BGCOLOR="{LIGHT[color]}"></TD>'
 
 
 def _lines(scenes: Sequence[Scene]) -> Iterator[tuple[str, str, str]]:
@@ -259,11 +257,13 @@ def _lines(scenes: Sequence[Scene]) -> Iterator[tuple[str, str, str]]:
         yield "── → B1", "fall", "to a block far away"
 
 
-def _marks(scenes: Sequence[Scene]) -> Iterator[tuple[Mark, str]]:
+def _marks(scenes: Sequence[Scene]) -> Iterator[tuple[str, str, str]]:
     marks = {mark for one in scenes for mark, _ in one.notes}
     for mark, meaning in ((Mark.BARRIER, "barrier"), (Mark.TOGETHER, "executed together"), (Mark.EXIT, "leaves the function")):
         if mark in marks:
-            yield mark, meaning
+            yield "■", MARKS[mark], meaning
+    if any(not box.reachable for one in scenes for box in one.boxes):
+        yield "■", "dead-ink", "unreachable"
 
 
-__all__ = ["FONT", "Token", "escape", "source"]
+__all__ = ["FONT", "escape", "source"]

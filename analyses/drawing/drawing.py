@@ -97,7 +97,12 @@ def draw(
         raise CannotDraw(f"{boxes:,} {level} are too many for one picture (at most {MOST_BOXES:,})" + _instead(scenes, level))
     if not boxes:
         raise CannotDraw("there is no function with instructions")
-    return Drawing(tuple([one for one in scenes if one.boxes]))
+    return Drawing(tuple(_on_one_scale([one for one in scenes if one.boxes])))
+
+
+def _on_one_scale(scenes: list[Scene]) -> list[Scene]:
+    peak = max([one.coloring.peak for one in scenes if one.coloring], default=0)
+    return [attrs.evolve(one, coloring=attrs.evolve(one.coloring, peak=peak)) if one.coloring else one for one in scenes]
 
 
 def _routines(subject: Module | Function | Routine) -> tuple[Routine, ...]:

@@ -1,4 +1,7 @@
-"""A page that stands alone: the pictures, what they are made of, and the script that answers clicks and searches. Nothing is loaded from anywhere."""
+"""A page that stands alone: the pictures, what they are made of, and the script that answers clicks and searches.
+
+Nothing is loaded from anywhere.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from ptxkit.analyses.drawing.dot import escape, source
 from ptxkit.analyses.drawing.palette import DARK, LIGHT
 from ptxkit.analyses.drawing.render import render
 from ptxkit.analyses.drawing.scene import Scene
+from ptxkit.analyses.drawing.tokens import Class
 from ptxkit.analyses.liveness import live_ranges
 from ptxkit.analyses.pressure import pressure
 from ptxkit.analyses.registers import registers
@@ -29,7 +33,7 @@ _STRIPPED = re.compile(r' (?:font-family|font-size|xml:space)="[^"]*"')
 def page(scenes: Sequence[Scene]) -> str:
     """The page. Raises CannotDraw."""
     index = Index(scenes[0].routine.module)
-    pictures = [_picture(render(source([one], legend=False), source([one], legend=False, plain=True), "svg").decode(), i) for i, one in enumerate(scenes)]
+    pictures = [_picture(one, number) for number, one in enumerate(scenes)]
     data = [_data(one, index) for one in scenes]
     name = (scenes[0].routine.module.path or "").replace("\\", "/").rpartition("/")[2]
     title = scenes[0].name if len(scenes) == 1 else f"{len(scenes)} functions"
@@ -66,8 +70,9 @@ def _colors() -> str:
     )
 
 
-def _picture(svg: str, number: int) -> str:
+def _picture(one: Scene, number: int) -> str:
     """The SVG with variables for colours, its rows as groups that the script finds, and nothing twice that a style says once."""
+    svg = render(source([one], legend=False, first=number), source([one], legend=False, plain=True, first=number), "svg").decode()
     svg = _ANCHOR.sub(r'<g id="\1" class="row">\2</g>', svg)
     svg = _STRIPPED.sub("", svg)
     svg = re.sub(r"<title>.*?</title>|<!--.*?-->", "", svg, flags=re.DOTALL)
@@ -75,7 +80,8 @@ def _picture(svg: str, number: int) -> str:
     head, rest = svg.split(">", 1)
     box = re.search(r'viewBox="([^"]*)"', head)
     view = box[1] if box else "0 0 100 100"
-    return f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" data-function="{number}" viewBox="{view}" hidden>{rest.strip()}'.replace("\n\n", "\n")
+    rest = re.sub(r"\n+", "\n", rest.strip())
+    return f'<svg xmlns="http://www.w3.org/2000/svg" class="picture" viewBox="{view}" hidden>{rest}'
 
 
 def _json(data: Any) -> str:
@@ -89,9 +95,10 @@ def _data(one: Scene, index: Index) -> dict[str, Any]:
     named, ranges = registers(routine), live_ranges(routine)
     variable_of = {number: i for i, variable in enumerate(one.variables) for number in variable.numbers}
     definitions, uses = [_sites(which, variable_of, len(one.variables)) for which in (named.writes, named.reads)]
-    kinds: dict[str, int] = {}
+    kinds = list(Class)
+    number_of = {kind: i for i, kind in enumerate(kinds)}
     instructions = [
-        [[kinds.setdefault(token.kind, len(kinds)), token.text, *([token.variable] if token.variable >= 0 else [])] for token in one.tokenizer(i, True)]
+        [(number_of[token.kind], token.text, token.variable)[: 2 + (token.variable >= 0)] for token in one.tokenizer(i, True)]
         for i in range(len(routine.instructions))
     ]
     return {
@@ -100,7 +107,7 @@ def _data(one: Scene, index: Index) -> dict[str, Any]:
         "level": one.level,
         "boxes": [[box.title, box.start, box.end, ", ".join(box.labels), " · ".join(box.badges)] for box in one.boxes],
         "arrows": [[arrow.source, arrow.target, arrow.label, int(arrow.is_back)] for arrow in one.arrows],
-        "kinds": list(kinds),
+        "kinds": kinds,
         "instructions": instructions,
         "lines": [index.line_column(index.offset(routine.where(i)))[0] for i in range(len(routine.instructions))],
         "sources": list(one.sources) if any(one.sources) else [],
@@ -146,7 +153,6 @@ def _legend(scenes: Sequence[Scene]) -> str:
     ]
     coloring = scenes[0].coloring
     if coloring is not None:
-        peak = max([one.coloring.peak for one in scenes if one.coloring])
         items.append(f"{html.escape(coloring.title)}:")
-        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in scale(peak)]
+        items += [f'<span class="swatch" style="--c:var(--heat-{i})"></span>{words}' for i, words in scale(coloring.peak)]
     return "".join([f"<li>{item}</li>" for item in items])

@@ -18,12 +18,12 @@ from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Var
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.nodes import File, Label, Loc, Module
+from ptxkit.syntax.nodes import File, Instruction, Label, Loc, Module
 
 WIDEST = 92
 """How many characters of an instruction a row shows."""
 MOST_JUMPED = 2500
-"""How many blocks all arrows together may jump over, besides four for each box: what goes beyond becomes stubs. Layout time grows with it."""
+"""How many boxes all arrows together may jump over, besides four for each box: layout time grows with it. The rest become stubs."""
 ENDS = {"return": "return", "exit": "exit", "trap": "trap"}
 
 
@@ -142,7 +142,7 @@ def _count(number: int, what: str) -> str:
 
 
 def scene(routine: Routine, color: str = "none", level: str = "blocks", fold: Fold | None = None) -> Scene:
-    """The picture of a function. Raises CannotDraw where there is nothing to colour by, ValueError for a word that is no colouring or level."""
+    """The picture of a function. Raises CannotDraw where there is nothing to colour by, ValueError for no colouring or level."""
     if color not in COLORINGS:
         raise ValueError(f"no colouring is called {color!r}; there are {', '.join(COLORINGS)}")
     if level not in ("blocks", "instructions"):
@@ -269,7 +269,7 @@ def _around(routine: Routine) -> tuple[tuple[str, ...], dict[int, list[str]], di
     for path, statement in routine.function.statements():
         here = len(sources)
         leading = getattr(statement, "leading", "")
-        if "/" in leading:
+        if "/" in leading and isinstance(statement, Instruction | Label):
             comments.setdefault(here, []).extend(_comments(leading))
         if isinstance(statement, Label):
             labels.setdefault(here, []).append(statement.name.text)

@@ -165,7 +165,7 @@ def _plain(tokens: list[Token], text: str) -> None:
         return
     if "/" in text:
         text = COMMENT.sub(" ", text)
-    text = re.sub(r"\s+", " ", text)
+    text = re.sub(r"\s+", " ", text).replace("( ", "(").replace(" )", ")").replace("[ ", "[").replace(" ]", "]")
     if text:
         tokens.append(Token(Class.PLAIN, text))
 

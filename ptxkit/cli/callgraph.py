@@ -71,7 +71,7 @@ def dot(graph: CallGraph) -> str:
     for (caller, callee), indirect in edges.items():
         recursive = caller in circle and circle.get(caller) == circle.get(callee)
         words = [*(["style=dashed"] if indirect else []), *(["color=red"] if recursive else [])]
-        lines.append(f"  {_quoted(caller)} -> {_quoted(callee)}{f' [{', '.join(words)}]' if words else ''};")
+        lines.append(f"  {_quoted(caller)} -> {_quoted(callee)}{_list(words)};")
     return "\n".join([*lines, "}"]) + "\n"
 
 
@@ -81,7 +81,11 @@ def _attributes(graph: CallGraph, name: str, recursive: bool) -> str:
         *(["style=dashed"] if name not in graph.defined else []),
         *(["color=red"] if recursive else []),
     ]
-    return f" [{', '.join(words)}]" if words else ""
+    return _list(words)
+
+
+def _list(words: list[str]) -> str:
+    return " [" + ", ".join(words) + "]" if words else ""
 
 
 def _quoted(name: str) -> str:

@@ -46,7 +46,7 @@ def revalidate(
     for name in using:
         if name not in VALIDATORS:
             raise ValueError(f"no validator is called {name!r}; there are {', '.join(VALIDATORS)}")
-    if not timeout > 0:
+    if not 0 < timeout < float("inf"):
         raise ValueError(f"the timeout is a number of seconds above 0, not {timeout}")
     request = Request(
         _encoded(module.text),

@@ -100,13 +100,14 @@ class Locator:
         """The line of the file, which is not what the compiler counts after `# 100 "a.cu"`."""
         if message.line is None:
             return None
-        parts = self._parts
-        named = [part for part in parts if part[2] == message.source] or parts[:1]
-        for (first, counted, _), following in zip(named, [*named[1:], None], strict=True):
+        found: dict[str | None, int] = {}
+        ends = [part[0] - 1 for part in self._parts[1:]] + [len(self.index.line_starts)]
+        for (first, counted, source), end in zip(self._parts, ends, strict=True):
             line = first + message.line - counted
-            if following is None or line < following[0]:
-                return line if line >= first else None
-        return None
+            if first <= line <= end:
+                found.setdefault(source, line)
+        # of a name that nothing declares it says so at the end, and names the file that it is in then
+        return found.get(message.source, next(iter(found.values()), None))
 
     @functools.cached_property
     def _parts(self) -> list[tuple[int, int, str | None]]:

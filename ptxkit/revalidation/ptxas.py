@@ -51,7 +51,7 @@ class Ptxas:
         flags = ["-c"] if request.relocatable else []
         command = [self.program, "-v", f"-arch={architecture}", *flags, str(source), "-o", str(cubin)]
         done = process.run(command, b"", max(self.deadline - time.monotonic(), 0.0))
-        text = done.output.decode(errors="replace") + done.errors
+        text = (done.output.decode(errors="replace") + done.errors).replace(f"{folder}{os.sep}", "")
         if done.code is None:
             raise CompilerBug("no answer", self.version, text)
         if done.crash is not None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.diagnostics import Diagnostic
-from ptxkit.syntax.nodes import Path
+if TYPE_CHECKING:
+    from ptxkit.diagnostics import Diagnostic
+    from ptxkit.syntax.nodes import Path
 
 
 class Outcome(enum.StrEnum):

@@ -89,9 +89,7 @@ _QUICK = re.compile(
 )
 """Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
 
-_PIECE = re.compile(
-    r"((?:[^,{}\[\]()\s]|\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\)|[ \t]++(?![,\s]|\Z))++)([ \t]*+,[ \t]*+|[ \t]*+\Z)"
-)
+_PIECE = re.compile(r"((?:[^,{}\[\]()\s]|\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z))++)(\s*+,\s*+|\s*+\Z)")
 """An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{shapes.NUMBER})|{shapes.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({shapes.NAME})(?:\+(-?[0-9]++))?+\]")
@@ -448,6 +446,8 @@ class _Parser:
         if opcode is None:
             return ""
         cutter.take_whole("o", opcode[0], opcode.end())
+        if "\n" in cutter.trivia and _INSTRUCTION_AHEAD.match(text, cutter.at):
+            return "instruction"
         after_value = after_keyword = False
         while True:
             kind, token = cutter.kind, cutter.token
@@ -554,6 +554,7 @@ _JOINING = frozenset({",", "+", "-"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
 _OPCODE_AHEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+")
+_INSTRUCTION_AHEAD = re.compile(rf"{shapes.NAME}(?:\.[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
 _SPACE = re.compile(rf"{shapes.TRIVIA}*+")
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from ptxkit.isa.binding import match
+from ptxkit.isa.binding import Candidate, match
+from ptxkit.isa.notation import Condition
 from ptxkit.names import names_in
 from ptxkit.syntax.nodes import (
     Block,
@@ -51,7 +52,16 @@ class Code:
 
 @functools.lru_cache(maxsize=4096)
 def code(text: str) -> Code:
-    """The code that a text is. Raises ValueError, with what is wrong, if it is none."""
+    """The code that a text is, as it stands in a function. Raises ValueError, with what is wrong, if it is none."""
+    module = parse(f".func f() {{{text}\n}}")
+    if module.diagnostics or len(module.children) != 1:
+        raise ValueError(f"{module.diagnostics[0].message if module.diagnostics else 'a stray brace'} in {text!r}")
+    return _described(module.children[0].children[1].children)
+
+
+@functools.lru_cache(maxsize=256)
+def module_code(text: str) -> Code:
+    """The variables and functions that a text is, as they stand in a module. Raises ValueError, with what is wrong, if it is none."""
     module = parse(text)
     if module.diagnostics:
         raise ValueError(f"{module.diagnostics[0].message} in {text!r}")
@@ -134,18 +144,23 @@ class Traits:
 @functools.lru_cache(maxsize=16384)
 def traits(opcode: str) -> Traits:
     """What is so in any form that the opcode may be of."""
-    candidates = match(opcode)
-    carry = {word.what for candidate in candidates for word in candidate.form.carry}
-    return Traits(
-        next((word.what for candidate in candidates for word in candidate.form.flow), ""),
-        any("r" in word for word in carry),
-        any("w" in word for word in carry),
-        any(word.what.aligned for candidate in candidates for word in candidate.form.converges) and opcode.endswith(".aligned")
-        or any(word.what.aligned and ".aligned" in candidate.modifiers for candidate in candidates for word in candidate.form.converges)
-        or any(word.what.aligned for candidate in candidates if not candidate.form.takes.get(".aligned") for word in candidate.form.converges),
-        next((word.what.group for candidate in candidates for word in candidate.form.asynchronous if word.what.group == "wgmma"), "")
-        or ("wgmma" if any(word.what == "wgmma-fence" for candidate in candidates for word in candidate.form.effects) else ""),
-    )
+    flow, carry, aligned, group = "", set(), False, ""
+    for candidate in match(opcode):
+        form = candidate.form
+        flow = flow or next((word.what for word in form.flow), "")
+        carry.update([word.what for word in form.carry])
+        aligned = aligned or any(word.what.aligned and _may_hold(word.when, candidate) for word in form.converges)
+        if any(word.what.group == "wgmma" for word in form.asynchronous) or any(word.what == "wgmma-fence" for word in form.effects):
+            group = "wgmma"
+    return Traits(flow, any("r" in word for word in carry), any("w" in word for word in carry), aligned, group)
+
+
+def _may_hold(condition: Condition, candidate: Candidate) -> bool:
+    """Whether a condition may hold, going by the modifiers alone."""
+    for atom in condition:
+        if atom.kind == "has" and any(value in candidate.modifiers or value in candidate.slots for value in atom.values) == atom.negated:
+            return False
+    return True
 
 
 def guarded(statements: tuple[Node, ...], guard: Guard | None, scratch: str) -> tuple[Node, ...]:
@@ -181,7 +196,8 @@ def _both(statement: Instruction, guard: Guard, scratch: str) -> list[Node]:
         text += f" @{guard.predicate} mov.pred {scratch}, 0;"
     else:
         text += f" and.pred {scratch}, {scratch}, {guard.predicate};"
-    (block,) = parse(text + " }").children
+    (block,) = code(text + " }").statements
     under = Guard(shape("@", ""), (parse_operand(scratch),))
     instruction = statement.with_children((under, *statement.children[1:])).with_leading(" ")
-    return [block.with_children((*block.children, instruction)).with_leading(statement.leading)]  # type: ignore[attr-defined]
+    assert isinstance(block, Block)
+    return [block.with_children((*block.children, instruction)).with_leading(statement.leading)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ptxkit.syntax.nodes import Block, Function, Module, Node
+from ptxkit.syntax.nodes import Block, Function, Header, Module, Node
 from ptxkit.syntax.parsing import parse
 
 INSERTED = "/*ptxkit+*/"
@@ -68,7 +68,9 @@ def _stripped(node: Any) -> Any:
 
 def _held(new: Node, leading: str, body: str) -> Node:
     """The statement that a mark holds."""
-    from ptxkit.syntax.nodes import Header
-
-    (found,) = parse(body + "{}").children[:1] if isinstance(new, Header) else parse(body).children
-    return _led(found.children[0] if isinstance(found, Function) and isinstance(new, Header) else found, leading)
+    if isinstance(new, Header):
+        function = parse(body + "{}").children[0]
+        return _led(function.children[0], leading)
+    function = parse(f".func f() {{{body}}}").children[0]
+    (found,) = function.children[1].children
+    return _led(found, leading)

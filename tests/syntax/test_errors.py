@@ -29,6 +29,8 @@ def found(body: str) -> list[tuple[str, str, str]]:
         ("add.u32 a, b // c\nret;", "E002", "1:13", "missing `;`"),
         ("add.u32 a, b ret.uni;", "E002", "1:13", "missing `;`"),
         ("ret", "E002", "1:4", "missing `;`"),
+        ("ret\nmov.u32 a, b;", "E002", "1:4", "missing `;`"),
+        ("ret\nbra L;", "E002", "1:4", "missing `;`"),
         ("add.u32 a, b\n@p ret;", "E002", "1:13", "missing `;`"),
         ("add.u32 a, b\n.reg .u32 c;", "E002", "1:13", "missing `;`"),
         (".reg .u32 a\nret;", "E002", "1:12", "missing `;`"),

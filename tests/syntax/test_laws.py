@@ -99,8 +99,9 @@ def test_any_bytes_print_back(data: bytes) -> None:
     assert parse(text).text.encode("utf-8", "surrogateescape") == data
 
 
-WORDS = ["{", "}", "(", ")", "[", "]", ";", ",", "@", "!", ":", "=", "+", "-", '"', "/*", "*/", "//", "\n", " ", "a", "%r1", "1", "0f1", "."]
-WORDS += [".reg", ".global", ".entry", ".func", ".u32", ".param", ".loc", ".b8", ".section", ".pragma", "mov.u32", "ret", "#", "@@DWARF", "\0"]
+WORDS = """{ } ( ) [ ] ; , @ ! : = + - " /* */ // a %r1 1 0f1 . # .reg .global .entry .func .u32 .param .loc .b8 .section .pragma mov.u32 ret
+@@DWARF""".split()
+WORDS += ["\n", " ", "\0"]
 
 
 @settings(max_examples=300, deadline=None)

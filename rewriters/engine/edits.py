@@ -1,0 +1,634 @@
+"""Edits, and applying many of them at once.
+
+An edit is a value. `apply` checks all of them against what they must not break, then builds the new module in one walk that shares every
+node it does not change. Untouched bytes stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from ptxkit.analyses.cfg import Edge, Via, control_flow, find_label
+from ptxkit.analyses.routine import Routine
+from ptxkit.isa.registers import special_register
+from ptxkit.names import Scope, resolve
+from ptxkit.rewriters.engine import marks, parameters
+from ptxkit.rewriters.engine.code import Code, code, guarded, module_code, traits
+from ptxkit.rewriters.engine.fresh import Fresh, fresh
+from ptxkit.rewriters.engine.patterns import Site
+from ptxkit.rewriters.engine.points import before, is_block_pragma, is_bound_pragma, points
+from ptxkit.rewriters.engine.rewrite import Argument, Manifest, Probe, Refusal, Refused, Rewrite, Variable
+from ptxkit.syntax.nodes import (
+    Block,
+    Declaration,
+    Function,
+    Instruction,
+    Label,
+    Loc,
+    Module,
+    Name,
+    Node,
+    Path,
+    Targets,
+)
+
+
+@attrs.frozen
+class Before:
+    """Code right before an instruction. With `converged`, whoever asks vouches that all threads of a warp come here together."""
+
+    site: Site
+    code: str
+    converged: bool = False
+
+
+@attrs.frozen
+class After:
+    """Code right after an instruction, where control goes straight on from it."""
+
+    site: Site
+    code: str
+    converged: bool = False
+
+
+@attrs.frozen
+class Replace:
+    """Code instead of an instruction; no code removes it."""
+
+    site: Site
+    code: str
+    converged: bool = False
+
+
+@attrs.frozen
+class AtEntry:
+    """Code that runs once, first of all in a function."""
+
+    routine: Routine
+    code: str
+    converged: bool = True
+
+
+@attrs.frozen
+class AtExits:
+    """Code before every way of leaving a function, under the same guard: `return` and `exit`, and `trap` if asked for."""
+
+    routine: Routine
+    code: str
+    ways: tuple[str, ...] = ("return", "exit")
+    converged: bool = False
+
+
+@attrs.frozen
+class OnEdge:
+    """Code that runs where control takes an edge of the graph, and nowhere else. The edge gets a block of its own if it must."""
+
+    routine: Routine
+    edge: Edge
+    code: str
+    converged: bool = False
+
+
+@attrs.frozen
+class Declare:
+    """Declarations at the start of a function, for all of it: `.reg .b32 %pk_count;`."""
+
+    routine: Routine
+    code: str
+
+
+@attrs.frozen
+class AddParameter:
+    """A new last parameter of a kernel: a scalar of a type, by its natural alignment. The manifest says where it lies."""
+
+    kernel: str
+    name: str
+    type: str = ".u64"
+
+
+@attrs.frozen
+class AddToModule:
+    """Variables or functions before the first function of the module: `.visible .global .align 8 .b64 __pk_buffer;`."""
+
+    code: str
+
+
+Edit = Before | After | Replace | AtEntry | AtExits | OnEdge | Declare | AddParameter | AddToModule
+
+
+def around(site: Site, first: str, last: str, converged: bool = False) -> tuple[Edit, Edit]:
+    """Code before and after an instruction."""
+    return Before(site, first, converged), After(site, last, converged)
+
+
+def remove(site: Site) -> Edit:
+    """An instruction is taken away."""
+    return Replace(site, "")
+
+
+def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = True, partly: bool = False, **options: object) -> Rewrite:
+    """The module with all these edits, which are of it as it is now; `name` is the rewriter's.
+
+    Code at one point stands in the order of its edits. With `marked`, `rewriters.strip` can take it all out again. Raises Refused if an edit
+    would break something, unless `partly`: then it is left out, and the result says so. Raises ValueError for code that is none, and for
+    edits of another module.
+    """
+    return _Batch(module, name, marked, partly, options).run(edits)
+
+
+_AFTER, _EDGE, _ENTRY, _BEFORE = range(4)
+"""In which order code stands where several points are one place."""
+
+
+@attrs.define
+class _Body:
+    """What is to be done in one block of statements: by place among its children, code to put in and what stands for a child."""
+
+    put: dict[int, list[tuple[int, tuple[Node, ...]]]] = attrs.field(factory=dict)
+    instead: dict[int, tuple[Node, ...]] = attrs.field(factory=dict)
+
+
+class _Batch:
+    def __init__(self, module: Module, name: str, marked: bool, partly: bool, options: dict[str, object]) -> None:
+        self.module = module
+        self.name = name
+        self.marked = marked
+        self.partly = partly
+        self.options = options
+        self.fresh: Fresh = fresh(module)
+        self.bodies: dict[Path, _Body] = {}
+        self.heads: dict[int, Node] = {}
+        self.front: list[Node] = []
+        self.refusals: list[Refusal] = []
+        self.probes: list[Probe] = []
+        self.arguments: list[Argument] = []
+        self.variables: list[Variable] = []
+        self.declared: dict[Path, set[str]] = {}
+        """By function, names that edits declare for all of it; by `()`, for the module."""
+        self.fits: dict[tuple[int, int], Refusal | None] = {}
+        self.made: dict[str, tuple[Node, ...]] = {}
+        self.labels = 0
+        self.owned: set[int] = set()
+
+    def run(self, edits: Iterable[Edit]) -> Rewrite:
+        wanted = list(edits)
+        for edit in wanted:
+            if isinstance(edit, Declare):
+                self._declare(edit)
+            elif isinstance(edit, AddToModule):
+                self._add_to_module(edit)
+            elif isinstance(edit, AddParameter):
+                self._add_parameter(edit)
+        for edit in wanted:
+            if isinstance(edit, Before | After):
+                self._point(edit)
+            elif isinstance(edit, Replace):
+                self._replace(edit)
+            elif isinstance(edit, AtEntry):
+                self._at_entry(edit)
+            elif isinstance(edit, AtExits):
+                self._at_exits(edit)
+            elif isinstance(edit, OnEdge):
+                self._on_edge(edit)
+        if self.refusals and not self.partly:
+            raise Refused(self.module, self.refusals)
+        manifest = Manifest(self.name, self.options, tuple(self.probes), tuple(self.arguments), tuple(self.variables))
+        return Rewrite(self._built(), manifest, tuple(self.refusals))
+
+    # --- the kinds of edits --------------------------------------------------------------------------------------------------------
+
+    def _own(self, routine: Routine) -> None:
+        if id(routine) not in self.owned:
+            if routine.module is not self.module:
+                raise ValueError(f"an edit of {routine.name!r} in another module")
+            self.owned.add(id(routine))
+
+    def _refuse(self, refusal: Refusal) -> None:
+        self.refusals.append(refusal)
+
+    def _declare(self, edit: Declare) -> None:
+        self._own(edit.routine)
+        found = code(edit.code)
+        if not all(isinstance(statement, Declaration) for statement in found.statements):
+            raise ValueError(f"not only declarations: {edit.code!r}")
+        path = edit.routine.path
+        taken = self._taken(edit.routine, found.declares) or next(iter(found.declares & self.declared.get(path, set())), None)
+        if taken is not None:
+            self._refuse(Refusal("name-collision", path, f"`{taken}` is declared in `{edit.routine.name}` already, or in a scope inside"))
+            return
+        self.declared.setdefault(path, set()).update(found.declares)
+        self._put((*path, 1), 0, _AFTER, self._statements(edit.code))
+
+    def _taken(self, routine: Routine, names: Iterable[str]) -> str | None:
+        """A name that some scope of the function declares, or the module."""
+        for name in sorted(names):
+            if self.fresh.owns(name):
+                continue
+            scopes = [scope for path, scope in routine.names.scopes.items() if path[:1] == routine.path]
+            if any(scope.local(name) is not None for scope in (routine.names.root, *scopes)):
+                return name
+        return None
+
+    def _add_to_module(self, edit: AddToModule) -> None:
+        found = module_code(edit.code)
+        names = resolve(self.module)
+        for name in sorted(found.declares):
+            if not self.fresh.owns(name) and any(scope.local(name) is not None for scope in names.all_scopes):
+                self._refuse(Refusal("name-collision", (), f"`{name}` is declared already, in the module or in a function"))
+                return
+        for statement in found.statements:
+            if not isinstance(statement, Declaration | Function):
+                raise ValueError(f"neither a variable nor a function: {statement.text!r}")
+            if isinstance(statement, Declaration):
+                self.variables += parameters.variables(statement)
+        self.declared.setdefault((), set()).update(found.declares)
+        self.front += [self._marked(statement, "\n") for statement in found.statements]
+
+    def _add_parameter(self, edit: AddParameter) -> None:
+        found = [i for i, child in enumerate(self.module.children) if isinstance(child, Function) and child.name == edit.kernel]
+        if not found:
+            raise ValueError(f"no kernel is called {edit.kernel!r}")
+        for i in found:
+            old = self.heads.get(i, self.module.children[i].children[0])
+            names = resolve(self.module)
+            if not self.fresh.owns(edit.name) and any(
+                scope.local(edit.name) is not None for path, scope in names.scopes.items() if path[:1] in ((), (i,))
+            ):
+                self._refuse(Refusal("name-collision", (i,), f"`{edit.name}` is declared already, in `{edit.kernel}` or in the module"))
+                return
+            added = parameters.with_parameter(self.module, old, edit.name, edit.type)  # type: ignore[arg-type]
+            if isinstance(added, str):
+                self._refuse(Refusal("signature", (i,), added))
+                return
+            self.heads[i], argument = added
+            self.declared.setdefault((i,), set()).add(edit.name)
+        self.arguments.append(argument)
+
+    def _point(self, edit: Before | After) -> None:
+        routine, i = edit.site.routine, edit.site.index
+        self._own(routine)
+        is_after = isinstance(edit, After)
+        found = code(edit.code)
+        refusal = self._check_point(routine, i, is_after, found, edit.converged)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        path = routine.where(i)
+        if is_after:
+            self._put(path[:-1], path[-1] + 1, _AFTER, self._statements(edit.code))
+        else:
+            children = self._children(path[:-1])
+            self._put(path[:-1], before(children, path[-1]), _BEFORE, self._statements(edit.code))
+        self.probes.append(Probe(routine.name, i, "after" if is_after else "before"))
+
+    def _replace(self, edit: Replace) -> None:
+        routine, i = edit.site.routine, edit.site.index
+        self._own(routine)
+        found = code(edit.code)
+        refusal = self._check_replaced(routine, i, found, edit.converged)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        path = routine.where(i)
+        body = self.bodies.setdefault(path[:-1], _Body())
+        if path[-1] in body.instead:
+            raise ValueError(f"instruction {i} of {routine.name!r} is replaced twice")
+        body.instead[path[-1]] = self._instead(edit.site.instruction, found.statements)
+        self.probes.append(Probe(routine.name, i, "instead"))
+
+    def _instead(self, old: Node, new: Sequence[Node]) -> tuple[Node, ...]:
+        """What stands for a statement. Where nothing does, an empty block holds its mark."""
+        if not self.marked:
+            return tuple([new[0].with_leading(old.leading), *new[1:]]) if new else ()  # type: ignore[attr-defined]
+        first = new[0] if new else code("{}").statements[0]
+        return (marks.replaced(first, old), *[marks.inserted(statement) for statement in new[1:]])
+
+    def _at_entry(self, edit: AtEntry) -> None:
+        routine = edit.routine
+        self._own(routine)
+        found = code(edit.code)
+        flow = control_flow(routine)
+        function = routine.function
+        assert function.body is not None
+        if not routine.instructions:
+            place = len(function.body.children)
+            path = (*routine.path, 1)
+        else:
+            path = routine.where(0)
+            children = self._children(path[:-1])
+            place = before(children, path[-1])
+            if flow.blocks[0].predecessors:
+                # a loop starts right here: the code must stand before all that its label leads
+                path = (*routine.path, 1, routine.paths[0][1])
+                children = function.body.children
+                place = path[-1]
+                while place and not isinstance(children[place - 1], Declaration):
+                    place -= 1
+        refusal = self._check_code(routine, path, found, edit.converged, 0)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        self._put(path[:-1] if routine.instructions else path, place, _ENTRY, self._statements(edit.code))
+        self.probes.append(Probe(routine.name, 0, "entry"))
+
+    def _at_exits(self, edit: AtExits) -> None:
+        routine = edit.routine
+        self._own(routine)
+        found = code(edit.code)
+        scratch = self.fresh.register("guard")
+        for i, instruction in enumerate(routine.instructions):
+            flow = traits(instruction.opcode.text).flow
+            if flow not in edit.ways:
+                continue
+            refusal = self._check_point(routine, i, False, found, edit.converged)
+            if refusal is None and instruction.guard is not None and found.branch:
+                refusal = Refusal("guarded-branch", routine.where(i), f"{found.branch} where the function is left under a guard")
+            if refusal is not None:
+                self._refuse(refusal)
+                continue
+            path = routine.where(i)
+            statements = tuple([self._marked(one) for one in guarded(found.statements, instruction.guard, scratch)])
+            self._put(path[:-1], before(self._children(path[:-1]), path[-1]), _BEFORE, statements)
+            self.probes.append(Probe(routine.name, i, "exit"))
+        falls = [block for block in control_flow(routine).blocks if block.falls_off]
+        assert routine.function.body is not None
+        if falls and "return" in edit.ways:
+            where = (*routine.path, 1, len(routine.function.body.children))
+            self._put(where[:-1], where[-1], _BEFORE, self._statements(edit.code))
+            self.probes.append(Probe(routine.name, falls[0].end - 1, "end"))
+
+    def _on_edge(self, edit: OnEdge) -> None:
+        routine, edge = edit.routine, edit.edge
+        self._own(routine)
+        flow = control_flow(routine)
+        if edge not in flow.blocks[edge.source].edges:
+            raise ValueError(f"{routine.name!r} has no such edge")
+        found = code(edit.code)
+        last = flow.blocks[edge.source].end - 1
+        refusal = self._check_point(routine, last, edge.via in (Via.FALL, Via.NOT_TAKEN), found, edit.converged)
+        if refusal is not None:
+            self._refuse(refusal)
+            return
+        path = routine.where(last)
+        if edge.via in (Via.FALL, Via.NOT_TAKEN):
+            self._put(path[:-1], path[-1] + 1, _EDGE, self._statements(edit.code))
+        else:
+            refusal = self._split(routine, edge, last, found)
+            if refusal is not None:
+                self._refuse(refusal)
+                return
+        self.probes.append(Probe(routine.name, last, f"edge to block {edge.target}"))
+
+    def _split(self, routine: Routine, edge: Edge, last: int, found: Code) -> Refusal | None:
+        """A block of its own for an edge that a branch takes, at the end of the braces in which the target stands."""
+        path, branch = routine.where(last), routine.instructions[last]
+        target = branch.operands[-1]
+        assert isinstance(target, Name)
+        label = self.fresh.label("edge", self.labels)
+        if edge.via is Via.INDEXED:
+            listed = find_label(routine.lists, routine.paths[last], target.text)
+            where = _list_path(routine, routine.paths[last], target.text)
+            if not isinstance(listed, Targets) or where is None:
+                return Refusal("unknown-targets", path, f"the list of targets `{target.text}` is not to be found")
+            users = [i for i in routine.instructions if traits(i.opcode.text).flow == "branch-indexed" and i.operands[-1].text == target.text]
+            if len(users) > 1:
+                return Refusal("shared-targets", path, f"the list of targets `{target.text}` is shared by {len(users)} branches")
+            goal = listed.children[edge.indices[0]].text
+            new = listed.with_children([Name(label) if i in edge.indices else child for i, child in enumerate(listed.children)])
+            if len({child.text for i, child in enumerate(listed.children) if i in edge.indices}) > 1:
+                return Refusal("several-labels", path, "the edge goes by several labels of one place")
+            body = self.bodies.setdefault(where[:-1], _Body())
+            if where[-1] in body.instead:
+                return Refusal("edited-twice", path, f"two edges of the list `{target.text}` in one batch")
+            body.instead[where[-1]] = self._instead(listed, (new,))
+        else:
+            goal = target.text
+            body = self.bodies.setdefault(path[:-1], _Body())
+            if path[-1] in body.instead:
+                return Refusal("edited-twice", path, "the branch is replaced in the same batch")
+            body.instead[path[-1]] = self._instead(branch, (branch.with_operand(len(branch.operands) - 1, Name(label)),))
+        self.labels += 1
+        scope = _scope_of_label(routine, routine.paths[last], goal)
+        assert scope is not None
+        inside = (*routine.path, *scope)
+        children = self._children(inside)
+        end = self.fresh.label("behind", self.labels)
+        statements = code(f"bra {end};\n{label}:\nbra {goal};\n{end}:").statements
+        if not _runs_on(children):
+            statements = statements[1:-1]
+        block = [part for part in statements if isinstance(part, Label) and part.name.text == label]
+        at = statements.index(block[0]) + 1
+        new_block = (*statements[:at], *found.statements, *statements[at:])
+        self._put(inside, len(children), _BEFORE, tuple([self._marked(statement) for statement in new_block]))
+        return None
+
+    # --- what must not be broken ---------------------------------------------------------------------------------------------------
+
+    def _check_point(self, routine: Routine, i: int, is_after: bool, found: Code, converged: bool) -> Refusal | None:
+        known = points(routine)
+        path = routine.where(i)
+        sequence = known.sequence
+        call = sequence[i]
+        if call >= 0:
+            other = i + 1 if is_after else i - 1
+            if 0 <= other < len(sequence) and sequence[other] == call:
+                callee = routine.instructions[call].operands
+                names = [operand.text for operand in callee if isinstance(operand, Name)][:1]
+                return Refusal(
+                    "call-sequence-split",
+                    path,
+                    f"code between the parts of the call of `{names[0] if names else '?'}`",
+                    ("the stores of arguments, the call and the loads of results stand together (7.1)",),
+                )
+        if is_after and i in known.stops:
+            return Refusal("never-reached", path, "control does not go on behind this instruction")
+        if found.writes_carry or found.reads_carry:
+            live = i in known.carry if is_after else i - 1 in known.carry
+            if (found.writes_carry and live) or found.reads_carry:
+                return Refusal(
+                    "carry-chain-cut",
+                    path,
+                    "code that changes the condition code between its writer and its reader" if live else "code that reads the condition code",
+                    ("`add.cc`, `addc` and their like hand the carry from one to the next (9.7.2)",),
+                )
+        at = i + 1 if is_after else i
+        if known.accumulators or known.in_group:
+            own = known.accumulators.get(at, frozenset())
+            touched = next(iter(sorted(own & found.uses)), None)
+            if touched is not None:
+                return Refusal("accumulator-in-flight", path, f"code that touches `{touched}` while a wgmma that uses it may be under way")
+            if (own or at in known.in_group) and (found.wgmma or found.branch):
+                return Refusal("wgmma-group-split", path, f"{found.wgmma or found.branch} within a group of wgmma")
+        if not is_after and (found.branch or found.pragma):
+            children = self._children(path[:-1])
+            place = before(children, path[-1])
+            if place and is_block_pragma(children[place - 1]):
+                return Refusal(
+                    "pragma-split",
+                    path,
+                    f"{found.branch or 'a pragma'} between the pragma of a loop and the loop",
+                    ("a pragma counts for the block whose label stands before it (11.4.11)",),
+                )
+        return self._check_code(routine, path, found, converged, i)
+
+    def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool, i: int) -> Refusal | None:
+        """What is wrong with code at any point of a scope."""
+        if found.loc:
+            return Refusal("loc-moved", path, "code with a `.loc` of its own", ("it would hold for the instructions behind as well (11.5.4)",))
+        if found.leaves:
+            return Refusal("leaves", path, f"code that leaves the function: {found.leaves}")
+        if not converged:
+            if found.aligned:
+                return Refusal("not-converged", path, f"{found.aligned} where nothing says that all threads of a warp come together")
+            aligned = points(routine).aligned
+            if found.branch and aligned >= 0:
+                return Refusal(
+                    "divergent-code",
+                    path,
+                    f"{found.branch} in a function with `{routine.instructions[aligned].opcode.text}`",
+                    ("threads that part ways here need not be together again where they must be",),
+                )
+        scope = routine.names.scope_of(path)
+        key = (id(found), id(scope))
+        if key not in self.fits:
+            self.fits[key] = self._check_names(routine, path, found, scope)
+        refusal = self.fits[key]
+        return refusal and refusal._replace(path=path)
+
+    def _check_names(self, routine: Routine, path: Path, found: Code, scope: Scope) -> Refusal | None:
+        taken = self._taken(routine, found.declares)
+        if taken is not None:
+            return Refusal("name-collision", path, f"`{taken}` is declared in `{routine.name}` already, or in a scope inside")
+        for name in sorted(found.hides):
+            if not self.fresh.owns(name) and scope.lookup(name) is not None:
+                return Refusal("name-collision", path, f"`{name}` means something here, and the code hides it in its own braces")
+        known = self.declared.get(routine.path, set()) | self.declared.get((), set())
+        for name in sorted(found.uses - known - {"_", "WARP_SZ"}):
+            if scope.lookup(name) is None and special_register(name) is None:
+                return Refusal("undeclared-name", path, f"nothing declares `{name}` here")
+        return None
+
+    def _check_replaced(self, routine: Routine, i: int, found: Code, converged: bool) -> Refusal | None:
+        known, path = points(routine), routine.where(i)
+        old = routine.instructions[i]
+        trait = traits(old.opcode.text)
+        news = [statement for statement in found.statements if isinstance(statement, Instruction)]
+        same = len(found.statements) == 1 and len(news) == 1 and news[0].opcode.mnemonic == old.opcode.mnemonic
+        if known.sequence[i] >= 0 and not same:
+            return Refusal("call-sequence-split", path, "part of a call is taken away", ("its parts stand together (7.1)",))
+        if trait.flow and trait.flow != "brkpt" and not same:
+            last = found.statements[-1] if found.statements else None
+            if not (isinstance(last, Instruction) and traits(last.opcode.text).flow == trait.flow and trait.flow != "call"):
+                return Refusal("flow-changed", path, f"`{old.opcode.text}` decides where control goes, and nothing does so in its place")
+        writes = found.writes_carry
+        if (trait.writes_carry and i in known.carry and not writes) or (writes and not trait.writes_carry and i in known.carry):
+            return Refusal("carry-chain-cut", path, "the condition code that is read later would be another (9.7.2)")
+        if trait.group == "wgmma" and not same:
+            return Refusal("wgmma-group-split", path, f"`{old.opcode.text}` is part of a group of wgmma")
+        children = self._children(path[:-1])
+        if path[-1] and is_bound_pragma(children[path[-1] - 1]) and not same:
+            return Refusal("pragma-split", path, "the pragma before it speaks of this instruction")
+        own = known.accumulators.get(i, frozenset())
+        touched = next(iter(sorted(own & found.uses)), None)
+        if touched is not None and not same:
+            return Refusal("accumulator-in-flight", path, f"code that touches `{touched}` while a wgmma that uses it may be under way")
+        if same and trait.aligned:
+            converged = True
+        return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged, i)
+
+    # --- building ------------------------------------------------------------------------------------------------------------------
+
+    def _children(self, path: Path) -> Sequence[Node]:
+        return self.module.at(path).children
+
+    def _marked(self, statement: Node, leading: str = "\n\t") -> Node:
+        return marks.inserted(statement, leading) if self.marked else _plainly(statement, leading)
+
+    def _statements(self, text: str) -> tuple[Node, ...]:
+        found = self.made.get(text)
+        if found is None:
+            found = self.made[text] = tuple([self._marked(statement) for statement in code(text).statements])
+        return found
+
+    def _put(self, block: Path, place: int, rank: int, statements: tuple[Node, ...]) -> None:
+        self.bodies.setdefault(block, _Body()).put.setdefault(place, []).append((rank, statements))
+
+    def _built(self) -> Module:
+        touched: dict[int, list[Path]] = {}
+        for path in self.bodies:
+            touched.setdefault(path[0], []).append(path)
+        children: list[Node] = []
+        first = next((i for i, child in enumerate(self.module.children) if isinstance(child, Function)), len(self.module.children))
+        for i, child in enumerate(self.module.children):
+            if i == first:
+                children += self.front
+            if i in touched:
+                inner = {path[:n] for path in touched[i] for n in range(2, len(path) + 1)}
+                assert isinstance(child, Function)
+                child = child.with_children((child.header, self._block((i, 1), child.children[1], inner)))
+            if i in self.heads:
+                old = child.children[0]
+                new = marks.replaced(self.heads[i], old) if self.marked else self.heads[i]
+                child = child.with_children((new, *child.children[1:]))
+            children.append(child)
+        if first == len(self.module.children):
+            children += self.front
+        return self.module.with_children(children)
+
+    def _block(self, path: Path, block: Node, touched: set[Path]) -> Node:
+        """How deep blocks nest, the parser bounds."""
+        body = self.bodies.get(path, _Body())
+        put, instead = body.put, body.instead
+        inner = {at[-1] for at in touched if len(at) == len(path) + 1 and at[:-1] == path}
+        children: list[Node] = []
+        for i, child in enumerate(block.children):
+            if i in put:
+                for _, statements in sorted(put[i], key=lambda one: one[0]):
+                    children += statements
+            if i in instead:
+                children += instead[i]
+            elif i in inner:
+                children.append(self._block((*path, i), child, touched))
+            else:
+                children.append(child)
+        for _, statements in sorted(put.get(len(block.children), ()), key=lambda one: one[0]):
+            children += statements
+        return block.with_children(children)
+
+
+def _plainly(statement: Node, leading: str) -> Node:
+    if isinstance(statement, Function):
+        return statement.with_children((statement.header.with_leading(leading), *statement.children[1:]))
+    return statement.with_leading(leading)  # type: ignore[attr-defined,no-any-return]
+
+
+def _runs_on(children: Sequence[Node]) -> bool:
+    """Whether control may come to the end of these statements."""
+    for statement in reversed(children):
+        if isinstance(statement, Instruction):
+            flow = traits(statement.opcode.text).flow
+            return statement.guard is not None or flow not in ("branch", "branch-indexed", "return", "exit", "trap")
+        if not isinstance(statement, Loc | Declaration):
+            return True
+    return True
+
+
+def _scope_of_label(routine: Routine, path: Path, name: str) -> Path | None:
+    """The braces in which the label stands that a branch means, from the function."""
+    return next((path[:length] for length in range(len(path) - 1, 0, -1) if (path[:length], name) in routine.labels), None)
+
+
+def _list_path(routine: Routine, path: Path, name: str) -> Path | None:
+    """Where in the module the `.branchtargets` list stands that a branch names."""
+    for length in range(len(path) - 1, 0, -1):
+        if (path[:length], name) not in routine.lists:
+            continue
+        inside = (*routine.path, *path[:length])
+        block = routine.module.at(inside)
+        assert isinstance(block, Block)
+        for i, child in enumerate(block.children):
+            if isinstance(child, Label) and child.name.text == name:
+                return next((*inside, j) for j in range(i + 1, len(block.children)) if isinstance(block.children[j], Targets))
+    return None

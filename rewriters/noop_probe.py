@@ -1,0 +1,35 @@
+"""A probe that does nothing, at every instruction: to see that a module can be instrumented, and that the compiler takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.rewriters.engine.edits import After, Before, Declare, Edit, apply
+from ptxkit.rewriters.engine.fresh import fresh
+from ptxkit.rewriters.engine.patterns import Pattern, Site, pattern, select
+from ptxkit.rewriters.engine.rewrite import Rewrite
+from ptxkit.syntax.nodes import Module
+
+
+def noop_probe(module: Module, *, at: str = "", after: bool = False, live: bool = False) -> Rewrite:
+    """Puts an instruction without effect before every instruction, and takes note of where none can stand.
+
+    `at` picks instructions, such as `ld.global`; `after` puts the probe behind them as well. With `live`, it is one that the
+    compiler keeps: a read of the clock. `strip` takes all of it out again.
+    """
+    register = fresh(module).register("nothing")
+    code = f"mov.u32 {register}, %clock;" if live else f"mov.b32 {register}, 0;"
+    wanted = pattern(at) if at else Pattern()
+    return apply(module, _edits(routines(module), wanted, register, code, after), "noop_probe", partly=True, at=at, after=after, live=live)
+
+
+def _edits(all_routines: tuple[Routine, ...], wanted: Pattern, register: str, code: str, after: bool) -> Iterator[Edit]:
+    for routine in all_routines:
+        sites: list[Site] = list(select([routine], wanted))
+        if sites:
+            yield Declare(routine, f".reg .b32 {register};")
+        for site in sites:
+            yield Before(site, code)
+            if after:
+                yield After(site, code)
