@@ -101,7 +101,7 @@ def spoken(term: Term, depth: int = 6) -> str:
             words.append(str(offset))
         return " + ".join(words).replace("+ -", "- ")
     if term.is_leaf:
-        return str(term.data[0]) if term.data else term.operator
+        return f"{term.operator}{term.data[0]}" if isinstance(term.data[0], int) else str(term.data[0])
     if depth <= 0:
         return "…"
     return f"{term.operator}({', '.join([spoken(arg, depth - 1) for arg in term.args])})"

@@ -136,6 +136,7 @@ class _Calls:
         several = any(len(function.header.returns) > 1 for function in module.functions)
         # With several return registers ptxas gives the ABI up, and before 3.0 modules may do without.
         self.has_abi = not several and (version is None or version >= (3, 0))
+        self._fitting: set[tuple[object, ...]] = set()
         self.has_results = any(function.header.returns for function in module.functions if function.body is not None)
 
     # --- calls (9.7.13.5)
@@ -269,13 +270,13 @@ class _Calls:
         if formal is None:
             return None
         what = "result" if is_result else "argument"
-        wanted = _spelled(parameter)
         if self.has_abi and formal.name in NARROW and not parameter.declarator.dimensions:
             return f"`{formal.name}` cannot be passed to or from a function", "`.b8`, `.b16` and wider types can"
         if isinstance(node, Name) and node.text == "_":
-            return None if is_result else ("`_` is no argument", f"{wanted} is needed")
+            return None if is_result else ("`_` is no argument", f"{_spelled(parameter)} is needed")
         if isinstance(node, Name) and node.text != "WARP_SZ":
             return self.named(node.text, parameter, formal, what, scope)
+        wanted = _spelled(parameter)
         value = constant_value(node)
         if value is None or is_result:
             return f"`{_short(node)}` is no {what}", "a register or a `.param` variable is needed" if is_result else f"{wanted} is needed"
@@ -293,7 +294,14 @@ class _Calls:
             return f"{symbol.kind} `{name}` as {what}", "a register or a `.param` variable is needed"
         if symbol.kind is Kind.PARAMETER and isinstance(symbol.declares, Parameter):
             return f"parameter `{name}` of the caller as {what}", "copy it into a register or a `.param` variable of the body first"
-        return _mismatch(symbol, parameter, formal)
+        key = (id(parameter), symbol.type, symbol.vector, symbol.dimensions, symbol.align)
+        if key in self._fitting:
+            return None
+        wrong = _mismatch(symbol, parameter, formal)
+        if wrong is not None:
+            return f"{_spelled_symbol(symbol)} for {_spelled(parameter)}", wrong
+        self._fitting.add(key)
+        return None
 
     # --- branches and lists of targets (9.7.13.3, 11.3)
 
@@ -386,15 +394,14 @@ def _compatible(one: Type, other: Type) -> bool:
     return one.name == other.name or "untyped" in (one.kind, other.kind) or (one.is_integer and other.is_integer)
 
 
-def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> tuple[str, str] | None:
+def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> str | None:
     """In what a register or variable differs from the parameter it is for."""
     actual = types().get(symbol.type or "")
     if actual is None:
         return None
-    given, wanted = _spelled_symbol(symbol), _spelled(parameter)
     dimensions = parameter.declarator.dimensions
     if bool(dimensions) != bool(symbol.dimensions):
-        return f"{given} for {wanted}", "one is an array, the other is none"
+        return "one is an array, the other is none"
     vector = vector_of(parameter)
     if dimensions:
         same = actual.name == formal.name or "untyped" in (actual.kind, formal.kind)
@@ -406,16 +413,16 @@ def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> tuple[str, 
             for count in symbol.dimensions:
                 own *= count or 1
             if size != own:
-                return f"{given} for {wanted}", f"{own} bytes are given, {size} are needed"
+                return f"{own} bytes are given, {size} are needed"
     else:
         same = _compatible(formal, actual) and symbol.vector == vector
     if not same:
-        return f"{given} for {wanted}", "the types must match"
+        return "the types must match"
     written = symbol.declares
     own_align = natural_alignment(written, actual) if isinstance(written, Declaration | Parameter) else 0
     align = natural_alignment(parameter, formal)
     if own_align and own_align != align:
-        return f"{given} for {wanted}", f"it is aligned to {own_align} bytes, {align} are needed"
+        return f"it is aligned to {own_align} bytes, {align} are needed"
     return None
 
 

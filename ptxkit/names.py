@@ -16,6 +16,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.syntax.nodes import (
     Alias,
+    Align,
     Apply,
     Block,
     Declaration,
@@ -23,7 +24,9 @@ from ptxkit.syntax.nodes import (
     Function,
     Header,
     Instruction,
+    Keyword,
     Label,
+    Linkage,
     Module,
     Name,
     Node,
@@ -31,7 +34,9 @@ from ptxkit.syntax.nodes import (
     Opcode,
     Parameter,
     Path,
+    Space,
     Targets,
+    VectorWidth,
 )
 
 
@@ -388,14 +393,26 @@ def _dimensions(declarator: Declarator) -> tuple[int | None, ...]:
 
 
 def _declared(declaration: Declaration, path: Path) -> Iterator[Symbol]:
-    space = declaration.space
-    kind = Kind.REGISTER if space == ".reg" else Kind.PARAMETER if space and space.startswith(".param") else Kind.VARIABLE
-    linkage, type_, vector, align = declaration.linkage, declaration.type, declaration.vector, declaration.align
+    linkage = space = type_ = align = None
+    vector = 1
     for i, child in enumerate(declaration.children):
-        if isinstance(child, Declarator):
-            yield Symbol(
-                child.name.text, kind, (*path, i, 0), space, type_, vector, align, _dimensions(child), child.count, linkage, declaration
-            )
+        kind = type(child)
+        if kind is Declarator:
+            what = Kind.REGISTER if space == ".reg" else Kind.PARAMETER if space and space.startswith(".param") else Kind.VARIABLE
+            parts = child.children
+            dimensions = _dimensions(child) if len(parts) > 1 else ()  # type: ignore[arg-type]
+            count = child.count if len(parts) > 1 else None  # type: ignore[attr-defined]
+            yield Symbol(parts[0].text, what, (*path, i, 0), space, type_, vector, align, dimensions, count, linkage, declaration)
+        elif kind is Space:
+            space = child.text
+        elif kind is Keyword:
+            type_ = child.text
+        elif kind is Linkage:
+            linkage = child.text
+        elif kind is VectorWidth:
+            vector = declaration.vector
+        elif kind is Align:
+            align = declaration.align
 
 
 def _parameter_symbol(parameter: Parameter, path: Path) -> Symbol:

@@ -37,22 +37,25 @@ def escape(text: str) -> str:
     return text
 
 
-def source(scenes: Sequence[Scene], legend: bool = True, plain: bool = False, first: int = 0) -> str:
-    """The graph of one or several functions, counted from `first`. `plain` asks for the layout that takes the least time."""
+def source(scenes: Sequence[Scene], plain: bool = False, number: int | None = None) -> str:
+    """The graph of one or several functions. `plain` asks for the layout that takes the least time.
+
+    With a number the graph is for a page, the function there that has this number: without a legend, and its rows can be found in the SVG.
+    """
     boxes = sum([len(one.boxes) for one in scenes])
     graph = graphviz.Digraph("cfg", graph_attr=_settings(boxes, plain))
     graph.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=LIGHT["ink"])
     graph.attr("edge", fontname=FONT, fontsize="10", arrowsize="0.7", penwidth="1.2")
-    if legend:
+    if number is None:
         graph.attr(label=_legend(scenes), labelloc="t", labeljust="l")
-    for number, one in enumerate(scenes, first):
+    for i, one in enumerate(scenes):
         if len(scenes) == 1:
-            _function(graph, one, number, plain)
+            _function(graph, one, number or 0, plain, number is not None)
             continue
-        with graph.subgraph(name=f"cluster_f{number}") as inner:
+        with graph.subgraph(name=f"cluster_f{i}") as inner:
             label = _html([_text(_title(one), "ink", bold=True)])
             inner.attr(label=label, labelloc="t", labeljust="l", color=LIGHT["border"], style="rounded", margin="16")
-            _function(inner, one, number, plain)
+            _function(inner, one, i, plain)
     return str(graph.source)
 
 
@@ -75,7 +78,7 @@ def _settings(boxes: int, plain: bool) -> dict[str, str]:
     return settings
 
 
-def _function(graph: graphviz.Digraph, one: Scene, number: int, plain: bool) -> None:
+def _function(graph: graphviz.Digraph, one: Scene, number: int, plain: bool, findable: bool = False) -> None:
     peak = one.coloring.peak if one.coloring else 0
     rows_have_values = bool(one.coloring and one.coloring.rows)
     inside: dict[int | None, list[Box]] = {}
@@ -87,7 +90,8 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, plain: bool) -> 
 
     def add(target: graphviz.Digraph, loop: int | None) -> None:
         for box in inside.get(loop, ()):
-            target.node(f"f{number}b{box.index}", label=_table(box, number, peak, rows_have_values), id=f"f{number}b{box.index}")
+            name = f"f{number}b{box.index}"
+            target.node(name, label=_table(box, f"f{number}i" if findable else "", peak, rows_have_values), id=name)
 
     # clusters are made outermost first and put in innermost first: no recursion as deep as loops nest
     made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops} if not plain else {}
@@ -151,7 +155,7 @@ def _title(one: Scene) -> str:
     return f"{one.kind} {short(one.name, 80)}"
 
 
-def _table(box: Box, number: int, peak: int, values: bool) -> str:
+def _table(box: Box, prefix: str, peak: int, values: bool) -> str:
     columns = 3 + values
     fill = "paper" if box.reachable else "dead"
     head = "dead" if not box.reachable else "entry" if box.is_entry else "title"
@@ -167,7 +171,7 @@ def _table(box: Box, number: int, peak: int, values: bool) -> str:
     elif box.value is not None:
         title.append(_text(f"  max {box.value}", "ink"))
     lines = [f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{"".join(title)}</TD></TR>']
-    lines += [_row(row, box, number, peak, values, _spare(box)) for row in box.rows]
+    lines += [_row(row, box, prefix, peak, values, _spare(box)) for row in box.rows]
     return _html(
         [
             f'<TABLE BORDER="1" CELLBORDER="0" CELLSPACING="0" CELLPADDING="1" COLOR="{LIGHT["border"]}" BGCOLOR="{LIGHT[fill]}"',
@@ -190,14 +194,14 @@ def _words(row: Row) -> str:
     return "  ".join([word for word in (row.note, row.source) if word])
 
 
-def _row(row: Row, box: Box, number: int, peak: int, values: bool, spare: float) -> str:
+def _row(row: Row, box: Box, prefix: str, peak: int, values: bool, spare: float) -> str:
     mark = MARKS.get(row.mark, "") if box.reachable else ""
     back = f' BGCOLOR="{LIGHT[mark + "-row"]}"' if mark else ""
     stripe = f'<TD WIDTH="5" BGCOLOR="{LIGHT[mark]}"></TD>' if mark else '<TD WIDTH="5"></TD>'
     words = "".join([*_tokens(row, box.reachable), _text(" ", "ink")])
-    tip = f"instructions {row.first} to {row.last}" if row.hidden else f"instruction {row.first}"
-    identity = f'ID="f{number}i{row.first}-{row.last}" TOOLTIP="{tip}"'
-    cells = [stripe, f'<TD ALIGN="LEFT" {identity}{back}>{words}</TD>']
+    # of a cell that is no link, Graphviz keeps no id
+    identity = f' ID="{prefix}{row.first}_{row.last}" HREF="#"' if prefix else ""
+    cells = [stripe, f'<TD ALIGN="LEFT"{identity}{back}>{words}</TD>']
     if values:
         heat = f' BGCOLOR="{LIGHT[f"heat-{step(row.value, peak)}"]}"' if row.value is not None and box.reachable else ""
         cells.append(f'<TD ALIGN="RIGHT"{heat}>{_text(f" {row.value} ", "ink") if row.value is not None else ""}</TD>')

@@ -17,7 +17,7 @@
     one.nodes = one.boxes.map((_, i) => document.getElementById(`${prefix}b${i}`));
     one.edges = one.arrows.map((_, i) => document.getElementById(`${prefix}e${i}`));
     one.rows = [...pictures[number].querySelectorAll("g.row")].map((element) => {
-      const [first, last] = element.id.slice(element.id.indexOf("i") + 1).split("-").map(Number);
+      const [first, last] = element.id.slice(element.id.indexOf("i") + 1).split("_").map(Number);
       return { element, first, last, node: element.closest(".node") };
     });
     one.boxOf = [];
@@ -169,7 +169,7 @@
       markRow(row, "live");
       const has = (sites) => sites.some((i) => i >= row.first && i <= row.last);
       if (has(definitions)) markRow(row, "def");
-      if (has(uses)) markRow(row, "use");
+      if (has(uses)) markRow(row, has(definitions) ? "use both" : "use");
       row.element.querySelectorAll("text").forEach((text) => { if (text.textContent === name) text.classList.add("chosen"); });
     }
     const length = ranges.reduce((sum, [start, end]) => sum + end - start, 0);
@@ -281,7 +281,7 @@
   });
 
   function registerAt(row, text) {
-    const first = Number(row.id.slice(row.id.indexOf("i") + 1).split("-")[0]);
+    const first = Number(row.id.slice(row.id.indexOf("i") + 1).split("_")[0]);
     const [head, tail] = text.split("…");
     const token = now().instructions[first].find((one) => one[2] !== undefined && (one[1] === text || (tail !== undefined && one[1].startsWith(head) && one[1].endsWith(tail))));
     return token?.[2];

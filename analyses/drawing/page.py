@@ -26,7 +26,7 @@ from ptxkit.positions import Index
 
 _COLOR = re.compile("|".join(LIGHT.values()))
 _VARIABLE = {color: f"var(--{name})" for name, color in LIGHT.items()}
-_ANCHOR = re.compile(r'<g id="a_(f\d+i[\d-]+)"><a [^>]*>(.*?)</a>\s*</g>', re.DOTALL)
+_ANCHOR = re.compile(r'<g id="a_(f\d+i\d+_\d+)"><a [^>]*>(.*?)</a>\s*</g>', re.DOTALL)
 _STRIPPED = re.compile(r' (?:font-family|font-size|xml:space)="[^"]*"')
 
 
@@ -72,7 +72,7 @@ def _colors() -> str:
 
 def _picture(one: Scene, number: int) -> str:
     """The SVG with variables for colours, its rows as groups that the script finds, and nothing twice that a style says once."""
-    svg = render(source([one], legend=False, first=number), source([one], legend=False, plain=True, first=number), "svg").decode()
+    svg = render(source([one], number=number), source([one], plain=True, number=number), "svg").decode()
     svg = _ANCHOR.sub(r'<g id="\1" class="row">\2</g>', svg)
     svg = _STRIPPED.sub("", svg)
     svg = re.sub(r"<title>.*?</title>|<!--.*?-->", "", svg, flags=re.DOTALL)
@@ -150,6 +150,9 @@ def _legend(scenes: Sequence[Scene]) -> str:
         '<span class="swatch" style="--c:var(--together)"></span>executed together',
         '<span class="swatch" style="--c:var(--exit)"></span>leaves the function',
         '<span class="swatch" style="--c:var(--dead)"></span>unreachable',
+        '<span class="swatch" style="--c:var(--heat-2)"></span>a chosen register is live',
+        '<span class="swatch written"></span>written',
+        '<span class="swatch read"></span>read',
     ]
     coloring = scenes[0].coloring
     if coloring is not None:

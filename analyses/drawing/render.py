@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import sysconfig
-from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 from ptxkit.analyses.drawing.coloring import CannotDraw
@@ -64,31 +64,23 @@ _ENTITY = re.compile(r"&[^;]+;")
 
 def polish(svg: str) -> str:
     """An SVG that looks the same with other fonts: each run of text as wide as it was laid out, blanks kept, no outer declarations."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'font-family="[^"]*"', f'font-family="{FONT}"', svg)
-    width = _letter_width(svg)
+    svg = re.sub(r'font-family="[^"]*"', f'font-family="{FONT}"', svg[svg.index("<svg") :])
+    runs = list(_RUN.finditer(svg))
+    letters = [len(_ENTITY.sub("x", run[5])) for run in runs]
+    gaps = [float(after[2]) - float(run[2]) if after[3] == run[3] else 0.0 for run, after in pairwise(runs)] + [0.0]
+    usual = _letter_width(gaps, letters)
+    pieces = []
+    at = 0
+    for run, count, gap in zip(runs, letters, gaps, strict=True):
+        # up to the next run where that follows at once, and not in another column
+        length = gap if 0.8 * count * usual < gap < (1.15 * count + 0.5) * usual else count * usual
+        fixed = f' textLength="{length:.1f}"' if count > 1 and usual else ""
+        pieces += [svg[at : run.start()], f'<text xml:space="preserve" x="{run[2]}" y="{run[3]}"{fixed} {run[4]}>{run[5]}</text>']
+        at = run.end()
+    return "".join([*pieces, svg[at:]])
 
-    def fixed(found: re.Match[str]) -> str:
-        letters = len(_ENTITY.sub("x", found[5]))
-        length = f' textLength="{letters * width:.2f}"' if width and letters > 1 else ""
-        return f'<text xml:space="preserve" x="{found[2]}" y="{found[3]}"{length} {found[4]}>{found[5]}</text>'
 
-    return _RUN.sub(fixed, svg)
-
-
-def _letter_width(svg: str) -> float:
-    """How wide a letter of the usual size was laid out: by what follows long runs on the same line; 0 if nothing tells."""
-    widths = sorted(_advances(svg))
+def _letter_width(gaps: list[float], letters: list[int]) -> float:
+    """How wide a letter was laid out: the median over runs of some length that others follow; 0 if there are none."""
+    widths = sorted([gap / count for gap, count in zip(gaps, letters, strict=True) if gap > 0 and count >= 4])
     return widths[len(widths) // 2] if widths else 0.0
-
-
-def _advances(svg: str) -> Iterator[float]:
-    before: re.Match[str] | None = None
-    for count, run in enumerate(_RUN.finditer(svg)):
-        if before is not None and before[3] == run[3]:
-            letters = len(_ENTITY.sub("x", before[5]))
-            if letters >= 3 and before[5].isascii() and float(run[2]) > float(before[2]):
-                yield (float(run[2]) - float(before[2])) / letters
-        before = run
-        if count > 2000:
-            return

@@ -65,7 +65,8 @@ def revalidate(
             continue
         except CompilerBug as bug:
             reason = f"{bug} in {timeout:g} s" if str(bug) == "no answer" else str(bug)
-            verdict = Verdict(Outcome.COMPILER_BUG, name, bug.version, request.architectures[0], reason, log=bug.log)
+            diagnostics, paths = _located(name, module, target, messages(bug.log))
+            verdict = Verdict(Outcome.COMPILER_BUG, name, bug.version, request.architectures[0], reason, diagnostics, paths, log=bug.log)
         return attrs.evolve(verdict, skipped=tuple(skipped))
     return Verdict(Outcome.UNAVAILABLE, reason=f"no validator could judge the module; {INSTALL}", skipped=tuple(skipped))
 

@@ -16,6 +16,8 @@ _ADVICE = re.compile(r"\(C\d+\)")
 _BUG = re.compile(r"internal (compiler )?error|\(C79\d\d\)|assertion\b.*\bfail", re.IGNORECASE)
 _UNRESOLVED = re.compile(r"Undefined reference to |Unresolved extern ")
 
+_NO_ARCHITECTURE = re.compile(r"Value '.*' is not defined for option 'gpu-name'")
+
 _SEVERITIES = {"fatal": Severity.ERROR, "error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
 
 
@@ -44,6 +46,11 @@ def messages(log: str) -> tuple[Message, ...]:
     found = [message for line in log.splitlines() if (message := _message(line.strip())) is not None]
     last = [message for message in found if "assembly aborted due to errors" not in message.text]
     return tuple(last or found)
+
+
+def lacks_architecture(log: str) -> bool:
+    """Whether the compiler says that it makes no code for the architecture asked for."""
+    return _NO_ARCHITECTURE.search(log) is not None
 
 
 def _message(line: str) -> Message | None:

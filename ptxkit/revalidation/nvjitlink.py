@@ -48,9 +48,11 @@ class NvJitLink:
             if status:
                 raise Unavailable(f"nvJitLink {self.version} cannot be set up: {_STATUS.get(status, f'status {status}')}")
             try:
-                return self._compile(handle, request.source, architecture)
+                answer = self._compile(handle, request.source, architecture)
             finally:
                 self._library.nvJitLinkDestroy(ctypes.byref(handle))
+            if not log.lacks_architecture(answer.log):
+                return answer
         raise Unavailable(f"nvJitLink {self.version} makes no code for {request.architectures[0]}")
 
     def _compile(self, handle: ctypes.c_void_p, source: bytes, architecture: str) -> Answer:

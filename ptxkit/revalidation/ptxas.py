@@ -13,7 +13,6 @@ from pathlib import Path
 from ptxkit.revalidation import log, process, wheels
 from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
 
-_UNKNOWN = re.compile(r"Value '.*' is not defined for option 'gpu-name'")
 _VERSION = re.compile(r"release [\d.]+, V(\d[\d.]*)")
 
 
@@ -41,7 +40,7 @@ class Ptxas:
         for architecture in request.architectures:
             with tempfile.TemporaryDirectory(prefix="ptxkit-", ignore_cleanup_errors=True) as folder:
                 answer = self._compile(request, architecture, Path(folder))
-            if not _UNKNOWN.search(answer.log):
+            if not log.lacks_architecture(answer.log):
                 return answer
         raise Unavailable(f"ptxas {self.version} makes no code for {request.architectures[0]}")
 

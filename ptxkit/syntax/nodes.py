@@ -310,7 +310,6 @@ class Composite(Node):
             yield literal
 
 
-
 @node
 class Guard(Composite):
     """`@p` or `@!p` (9.3)."""

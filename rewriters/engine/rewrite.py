@@ -10,7 +10,7 @@ import attrs
 
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Function, Module, Path
+from ptxkit.syntax.nodes import Function, Module, Path, Target
 
 
 class Refusal(NamedTuple):
@@ -51,6 +51,20 @@ class Refused(Exception):
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         return diagnostics(self.module, self.refusals)
+
+
+class FailedCheck(Refused):
+    """A rewrite after which the module would have errors that it had not before; they are of the new module."""
+
+    def __init__(self, errors: tuple[Diagnostic, ...]) -> None:
+        self._errors = errors
+        self.refusals = ()
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        Exception.__init__(self, f"{errors[0].message}{more}")
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        return self._errors
 
 
 class Probe(NamedTuple):
@@ -116,3 +130,12 @@ class Rewrite:
     @property
     def text(self) -> str:
         return self.module.text
+
+
+def debugging(module: Module) -> tuple[Refusal, ...]:
+    """Why the registers of a module cannot get other names, if they cannot: debuggers are told where values are by these names."""
+    if "debug" not in module.targets:
+        return ()
+    at = next(i for i, child in enumerate(module.children) if isinstance(child, Target))
+    note = "take the debugging data out first: `ptxkit rewrite strip-debug`"
+    return (Refusal("debugging-data", (at,), "debugging data names the registers, in a form that is not rewritten", (note,)),)

@@ -137,9 +137,34 @@ def test_attributes() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["1", "-1", "0x1F", "017", "0b101U", "42U", "0f3F800000", "0dBFF0000000000000", "1.5e-3", "x", "x+4", "generic(x)", "generic(x)+4",
-    "{1, 2}", "{ {1, 2}, {3} }", "{x, y+8, generic(z)}", "{0xFF(f), 0xFF00(f), 0xff0000(f+4)}", "{}", "{1, 2, }", '"s"', "(1<<3)|2",
-    "{1,2,3,4,5,6,7,8}", "{{1,2,3,4,5,6,7,8},{1,2,3,4,5,6,7,8}}", "{1,2,3,4,5,6,7,x}", "{/* c */ 1, // d\n 2}", "1 ? 2 : 3"],
+    [
+        "1",
+        "-1",
+        "0x1F",
+        "017",
+        "0b101U",
+        "42U",
+        "0f3F800000",
+        "0dBFF0000000000000",
+        "1.5e-3",
+        "x",
+        "x+4",
+        "generic(x)",
+        "generic(x)+4",
+        "{1, 2}",
+        "{ {1, 2}, {3} }",
+        "{x, y+8, generic(z)}",
+        "{0xFF(f), 0xFF00(f), 0xff0000(f+4)}",
+        "{}",
+        "{1, 2, }",
+        '"s"',
+        "(1<<3)|2",
+        "{1,2,3,4,5,6,7,8}",
+        "{{1,2,3,4,5,6,7,8},{1,2,3,4,5,6,7,8}}",
+        "{1,2,3,4,5,6,7,x}",
+        "{/* c */ 1, // d\n 2}",
+        "1 ? 2 : 3",
+    ],
 )
 def test_initialisers(text: str) -> None:
     declaration = only(f".global .align 4 .u32 a[] = {text};")
@@ -234,8 +259,7 @@ def test_file() -> None:
 
 def test_section() -> None:
     section = only(
-        ".section .debug_info\n{\n.b32 123, -1\n.b64 $L__begin, .debug_abbrev\n"
-        ".b32 a+4\n.b32 e-b;\n$L__x:\n.b8 1,2,3,4,5,6,7,8,9;\n}"
+        ".section .debug_info\n{\n.b32 123, -1\n.b64 $L__begin, .debug_abbrev\n.b32 a+4\n.b32 e-b;\n$L__x:\n.b8 1,2,3,4,5,6,7,8,9;\n}"
     )
     assert isinstance(section, nodes.Section) and section.name == ".debug_info"
     assert section.body is not None
@@ -284,8 +308,16 @@ def test_vectors_pairs_and_negations() -> None:
 
 @pytest.mark.parametrize(
     "text, base, offset, sign",
-    [("[a]", "a", None, 1), ("[a+4]", "a", "4", 1), ("[a+-4]", "a", "-4", 1), ("[a-4]", "a", "4", -1), ("[sym + r]", "sym", "r", 1),
-    ("[ %r1 ]", "%r1", None, 1), ("[16]", "16", None, 1), ("[0x10+4]", "0x10", "4", 1)],
+    [
+        ("[a]", "a", None, 1),
+        ("[a+4]", "a", "4", 1),
+        ("[a+-4]", "a", "-4", 1),
+        ("[a-4]", "a", "4", -1),
+        ("[sym + r]", "sym", "r", 1),
+        ("[ %r1 ]", "%r1", None, 1),
+        ("[16]", "16", None, 1),
+        ("[0x10+4]", "0x10", "4", 1),
+    ],
 )
 def test_addresses(text: str, base: str, offset: str | None, sign: int) -> None:
     found = operand(text)
@@ -303,9 +335,28 @@ def test_addresses_of_several_parts() -> None:
 
 @pytest.mark.parametrize(
     "text, value",
-    [("1+2*3", 7), ("(1+2)*3", 9), ("1<<4|1", 17), ("-7/2", -3), ("-7 % 3", -1), ("~0", -1), ("!5", 0), ("2 > 1", 1), ("1 ? 2 : 3", 2),
-    ("0 ? 2 : 0 ? 4 : 5", 5), ("WARP_SZ*2", 64), ("(.s64) 0xFFFFFFFFFFFFFFFF", -1), ("6 & 3 ^ 1", 3), ("1 && 0 || 1", 1), ("3 == 3 != 0", 1),
-    ("1/0", None), ("a+1", None), ("8 >> 2", 2), ("1 <= 1", 1), ("1.5+1", 2.5)],
+    [
+        ("1+2*3", 7),
+        ("(1+2)*3", 9),
+        ("1<<4|1", 17),
+        ("-7/2", -3),
+        ("-7 % 3", -1),
+        ("~0", -1),
+        ("!5", 0),
+        ("2 > 1", 1),
+        ("1 ? 2 : 3", 2),
+        ("0 ? 2 : 0 ? 4 : 5", 5),
+        ("WARP_SZ*2", 64),
+        ("(.s64) 0xFFFFFFFFFFFFFFFF", -1),
+        ("6 & 3 ^ 1", 3),
+        ("1 && 0 || 1", 1),
+        ("3 == 3 != 0", 1),
+        ("1/0", None),
+        ("a+1", None),
+        ("8 >> 2", 2),
+        ("1 <= 1", 1),
+        ("1.5+1", 2.5),
+    ],
 )
 def test_constant_expressions(text: str, value: float | None) -> None:
     assert constant_value(operand(text)) == value

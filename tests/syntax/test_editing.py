@@ -118,7 +118,7 @@ def test_functions_are_inserted_and_removed(module: Module) -> None:
 def test_many_edits_in_one_walk(module: Module, add: Path) -> None:
     new = parse_statement("\n\texit;")
     _, second = paths(module, nodes.Function)
-    edits = {(*add, 2): [nodes.Name("%r9")], (*add[:-1], add[-1] + 2): [new, new], second: []}
+    edits: dict[Path, list[Node]] = {(*add, 2): [nodes.Name("%r9")], (*add[:-1], add[-1] + 2): [new, new], second: []}
     expected = TEXT.replace("%r1,", "%r9,").replace("\n\tret;", "\n\texit;\n\texit;").replace("\n.func f() {}", "")
     assert module.edit(edits).text == expected
     assert module.edit({}) == module

@@ -99,9 +99,8 @@ def test_any_bytes_print_back(data: bytes) -> None:
     assert parse(text).text.encode("utf-8", "surrogateescape") == data
 
 
-WORDS = """{ } ( ) [ ] ; , @ ! : = + - " /* */ // a %r1 1 0f1 . # .reg .global .entry .func .u32 .param .loc .b8 .section .pragma mov.u32 ret
-@@DWARF""".split()
-WORDS += ["\n", " ", "\0"]
+WORDS = [*'{}()[];,@!:=+-"#. \n\0', "/*", "*/", "//", "a", "%r1", "1", "0f1", "mov.u32", "ret", "@@DWARF"]
+WORDS += [".reg", ".global", ".entry", ".func", ".u32", ".param", ".loc", ".b8", ".section", ".pragma"]
 
 
 @settings(max_examples=300, deadline=None)

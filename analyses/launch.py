@@ -1,0 +1,72 @@
+"""How many threads a function may be run by, and so how large the special registers can be (10, 11.4)."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+
+from ptxkit.analyses.known import Known, between, top
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.types import types
+from ptxkit.syntax.constants import constant_value
+
+MOST_THREADS = 1024
+"""Threads of a CTA, in x and in y; and altogether."""
+MOST_IN_Z = 64
+MOST_CTAS = (2**31 - 1, 65535, 65535)
+WARP = 32
+
+
+@attrs.frozen
+class Launch:
+    """The shape of a CTA as far as the function's directives say it."""
+
+    threads: tuple[int, int, int] | None
+    """Exactly so many in x, y and z (`.reqntid`), or None."""
+    most: tuple[int, int, int]
+    """At most so many."""
+
+    @property
+    def count(self) -> int | None:
+        """Threads of the CTA if that is certain."""
+        return math.prod(self.threads) if self.threads else None
+
+    def range(self, name: str) -> tuple[int, int] | None:
+        """The least and the greatest value of a special register, as far as it is known."""
+        stem, _, component = name.partition(".")
+        place = "xyz".find(component) if component else -1
+        if place >= 0 and stem in ("%tid", "%ntid"):
+            if stem == "%tid":
+                return 0, self.most[place] - 1
+            return (self.threads[place], self.threads[place]) if self.threads else (1, self.most[place])
+        if place >= 0 and stem in ("%ctaid", "%nctaid"):
+            return (0, MOST_CTAS[place] - 1) if stem == "%ctaid" else (1, MOST_CTAS[place])
+        return (0, WARP - 1) if name == "%laneid" else None
+
+    def known(self, name: str) -> Known:
+        """What is known of a special register, in the width of its type. Raises KeyError if there is none of that name."""
+        register = special_register(name)
+        if register is None:
+            raise KeyError(name)
+        width = types()[register.types[0]].bits
+        found = self.range(name)
+        return between(*found, width) if found else top(width)
+
+
+@fact
+def launch(routine: Routine) -> Launch:
+    """What the directives of a kernel say of the shape of its CTAs; the limits of all devices otherwise, and in a function that is called."""
+    header = routine.function.header
+    said: dict[str, tuple[int, int, int]] = {}
+    for directive in header.directives if header.is_entry else ():
+        sizes = [constant_value(argument) for argument in directive.arguments]
+        if 1 <= len(sizes) <= 3 and all(isinstance(size, int) and size > 0 for size in sizes):
+            said[directive.name] = tuple([*map(int, sizes), 1, 1][:3])  # type: ignore[assignment, arg-type]
+    exactly = said.get(".reqntid")
+    if exactly is not None:
+        return Launch(exactly, exactly)
+    # of .maxntid only the product is kept to: a CTA may be longer in x if it is shorter in y
+    product = min(MOST_THREADS, math.prod(said.get(".maxntid", (MOST_THREADS, 1, 1))))
+    return Launch(None, (product, product, min(product, MOST_IN_Z)))

@@ -1,0 +1,159 @@
+"""Every rewriter on many files: does the compiler take what comes out, is its machine code the same where it must be, and does the probe
+at every instruction come out again byte for byte?
+
+    python benchmarks/rewriters.py [--all] [--largest BYTES] [--every N] [FOLDER…]
+
+Without --all, files up to 40,000 bytes. A file that the compiler does not take as it is counts for the laws on bytes only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import struct
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import ptxkit
+from ptxkit import files
+from ptxkit.revalidation import Outcome, Verdict, revalidate
+from ptxkit.rewriters import (
+    Refused,
+    Rewrite,
+    dead_code,
+    extract,
+    noop_probe,
+    performance,
+    rename,
+    renumber,
+    retarget,
+    specialize,
+    strip,
+    strip_debug,
+)
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = (ROOT.parent / "shared" / "corpus", ROOT / "fixtures" / "kernels")
+
+SAME_CODE = ("probe", "probe before and after", "strip-debug", "dead-code", "renumber", "renumber after strip-debug", "dead-code after strip-debug")
+"""After these the machine code must be what it was."""
+
+
+def _transforms(module: ptxkit.Module) -> Iterator[tuple[str, Callable[[], Rewrite]]]:
+    yield "probe", lambda: noop_probe(module)
+    yield "probe before and after", lambda: noop_probe(module, after=True)
+    yield "probe that stays", lambda: noop_probe(module, after=True, live=True)
+    yield "strip-debug", lambda: strip_debug(module)
+    yield "dead-code", lambda: dead_code(module)
+    yield "renumber", lambda: renumber(module)
+    if "debug" in module.targets:
+        plain = strip_debug(module).module
+        yield "dead-code after strip-debug", lambda: dead_code(plain)
+        yield "renumber after strip-debug", lambda: renumber(plain)
+    yield "rename symbols", lambda: rename(module, prefix="other_")
+    yield "rename labels", lambda: rename(module, prefix="other_", what="labels")
+    yield "rename registers", lambda: rename(module, prefix="other_", what="registers")
+    for kernel in module.kernels[:1]:
+        yield "extract", lambda: extract(module, kernel=kernel.name)
+        yield "performance", lambda: performance(module, kernel=kernel.name, maxnreg=128)
+        scalar = next((p for p in kernel.header.parameters if p.type in (".u32", ".b32", ".s32", ".u64", ".b64") and not p.declarator.dimensions), None)
+        if scalar is not None:
+            yield "specialize", lambda: specialize(module, kernel=kernel.name, values=f"{scalar.name}=4")
+    yield "retarget", lambda: retarget(module)
+
+
+def _code(cubin: bytes) -> dict[str, list[bytes]]:
+    """The sections of a cubin that hold code and what the loader needs to know of it, by name: not symbols and debugging data."""
+    offset, entry_size, count, names_at = struct.unpack_from("<Q", cubin, 40)[0], *struct.unpack_from("<HHH", cubin, 58)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", cubin, offset + i * entry_size) for i in range(count)]
+    names = sections[names_at][4]
+    found: dict[str, list[bytes]] = {}
+    for name, kind, _, _, start, size, *_ in sections:
+        end = cubin.index(b"\0", names + name)
+        text = cubin[names + name : end].decode()
+        if text.startswith((".text.", ".nv.constant", ".nv.global", ".nv.shared")):
+            found.setdefault(text, []).append(cubin[start : start + size] if kind != 8 else size.to_bytes(8, "little"))
+    return found
+
+
+def _compile(module: ptxkit.Module, using: str) -> Verdict:
+    return revalidate(module, using=(using,), isolated=False, relocatable=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="files of any size")
+    parser.add_argument("--largest", type=int, default=40_000)
+    parser.add_argument("--every", type=int, default=1, help="only every so-many-th file, by size")
+    parser.add_argument("--using", default="nvjitlink", help="nvjitlink, ptxas or none")
+    parser.add_argument("--only", default="", help="rewriters whose name contains this")
+    parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS)
+    arguments = parser.parse_args()
+    paths = sorted({path for folder in arguments.folders for path in folder.rglob("*.ptx")}, key=lambda path: (path.stat().st_size, path))
+    chosen = [path for path in paths if arguments.all or path.stat().st_size <= arguments.largest][:: arguments.every]
+    done: dict[str, Counter[str]] = {}
+    refusals: Counter[str] = Counter()
+    wrong: list[str] = []
+    unknown = probes = 0
+    start = time.perf_counter()
+    for path in chosen:
+        text = files.read(str(path))
+        module = ptxkit.parse(text, str(path))
+        before = _compile(module, arguments.using) if arguments.using != "none" else None
+        taken = before is not None and before.outcome is Outcome.VALID
+        unknown += not taken
+        for name, transform in _transforms(module):
+            if arguments.only not in name:
+                continue
+            count = done.setdefault(name, Counter())
+            count["files"] += 1
+            try:
+                rewrite = transform()
+            except Refused as refused:
+                count["refused"] += 1
+                refusals[f"{name}: {refused.diagnostics[0].name}"] += 1
+                continue
+            except Exception as error:
+                wrong.append(f"{path}: {name}: {type(error).__name__}: {error}")
+                continue
+            for refusal in rewrite.refusals if name == "probe before and after" else ():
+                refusals[f"a point: {refusal.name}"] += 1
+            if name.startswith("probe"):
+                probes += len(rewrite.manifest.probes)
+                again = ptxkit.parse(rewrite.text)
+                if strip(rewrite.module).text == text and strip(again).text == text:
+                    count["byte for byte"] += 1
+                else:
+                    wrong.append(f"{path}: {name}: does not come out again")
+            if before is None or not taken:
+                continue
+            after = _compile(rewrite.module, arguments.using)
+            count["compiled"] += 1
+            if after.outcome is not Outcome.VALID:
+                reasons = [found.message for found in after.diagnostics if found.severity is ptxkit.Severity.ERROR]
+                wrong.append(f"{path}: {name}: {after.outcome}: {(reasons or [after.reason])[0]}")
+                continue
+            count["accepted"] += 1
+            if before.cubin and after.cubin and name in SAME_CODE:
+                same = _code(before.cubin) == _code(after.cubin)
+                count["same code"] += same
+                if not same:
+                    wrong.append(f"{path}: {name}: other machine code")
+    for line in wrong:
+        print(line)
+    print(f"\n{len(chosen)} files, {unknown} not compiled as they are, {probes} probes, {time.perf_counter() - start:.0f} s, {arguments.using}")
+    print(f"{'rewriter':30} {'files':>6} {'refused':>8} {'accepted':>14} {'same code':>14} {'byte for byte':>14}")
+    for name, count in done.items():
+        same = f"{count['same code']}/{count['accepted']}" if name in SAME_CODE else "-"
+        whole = f"{count['byte for byte']}/{count['files']}" if name.startswith("probe") else "-"
+        accepted = f"{count['accepted']}/{count['compiled']}"
+        print(f"{name:30} {count['files']:6} {count['refused']:8} {accepted:>14} {same:>14} {whole:>14}")
+    for reason, times in refusals.most_common():
+        print(f"refused {times:8}  {reason}")
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""Taking out what never runs, and what has no effect."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.rewriters.engine.points import is_block_pragma, is_bound_pragma, points
+from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging
+from ptxkit.syntax.nodes import Loc, Module, Node, Path
+
+
+def dead_code(module: Module) -> Rewrite:
+    """Takes out instructions that control never reaches, and those whose results nothing reads and that do nothing else.
+
+    Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and whatever the instruction table does not know
+    stay. Where a branch goes to a label that is not there, unreachable code stays too. Labels and declarations stay.
+    Raises Refused for a module with debugging data, which says in which registers values are, read or not.
+    """
+    refusals = debugging(module)
+    if refusals:
+        raise Refused(module, refusals)
+    edits: dict[Path, Sequence[Node]] = {}
+    changes = []
+    for routine in routines(module):
+        never, useless = unreachable(routine), unused(routine)
+        for i in sorted(never | useless):
+            path = routine.where(i)
+            edits[path] = ()
+            _pragmas(module, path, i in never, edits)
+        if never or useless:
+            changes.append(f"{routine.name}: {len(never)} unreachable, {len(useless)} unused")
+    return Rewrite(module.edit(edits) if edits else module, Manifest("dead_code", changes=tuple(changes)))
+
+
+def _pragmas(module: Module, path: Path, is_unreachable: bool, edits: dict[Path, Sequence[Node]]) -> None:
+    """The pragmas before an instruction that goes: they would speak of the one behind it."""
+    children = module.at(path[:-1]).children
+    at = path[-1] - 1
+    while at >= 0 and (
+        isinstance(children[at], Loc) or is_bound_pragma(children[at]) or (is_unreachable and is_block_pragma(children[at]))
+    ):
+        if not isinstance(children[at], Loc):
+            edits[(*path[:-1], at)] = ()
+        at -= 1
+
+
+def unreachable(routine: Routine) -> frozenset[int]:
+    """The instructions that control never reaches; none where the graph is not known for sure."""
+    flow = control_flow(routine)
+    if flow.unknown_targets:
+        return frozenset()
+    return frozenset([i for i, block in enumerate(flow.block_of) if block not in flow.reachable])
+
+
+def unused(routine: Routine) -> frozenset[int]:
+    """The instructions control reaches that have no effect but on registers that nothing reads which matters."""
+    flow, bounds, values = control_flow(routine), bindings(routine), ssa(routine)
+    if flow.unknown_targets:
+        return frozenset()
+    sequence = points(routine).sequence
+    removable: dict[int, bool] = {}
+    reached = [i for i, block in enumerate(flow.block_of) if block in flow.reachable]
+    needed: set[int] = set()
+    for i in reached:
+        bound = bounds[i]
+        can_go = removable.get(id(bound))
+        if can_go is None:
+            can_go = removable[id(bound)] = is_pure(bound)
+        if not can_go or not values.definitions[i] or sequence[i] >= 0:
+            needed.add(i)
+    seen: set[int] = set()
+    work = [value for i in needed for value in values.uses[i]]
+    # the value from before a guarded write that stays is needed as well
+    work += [old for i in needed for value in values.definitions[i] for old in values.values[value].operands]
+    while work:
+        number = work.pop()
+        if number < 0 or number in seen:
+            continue
+        seen.add(number)
+        value = values.values[number]
+        work += value.operands
+        if value.origin is Origin.WRITE and value.instruction not in needed:
+            needed.add(value.instruction)
+            work += values.uses[value.instruction]
+            work += [old for other in values.definitions[value.instruction] for old in values.values[other].operands]
+    return frozenset(reached) - needed
+
+
+def is_pure(bound: Bound | Mismatch) -> bool:
+    """Whether an instruction does nothing but compute what it writes to registers: it may be left out if nothing reads that."""
+    if isinstance(bound, Mismatch) or not bound.form.modelled:
+        return False
+    if bound.flow or bound.effects or bound.barrier or bound.asynchronous or bound.completes or bound.converges is not None:
+        return False
+    if any(memory.access != "read" or memory.is_async or memory.order not in ("", "weak") for memory in bound.memory):
+        return False
+    return not any(_is_volatile(operand.shape) for operand in bound.operands)
+
+
+def _is_volatile(shape: OperandShape) -> bool:
+    if shape.kind == "special":
+        found = special_register(shape.type)
+        return found is None or found.volatile
+    return shape.kind == "unknown" or any(map(_is_volatile, shape.parts))
