@@ -19,20 +19,17 @@ from pathlib import Path
 import ptxkit
 from ptxkit import files
 from ptxkit.revalidation import Outcome, Verdict, revalidate
-from ptxkit.rewriters import (
-    Refused,
-    Rewrite,
-    dead_code,
-    extract,
-    noop_probe,
-    performance,
-    rename,
-    renumber,
-    retarget,
-    specialize,
-    strip,
-    strip_debug,
-)
+from ptxkit.rewriters import Refused, Rewrite
+from ptxkit.rewriters.dead_code import dead_code
+from ptxkit.rewriters.extract import extract
+from ptxkit.rewriters.noop_probe import noop_probe
+from ptxkit.rewriters.performance import performance
+from ptxkit.rewriters.rename import rename
+from ptxkit.rewriters.renumber import renumber
+from ptxkit.rewriters.retarget import retarget
+from ptxkit.rewriters.specialize import specialize
+from ptxkit.rewriters.strip import strip
+from ptxkit.rewriters.strip_debug import strip_debug
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (ROOT.parent / "shared" / "corpus", ROOT / "fixtures" / "kernels")

@@ -63,7 +63,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
 def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
     """The blocks of one scope. What their instructions have in common says whether there is anything to look for in them."""
     bad_guards = {}
-    interesting = False
+    interesting: dict[int, str] = {}
     for key, node in scope.operands.items():
         kind = type(node)
         if kind is Guard:
@@ -71,22 +71,24 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
             if wrong is not None:
                 bad_guards[key] = wrong
         elif kind is Opcode and node.text.startswith(("call", "brx", "ld.param", "st.param")):
-            interesting = interesting or not node.text.startswith("ld") or calls.has_results
+            if calls.has_results or not node.text.startswith("ld"):
+                interesting[key] = node.text
     if not bad_guards and not interesting:
         return
+    wanted = {*bad_guards, *interesting}
     for path in paths:
         for i, statement in enumerate(calls.module.at(path).children):
-            if type(statement) is not Instruction:
+            if type(statement) is not Instruction or wanted.isdisjoint(map(id, statement.children[:2])):
                 continue
             first = statement.children[0]
-            if type(first) is Guard and id(first) in bad_guards:
+            if id(first) in bad_guards:
                 yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
-            text = statement.opcode.text
+            text = interesting.get(id(statement.opcode), "")
             if text.startswith("call"):
                 yield from calls.call((*path, i), statement, scope)
             elif text.startswith("br"):
                 yield from calls.branch((*path, i), statement, scope)
-            elif text.startswith(("ld.param", "st.param")):
+            elif text:
                 yield from calls.access((*path, i), statement, scope)
 
 

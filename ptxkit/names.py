@@ -7,6 +7,7 @@ names. `%r<100>` declares %r0 to %r99 without listing them.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
@@ -388,7 +389,7 @@ def _dimensions(declarator: Declarator) -> tuple[int | None, ...]:
     sizes = []
     for dimension in declarator.dimensions:
         value = constant_value(dimension.children[0]) if dimension.children else None
-        sizes.append(int(value) if value is not None else None)
+        sizes.append(int(value) if value is not None and math.isfinite(value) else None)
     return tuple(sizes)
 
 

@@ -17,8 +17,10 @@ from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debuggin
 from ptxkit.syntax.nodes import Loc, Module, Node, Path
 
 
-def dead_code(module: Module) -> Rewrite:
+def dead_code(module: Module, *, function: str = "") -> Rewrite:
     """Takes out instructions that control never reaches, and those whose results nothing reads and that do nothing else.
+
+    In the function of that name, or in all.
 
     Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and whatever the instruction table does not know
     stay. Where a branch goes to a label that is not there, unreachable code stays too. Labels and declarations stay.
@@ -30,6 +32,8 @@ def dead_code(module: Module) -> Rewrite:
     edits: dict[Path, Sequence[Node]] = {}
     changes = []
     for routine in routines(module):
+        if function not in ("", routine.name):
+            continue
         never, useless = unreachable(routine), unused(routine)
         for i in sorted(never | useless):
             path = routine.where(i)
@@ -37,7 +41,7 @@ def dead_code(module: Module) -> Rewrite:
             _pragmas(module, path, i in never, edits)
         if never or useless:
             changes.append(f"{routine.name}: {len(never)} unreachable, {len(useless)} unused")
-    return Rewrite(module.edit(edits) if edits else module, Manifest("dead_code", changes=tuple(changes)))
+    return Rewrite(module.edit(edits) if edits else module, Manifest("dead_code", {"function": function}, changes=tuple(changes)))
 
 
 def _pragmas(module: Module, path: Path, is_unreachable: bool, edits: dict[Path, Sequence[Node]]) -> None:

@@ -45,6 +45,7 @@ _QUOTED = re.compile(r"'([^']+)'")
 _ARGUMENT = re.compile(r"\b(?:[Aa]rgument|operand) (\d+)\b")
 _SYNTAX = re.compile(r"Parsing error near '(.*)': ")
 _MARKER = re.compile(r'#\s*(\d+)\s+"([^"\n]*)"')
+_MODIFIER_MEANT = re.compile(r"`(\.[\w:]+)`")
 _ROUNDING = re.compile(r"\.(rn|rz|rm|rp|rna|rs|rni|rzi|rmi|rpi)\b")
 _ABOUT_GUARD = re.compile(r"Predicate expression expected|Illegal argument to predicate negation")
 _ABOUT_RESULT = re.compile(r"Result (register|vector)|Predicate output|Read-only special register")
@@ -239,7 +240,7 @@ class Locator:
             if number < len(operands):
                 return self._whole((*site.path, len(site.node.children) - len(operands) + number), self._own_words(site))
         for word in _QUOTED.findall(text):
-            named = self._word(site, word, line)
+            named = self._word(site, word, line, "address operand" in text)
             if named is not None:
                 return named
         spoken_of = self._spoken_of(site, text)
@@ -247,7 +248,7 @@ class Locator:
             return spoken_of
         problem = self._problems.get(site.path)
         if problem is not None:
-            return self._whole(problem.path, problem.message)
+            return self._of_problem(problem)
         for use in resolve(self.module).unresolved:
             if use.path[: len(site.path)] == site.path:
                 return self._whole(use.path)
@@ -255,12 +256,22 @@ class Locator:
             return self._whole((*site.path, 0 if site.node.guard is None else 1))
         return Place(site.path, self.index.between(site.start, site.end))
 
+    def _of_problem(self, problem: Problem) -> Place:
+        """The place of what the instruction table found; the modifier, if it is about one."""
+        node = self.module.at(problem.path)
+        modifier = _MODIFIER_MEANT.match(problem.message)
+        at = _modifier(node.text, modifier[1]) if modifier is not None and isinstance(node, Opcode) else None
+        if modifier is None or at is None:
+            return self._whole(problem.path, problem.message)
+        start = self.index.offset(problem.path) + at
+        return Place(problem.path, self.index.between(start, start + len(modifier[1])), problem.message)
+
     def _own_words(self, site: _Site) -> str:
         problem = self._problems.get(site.path)
         return problem.message if problem is not None else ""
 
-    def _word(self, site: _Site, word: str, line: int) -> Place | None:
-        """A name, number, keyword or modifier of the statement, on that line if it stands there too."""
+    def _word(self, site: _Site, word: str, line: int, in_address: bool) -> Place | None:
+        """A name, number, keyword or modifier of the statement, on that line, and in an address if that is asked, if it is there too."""
         found = []
         for path, node in site.node.walk():
             if node.children or isinstance(node, Error):
@@ -272,6 +283,8 @@ class Locator:
                     return Place((*site.path, *path), self.index.between(start, start + len(word)), self._own_words(site))
             elif node.text == word:
                 found.append(self._whole((*site.path, *path)))
+        if in_address:
+            found = [place for place in found if isinstance(self.module.at(place.path[:-1]), Address)] or found
         return next((place for place in found if place.span.line == line), found[0] if found else None)
 
     def _spoken_of(self, site: _Site, text: str) -> Place | None:

@@ -59,7 +59,14 @@ def _troubles(module: Module) -> Iterator[tuple[Path, Node]]:
         if kind in _CONTAINERS:
             if kind is Block and not node.close:  # type: ignore[attr-defined]
                 yield path, node
-            inner = [((*path, i), child) for i, child in enumerate(node.children) if type(child) in _SUSPECTS or (i in strays and not path)]
+            inner: list[tuple[Path, Node]] = []
+            before: Node | None = None
+            for i, child in enumerate(node.children):
+                # of a row of lone semicolons one is told
+                is_repeated = type(child) is Empty and type(before) is Empty
+                if (type(child) in _SUSPECTS and not is_repeated) or (not path and i in strays):
+                    inner.append(((*path, i), child))
+                before = child
             inner.reverse()
             stack += inner
         elif _is_trouble(path, node):

@@ -467,7 +467,7 @@ class _Parser:
 
     def _cut_directive(self, cutter: Cutter) -> None:
         word = cutter.token
-        if word in _KNOWN:
+        if word in _KNOWN or word[2:].isdecimal():
             cutter.take()
         else:
             cutter.take_whole("k", word, cutter.at + len(word))
@@ -547,7 +547,7 @@ _DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
 _LINE_DIRECTIVES = frozenset({".version", ".target", ".address_size", ".file", ".loc", ".section"})
 _BEGINNING = _LINKAGES | _HEADER_WORDS | _LINE_DIRECTIVES | {".alias", ".branchtargets", ".calltargets"}
 """The words that only stand at the start of a statement, or behind a linkage."""
-_KNOWN = _BEGINNING | _SPACES | _DATA_WORDS | {".pragma", ".align"}
+_KNOWN = _BEGINNING | _SPACES | _DATA_WORDS | {".pragma", ".align", ".ptr", ".attribute"}
 """The words that the grammar knows at the start of a directive: any other is as good as the next."""
 _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})

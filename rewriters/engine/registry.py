@@ -1,0 +1,49 @@
+"""The rewriters, found by their files."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+import ptxkit.rewriters
+from ptxkit.rewriters.engine.rewrite import Rewrite
+
+
+@attrs.frozen
+class Rewriter:
+    """A rewriter: `strip-debug` is the function `strip_debug` of `rewriters/strip_debug.py`; its keyword arguments are options."""
+
+    name: str
+    summary: str
+    """The first line of what the function says of itself."""
+    function: Callable[..., Rewrite]
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The options by their names in Python. Their annotations are types: text, numbers, or true and false."""
+        parameters = inspect.signature(self.function, eval_str=True).parameters
+        return {name: found for name, found in parameters.items() if found.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    def __call__(self, module: Any, **options: Any) -> Rewrite:
+        return self.function(module, **options)
+
+
+@functools.cache
+def all_rewriters() -> dict[str, Rewriter]:
+    """Every rewriter by its name. Reads the files of `rewriters/` when first called."""
+    found = {}
+    for info in pkgutil.iter_modules(ptxkit.rewriters.__path__):
+        if info.ispkg or info.name.startswith("_"):
+            continue
+        function = getattr(importlib.import_module(f"ptxkit.rewriters.{info.name}"), info.name, None)
+        if callable(function) and inspect.signature(function, eval_str=True).return_annotation is Rewrite:
+            name = info.name.replace("_", "-")
+            summary = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")
+            found[name] = Rewriter(name, summary, function)
+    return found

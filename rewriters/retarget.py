@@ -1,0 +1,145 @@
+"""Another `.version` or `.target`, if all that the module does can be said there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ptxkit.check import Binder
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.requirements import satisfies
+from ptxkit.isa.targets import Version, parse_version, split_target, targets
+from ptxkit.names import resolve
+from ptxkit.operands import Shaper
+from ptxkit.requirement import module_needs
+from ptxkit.rewriters.engine.checking import new_errors
+from ptxkit.rewriters.engine.code import code
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
+from ptxkit.rewriters.engine.substitutions import SUBSTITUTIONS
+from ptxkit.syntax.nodes import Block, Instruction, Module, Name, Node, Number, Path, Target
+from ptxkit.syntax.nodes import Version as VersionStatement
+
+
+def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
+    """The module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), with whatever must be written otherwise.
+
+    With a target and no version, the version stays unless the target needs a higher one; with neither, the lowest version. Every
+    substitution is one that changes no result, and is checked against the instruction table. Raises Refused, with every instruction
+    and directive that cannot be expressed, if there is one; ValueError for a target or version that is none, and for a module without them.
+    """
+    named = next((word for word in module.targets if word.startswith("sm_")), None)
+    if named is None or module.version is None:
+        raise ValueError("the module names no target or no version")
+    wanted = target or named
+    split_target(wanted)
+    if wanted not in targets():
+        raise ValueError(f"no target is known as {wanted!r}")
+    if version and version != "lowest":
+        return _to(module, wanted, parse_version(version), target, version)
+    versions = _versions(module, wanted, lowest=version == "lowest" or not target)
+    failed: FailedCheck | None = None
+    for candidate in versions:
+        try:
+            return _to(module, wanted, candidate, target, version)
+        except FailedCheck as check:
+            failed = failed or check
+    assert failed is not None
+    raise failed
+
+
+def _versions(module: Module, target: str, lowest: bool) -> list[Version]:
+    """The versions to try, the best first."""
+    assert module.version is not None
+    since = targets()[target].since
+    if not lowest:
+        return [max(module.version, since)]
+    needed = module_needs(module).version_for(target) or since
+    steps = {known.since for known in targets().values()} | {module.version}
+    return [max(needed, since), *sorted(step for step in steps if max(needed, since) < step <= module.version)]
+
+
+def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite:
+    edits: dict[Path, Sequence[Node]] = {}
+    changes: list[str] = []
+    for path, old, new, why in _substituted(module, target, version):
+        edits[path] = new
+        changes.append(f"{old.opcode.text}: {why}")
+    for i, child in enumerate(module.children):
+        if isinstance(child, VersionStatement):
+            edits[(i, 0)] = (Number(f"{version[0]}.{version[1]}"),)
+        elif isinstance(child, Target):
+            for j, word in enumerate(child.children):
+                if word.text.startswith("sm_"):
+                    edits[(i, j)] = (Name(target),)
+    new = module.edit(edits)
+    errors = new_errors(module, new)
+    if errors:
+        raise FailedCheck(errors)
+    manifest = Manifest("retarget", {"target": options[0], "version": options[1]}, changes=tuple(changes))
+    return Rewrite(new, manifest)
+
+
+def _substituted(module: Module, target: str, version: Version) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
+    """The instructions that the new target or version does not have, what to write instead, and why that is the same."""
+    names = resolve(module)
+    binder = Binder(module, names, version, target)
+    for site, shaper in binder.sites():
+        bound = binder.verdict(site.instruction, shaper).bound
+        if not isinstance(bound, Bound) or _is_there(bound, version, target):
+            continue
+        found = _instead(site.instruction, bound, binder, shaper, version, target)
+        if found is not None:
+            yield site.path, site.instruction, *found
+
+
+def _is_there(bound: Bound, version: Version, target: str) -> bool:
+    return satisfies(version, target, bound.requirement)
+
+
+def _instead(
+    instruction: Instruction, bound: Bound, binder: Binder, shaper: Shaper, version: Version, target: str
+) -> tuple[tuple[Node, ...], str] | None:
+    """The first way to write it that is there; one way may be needed after another."""
+    whys: list[str] = []
+    statements: tuple[Node, ...] = (instruction,)
+    for same, make in SUBSTITUTIONS:
+        if len(statements) != 1:
+            break
+        (at,) = statements
+        assert isinstance(at, Instruction)
+        now = _bound(at, binder, shaper)
+        if now is None:
+            return None
+        if _is_there(now, version, target):
+            break
+        text = make(at, now)
+        if text is None:
+            continue
+        whys.append(same)
+        if not text:
+            return _nothing(instruction), same
+        made = code(text).statements
+        if any(_bound(one, binder, shaper) is None for one in made):
+            whys.pop()
+            continue
+        statements = made
+    if not whys or not all((now := _bound(one, binder, shaper)) is not None and _is_there(now, version, target) for one in statements):
+        return None
+    guard = f"{instruction.guard.text} " if instruction.guard is not None else ""
+    guarded = [code(guard + one.body_text).statements[0] for one in statements]  # type: ignore[attr-defined]
+    leadings = [instruction.leading, *["\n\t"] * (len(guarded) - 1)]
+    return tuple([one.with_leading(leading) for one, leading in zip(guarded, leadings, strict=True)]), "; ".join(whys)  # type: ignore[attr-defined]
+
+
+def _nothing(instruction: Instruction) -> tuple[Node, ...]:
+    """An empty block: comments and pragmas around the instruction stay what they are."""
+    (block,) = code("{}").statements
+    assert isinstance(block, Block)
+    return (block.with_leading(instruction.leading),)
+
+
+def _bound(statement: Node, binder: Binder, shaper: Shaper) -> Bound | None:
+    if not isinstance(statement, Instruction):
+        return None
+    # operands are known by their `id`: a shaper of its own, as these nodes may be gone before that of the scope
+    bound = binder.verdict(statement, Shaper(shaper.scope)).bound
+    return bound if isinstance(bound, Bound) else None

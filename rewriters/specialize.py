@@ -1,0 +1,187 @@
+"""A kernel for certain arguments and block sizes."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.registers import Register, registers
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.ssa import ssa
+from ptxkit.isa.types import types
+from ptxkit.names import Kind
+from ptxkit.rewriters.dead_code import dead_code
+from ptxkit.rewriters.engine.checking import new_errors
+from ptxkit.rewriters.engine.code import code, traits
+from ptxkit.rewriters.engine.folding import constants
+from ptxkit.rewriters.engine.headers import with_directive, without_directive
+from ptxkit.rewriters.engine.parameters import layout
+from ptxkit.rewriters.engine.points import points
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.literals import number_value
+from ptxkit.syntax.nodes import Address, Function, Instruction, Module, Name, Node, Path, Vector
+
+MOVES = {8: "", 16: "b16", 32: "b32", 64: "b64"}
+
+
+def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = "", clean: bool = True) -> Rewrite:
+    """The kernel for certain arguments: `values` are pairs such as `n=1024,alpha=0f3f800000`, by name or by number (`2=1024`), from 0.
+
+    Where a parameter is loaded its value stands instead; integers that follow from it are computed, branches decided. With `reqntid`, such as
+    `128,1,1`, the size of the block too is fixed. With `clean`, what then never runs or has no use goes. The parameters stay in the
+    signature; who launches the kernel must still pass these values. A parameter that is an array of bytes is given as `hex:00ff…`, as in memory.
+    Raises ValueError for a kernel or parameter that is not there, or a value that does not fit; Refused if the module gets an error by it.
+    """
+    at = next((i for i, child in enumerate(module.children) if isinstance(child, Function) and child.name == kernel and child.body), None)
+    if at is None or not (function := module.children[at]).is_entry:  # type: ignore[attr-defined]
+        raise ValueError(f"no kernel is called {kernel!r}; there are {', '.join(k.name for k in module.kernels) or 'none'}")
+    assert isinstance(function, Function)
+    given = _bytes(function, values)
+    header = function.header
+    if reqntid:
+        header = with_directive(without_directive(header, ".maxntid"), ".reqntid", reqntid)
+    new = module.replace((at,), function.with_children((header, *function.children[1:])))
+    new = new.edit(_loads(_routine(new, at), given) or {(at, 0): (header,)})
+    while edits := _folded(_routine(new, at)):
+        new = new.edit(edits)
+    if clean and "debug" not in new.targets:
+        new = dead_code(new, function=kernel).module
+    errors = new_errors(module, new)
+    if errors:
+        raise FailedCheck(errors)
+    options = {"kernel": kernel, "values": values, "reqntid": reqntid, "clean": clean}
+    return Rewrite(new, Manifest("specialize", options, changes=tuple([f"{name} = {data.hex()}" for name, data in given.items()])))
+
+
+def _routine(module: Module, at: int) -> Routine:
+    return next(routine for routine in routines(module) if routine.path == (at,))
+
+
+def _bytes(function: Function, values: str) -> dict[str, bytes]:
+    """By parameter, what it holds in memory."""
+    found: dict[str, bytes] = {}
+    arguments = layout(function.header)
+    for word in values.replace(",", " ").split():
+        name, equals, text = word.partition("=")
+        if name.isdecimal() and int(name) < len(arguments):
+            name = arguments[int(name)].name
+        argument = next((argument for argument in arguments if argument.name == name), None)
+        if not equals or argument is None:
+            raise ValueError(f"{function.name!r} has no parameter for {word!r}; there are {', '.join(a.name for a in arguments) or 'none'}")
+        found[name] = _encoded(text, argument.type, argument.bytes)
+    return found
+
+
+def _encoded(text: str, type_: str, size: int) -> bytes:
+    if text.startswith("hex:"):
+        data = bytes.fromhex(text.removeprefix("hex:"))
+        if len(data) != size:
+            raise ValueError(f"{size} bytes are needed, not {len(data)}: {text!r}")
+        return data
+    known = types()[type_]
+    if known.bytes != size:
+        raise ValueError(f"the bytes of an array are given as hex:…, not {text!r}")
+    value = number_value(text)
+    if known.kind == "float" or isinstance(value, float):
+        if isinstance(value, int):
+            value = float(value)
+        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
+    if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
+        raise ValueError(f"{text} does not fit into {size} bytes")
+    return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+def _loads(routine: Routine, given: dict[str, bytes]) -> dict[Path, Sequence[Node]]:
+    """What stands for the loads of the parameters that are given."""
+    edits: dict[Path, Sequence[Node]] = {}
+    named = registers(routine)
+    scope = routine.names.scopes[(*routine.path, 0)]
+    for i, instruction in enumerate(routine.instructions):
+        modifiers = instruction.opcode.modifiers
+        if instruction.opcode.mnemonic != "ld" or not any(word.startswith(".param") for word in modifiers) or points(routine).sequence[i] >= 0:
+            continue
+        target, address = instruction.operands
+        if not isinstance(address, Address) or not isinstance(address.base, Name):
+            continue
+        data = given.get(address.base.text)
+        symbol = routine.names.scope_of(routine.where(i)).lookup(address.base.text)
+        if data is None or symbol is None or symbol.kind is not Kind.PARAMETER or symbol is not scope.local(address.base.text):
+            continue
+        offset = constant_value(address.offset) if address.offset is not None else 0
+        known = types().get(modifiers[-1])
+        elements = target.elements if isinstance(target, Vector) else (target,)
+        if not isinstance(offset, int) or known is None:
+            continue
+        start = offset * address.offset_sign
+        if start < 0 or start + known.bytes * len(elements) > len(data):
+            continue
+        texts: list[str] | None = []
+        for k, element in enumerate(elements):
+            part = data[start + k * known.bytes : start + (k + 1) * known.bytes]
+            value = int.from_bytes(part, "little", signed=known.kind == "signed")
+            numbers = named.of(i, element)
+            if element.text == "_":
+                continue
+            move = _move(element.text, named.table[numbers[0]], value) if len(numbers) == 1 else None
+            if move is None:
+                texts = None
+                break
+            texts.append(move)  # type: ignore[union-attr]
+        if texts:
+            edits[routine.where(i)] = _instead(instruction, texts)
+    return edits
+
+
+def _move(name: str, register: Register, value: int) -> str | None:
+    """The instruction that puts these bits into a register."""
+    if register.is_predicate:
+        return f"mov.pred {name}, {-(value & 1)};"
+    bits = value & ((1 << register.bits) - 1)
+    if register.type == ".f32":
+        return f"mov.f32 {name}, 0f{bits:08X};"
+    if register.type == ".f64":
+        return f"mov.f64 {name}, 0d{bits:016X};"
+    move = MOVES.get(register.bits)
+    return f"mov.{move} {name}, {bits};" if move else None
+
+
+def _instead(old: Instruction, texts: Sequence[str]) -> tuple[Node, ...]:
+    guard = f"{old.guard.text} " if old.guard is not None else ""
+    first, *rest = [code(guard + text).statements[0] for text in texts]
+    return (first.with_leading(old.leading), *[one.with_leading("\n\t") for one in rest])  # type: ignore[attr-defined]
+
+
+def _folded(routine: Routine) -> dict[Path, Sequence[Node]]:
+    """What stands for instructions whose results are certain, and for those whose guard is."""
+    known, values, named = constants(routine), ssa(routine), registers(routine)
+    flow = control_flow(routine)
+    edits: dict[Path, Sequence[Node]] = {}
+    for i, instruction in enumerate(routine.instructions):
+        if flow.block_of[i] not in flow.reachable:
+            continue
+        guard = instruction.guard
+        if guard is not None and values.uses[i] and values.uses[i][0] in known:
+            if points(routine).sequence[i] >= 0:
+                continue
+            runs = bool(known[values.uses[i][0]] & 1) != guard.negated
+            edits[routine.where(i)] = (_unguarded(instruction),) if runs else ()
+            continue
+        written = values.definitions[i]
+        if len(written) != 1 or written[0] not in known or instruction.opcode.mnemonic == "mov" or traits(instruction.opcode.text).writes_carry:
+            continue
+        register = named.table[named.writes[i][0]]
+        target = instruction.operands[0]
+        if not isinstance(target, Name):
+            continue
+        move = _move(target.text, register, known[written[0]])
+        if move is not None:
+            edits[routine.where(i)] = _instead(instruction, [move])
+    return edits
+
+
+def _unguarded(instruction: Instruction) -> Instruction:
+    from ptxkit.syntax.nodes import shape
+
+    return Instruction(instruction.leading, shape("", *instruction.shape.literals[2:]), instruction.children[1:])
