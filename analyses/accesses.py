@@ -7,6 +7,7 @@ made from a variable, or converted from a space, or is a parameter that is decla
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 
 import attrs
 
@@ -18,6 +19,7 @@ from ptxkit.analyses.values import Values, values
 from ptxkit.isa.binding import GENERIC, Bound, BoundOperand
 from ptxkit.isa.notation import Memory
 from ptxkit.isa.types import types
+from ptxkit.memo import collector_paused
 from ptxkit.names import Symbol
 from ptxkit.syntax.nodes import Address, Guard
 
@@ -38,7 +40,7 @@ class Access:
     address: Term | None
     """None where nothing can be said, as of an address in a constant expression that is not understood."""
     bytes: int | None
-    """How many bytes every thread touches from the address on, if that is a constant."""
+    """How many bytes each thread touches from the address on, if that is a constant. None where threads work together and not all addresses count."""
     align: int
     """What the address must be a multiple of, 0 if nothing is asked."""
 
@@ -74,6 +76,10 @@ class _Plan:
     align: int
 
 
+_SIZES = ("size", "n")
+"""What the forms call the operand that says how many bytes a copy or fill has."""
+
+
 @functools.lru_cache(maxsize=65536)
 def _plans(bound: Bound) -> tuple[_Plan, ...]:
     found = []
@@ -83,13 +89,15 @@ def _plans(bound: Bound) -> tuple[_Plan, ...]:
             continue
         spaces = {space.partition("::")[0] for space in operand.spaces if space != GENERIC}
         declared = spaces.pop() if len(spaces) == 1 and GENERIC not in operand.spaces else ""
-        size = bound.operand("size") or bound.operand("cp-size")
+        size = next((o for o in bound.operands if o.name in _SIZES), None) if bound.converges is None else None
         data = _data(bound, memory)
         count = max(1, _count(data)) if data is not None else 1
         align = operand.align
         width = None
-        if size is not None or bound.converges is not None:
-            width = align or None if size is None else None
+        if size is not None:
+            width = None
+        elif bound.converges is not None:
+            width = None
         elif data is not None:
             width = types()[data.types[0]].bytes * count
             align *= count
@@ -117,10 +125,14 @@ def _count(data: BoundOperand) -> int:
 @fact
 def accesses(routine: Routine) -> tuple[Access, ...]:
     """The memory accesses that control can reach, in the order of the text. Those of calls, matrices in fragments and tensors have no size."""
+    with collector_paused():
+        return tuple(_accesses(routine))
+
+
+def _accesses(routine: Routine) -> Iterator[Access]:
     known = values(routine)
     blocks = control_flow(routine)
     bounds = bindings(routine)
-    found = []
     plans: dict[int, tuple[_Plan, ...]] = {}
     for block in sorted(blocks.reachable):
         for i in range(blocks.blocks[block].start, blocks.blocks[block].end):
@@ -129,8 +141,7 @@ def accesses(routine: Routine) -> tuple[Access, ...]:
             if own is None:
                 own = plans[id(bound)] = _plans(bound) if isinstance(bound, Bound) else ()
             for plan in own:
-                found.append(_access(routine, known, i, plan))
-    return tuple(found)
+                yield _access(routine, known, i, plan)
 
 
 def _access(routine: Routine, known: Values, i: int, plan: _Plan) -> Access:

@@ -6,6 +6,7 @@ width, so that the interval from -4 to 3 is as good as the one from 8 to 15. Bot
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ class Known(NamedTuple):
     span: int
 
 
+@functools.cache
 def top(width: int) -> Known:
     """Nothing is known."""
     return Known(0, 0, 0, (1 << width) - 1)

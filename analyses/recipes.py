@@ -40,14 +40,22 @@ class Input:
     parts: tuple[Input, ...] = ()
 
 
+Making = Callable[["Cook", "Output", tuple[Term, ...]], Term | None]
+
+
 @attrs.frozen(eq=False)
 class Output:
-    """A register that is written, and what it is given: `value` of the inputs, or nothing that is known but `known`."""
+    """A register that is written, and what it is given."""
 
-    value: Call | str | int | None
-    inputs: tuple[str, ...]
-    """The inputs that the value depends on, by their names in the form."""
+    make: Making | None
+    """Gives its term for those of the inputs, before it is fitted to the register; None if nothing is known of it but `known`."""
+    inputs: tuple[Input, ...]
+    """What the value depends on."""
+    uses: tuple[int, ...]
+    """The registers among them, by their places among those that the instruction reads, without the guard."""
     width: int
+    made_signed: bool
+    """Whether what is made counts as signed, and so what is written."""
     signed: bool
     register_width: int
     element: int
@@ -60,8 +68,6 @@ class Output:
 class Recipe:
     """What the instructions of a form give to the registers that they write."""
 
-    bound: Bound
-    inputs: Mapping[str, Input]
     outputs: tuple[Output, ...]
     """As `Registers.writes` has the registers."""
 
@@ -87,9 +93,9 @@ def recipe(bound: Bound) -> Recipe | None:
         if found is not None:
             inputs[operand.name] = found
     outputs = [output for operand in writes for output in _outputs(operand, values.get(operand.name), inputs, bound)]
-    if not any(output.value is not None or output.known is not None for output in outputs):
+    if not any(output.make is not None or output.known is not None for output in outputs):
         return None
-    return Recipe(bound, inputs, tuple(outputs))
+    return Recipe(tuple(outputs))
 
 
 def _is_unknown(shape: OperandShape) -> bool:
@@ -144,25 +150,29 @@ def _outputs(operand: BoundOperand, computes: Computes | None, inputs: Mapping[s
     kind = types()[operand.types[0]] if operand.types else None
     is_vector = operand.shape.kind == "vector"
     elements = operand.shape.parts if is_vector else (operand.shape,)
-    names = tuple(_names(computes.value)) if computes is not None else ()
+    names = tuple(dict.fromkeys(_names(computes.value))) if computes is not None else ()
     value = computes.value if computes is not None and all(name in inputs for name in names) else None
-    if is_vector and not (isinstance(value, Call) and value.operator in ("parameter", "unpack")):
+    special = value.operator if isinstance(value, Call) else ""
+    if is_vector and special not in ("parameter", "unpack"):
         value = None
+    given = tuple([inputs[name] for name in names]) if value is not None else ()
+    make, made_signed = _compile(value, names, given, bound) if value is not None else (None, False)
+    uses = tuple([part.use for one in given for part in one.parts or (one,) if part.use >= 0])
     for place, shape in enumerate(elements):
-        if shape.kind == "register":
-            register = types()[shape.type]
-            width = kind.bits if kind is not None else register.bits
-            signed = kind is not None and kind.kind == "signed"
-            if is_vector and isinstance(value, Call) and value.operator == "unpack":
-                width, signed = register.bits, False
-            known = None
-            if kind is not None and operand.how == "wide" and kind.bits < register.bits and value is None:
-                known = _extended(kind.bits, signed, register.bits)
-            for component in range(shape.count):
-                one = place + component
-                yield Output(
-                    value if shape.count == 1 else None, names, width, signed, register.bits, one, len(elements), known
-                )
+        if shape.kind != "register":
+            continue
+        register = types()[shape.type]
+        width = kind.bits if kind is not None else register.bits
+        signed = kind is not None and kind.kind == "signed"
+        if is_vector and special == "unpack":
+            width, signed = register.bits, False
+        known = None
+        if kind is not None and operand.how == "wide" and kind.bits < register.bits and value is None:
+            known = _extended(kind.bits, signed, register.bits)
+        for component in range(shape.count):
+            makes = make if shape.count == 1 else None
+            one = place + component
+            yield Output(makes, given, uses, width, made_signed, signed, register.bits, one, len(elements), known)
 
 
 def _extended(width: int, signed: bool, register_width: int) -> Known:
@@ -189,72 +199,84 @@ class Cook:
         self.terms = terms
         self.parameter = parameter
 
-    def make(self, of: Recipe, output: Output, given: Mapping[str, Term]) -> Term | None:
+    def make(self, output: Output, given: tuple[Term, ...]) -> Term | None:
         """What an output holds for these inputs; None if that is not known."""
-        self._of = of
-        self._given = given
-        self._output = output
-        assert output.value is not None
-        found = self._value(output.value, output.width)
-        if found is None:
+        assert output.make is not None
+        term = output.make(self, output, given)
+        if term is None:
             return None
-        term, signed = found
-        term = self.terms.extend(term, output.width, signed)
-        return self.terms.extend(term, output.register_width, output.signed)
+        if term.width != output.width:
+            term = self.terms.extend(term, output.width, output.made_signed)
+        return term if term.width == output.register_width else self.terms.extend(term, output.register_width, output.signed)
 
-    def _value(self, value: Call | str | int, width: int) -> tuple[Term, bool] | None:
-        """A value as a term, and whether it counts as signed. `width` is that of a plain number."""
-        if isinstance(value, int):
-            return self.terms.constant(value, width), False
-        if isinstance(value, str):
-            return self._given[value], self._of.inputs[value].signed
-        special = _SPECIAL.get(value.operator)
-        if special is not None:
-            term = special(self, value, width)
-            return None if term is None else (term, False)
-        made: list[tuple[Term, bool] | None] = [None if isinstance(a, int) else self._value(a, width) for a in value.arguments]
-        first = next((one for one in made if one is not None), None)
-        if any(one is None and not isinstance(a, int) for one, a in zip(made, value.arguments, strict=True)):
-            return None
-        operator = self._of.bound.slot(value.operator).removeprefix(".") if value.operator.startswith(".") else value.operator
-        number_width = first[0].width if first is not None and operator != "select" else width
-        args = tuple(
-            [
-                one[0] if one is not None else self.terms.constant(a if isinstance(a, int) else 0, number_width)
-                for one, a in zip(made, value.arguments, strict=True)
-            ]
-        )
-        decides = made[1] if operator == "select" else made[0]
-        signed = decides is not None and decides[1]
-        return _OPERATION[operator](self.terms, args, signed), signed
 
-    def _window(self, value: Call, width: int) -> Term | None:
-        (slot,) = value.arguments
-        space = self._of.bound.slot(str(slot))
-        # what is in no window of another space is global memory (6.4.1.1)
-        return self.terms.constant(0, width) if space == ".global" else window(self.terms, space, width)
+def _compile(value: Call | str | int, names: Sequence[str], inputs: Sequence[Input], bound: Bound) -> tuple[Making, bool]:
+    """What makes a value, and whether it counts as signed: as its first operand does."""
+    if isinstance(value, int):
+        return lambda cook, output, given: cook.terms.constant(value, output.width), False
+    if isinstance(value, str):
+        place = names.index(value)
+        return lambda cook, output, given: given[place], inputs[place].signed
+    special = _SPECIAL.get(value.operator)
+    if special is not None:
+        slot = bound.slot(str(value.arguments[0]))
+        return lambda cook, output, given: special(cook, output, given, slot), False
+    word = bound.slot(value.operator).removeprefix(".") if value.operator.startswith(".") else value.operator
+    made = [_compile(argument, names, inputs, bound) for argument in value.arguments]
+    signed = made[1 if word == "select" else 0][1]
+    operation = _OPERATION[word]
+    if all(isinstance(argument, str) for argument in value.arguments):
+        places = tuple([names.index(str(argument)) for argument in value.arguments])
+        if places == tuple(range(len(names))):
+            return lambda cook, output, given: operation(cook.terms, given, signed), signed
+        return lambda cook, output, given: operation(cook.terms, tuple([given[place] for place in places]), signed), signed
+    numbers = tuple([argument if isinstance(argument, int) else None for argument in value.arguments])
+    return _nested(operation, tuple([make for make, _ in made]), numbers, signed, word == "select"), signed
 
-    def _peer(self, value: Call, width: int) -> Term | None:
-        (argument,) = value.arguments
-        rank = self._given[str(argument)]
-        return self.terms.leaf("peer", width, (rank,), bits(WINDOW_ALIGNMENT - 1, 0, width), rank.in_loop)
 
-    def _parameter(self, value: Call, width: int) -> Term | None:
-        (argument,) = value.arguments
-        size = self._output.width // 8
-        address = self._given[str(argument)]
-        return self.parameter(self.terms.add(address, self.terms.constant(self._output.element * size, address.width)), size)
+def _nested(operation: Operation, made: Sequence[Making], numbers: Sequence[int | None], signed: bool, selects: bool) -> Making:
+    """An operator applied to what is made first; a plain number has the width of the first operand, of a selection that of the result."""
 
-    def _pack(self, value: Call, width: int) -> Term | None:
-        (argument,) = value.arguments
-        return self._given[str(argument)]
+    def make(cook: Cook, output: Output, given: tuple[Term, ...]) -> Term | None:
+        args: list[Term] = []
+        for one, number in zip(made, numbers, strict=True):
+            if number is not None:
+                args.append(cook.terms.constant(number, output.width if selects or not args else args[0].width))
+                continue
+            term = one(cook, output, given)
+            if term is None:
+                return None
+            args.append(term)
+        return operation(cook.terms, tuple(args), signed)
 
-    def _unpack(self, value: Call, width: int) -> Term | None:
-        (argument,) = value.arguments
-        packed = self._given[str(argument)]
-        each = packed.width // self._output.count
-        amount = self.terms.constant(self._output.element * each, 32)
-        return self.terms.extend(self.terms.apply("shr.u", packed.width, (packed, amount)), each, False)
+    return make
+
+
+def _window(cook: Cook, output: Output, given: tuple[Term, ...], space: str) -> Term | None:
+    # what is in no window of another space is global memory (6.4.1.1)
+    return cook.terms.constant(0, output.width) if space == ".global" else window(cook.terms, space, output.width)
+
+
+def _peer(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> Term | None:
+    rank = given[-1]
+    return cook.terms.leaf("peer", output.width, (rank,), bits(WINDOW_ALIGNMENT - 1, 0, output.width), rank.in_loop)
+
+
+def _parameter(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> Term | None:
+    size = output.width // 8
+    (address,) = given
+    return cook.parameter(cook.terms.add(address, cook.terms.constant(output.element * size, address.width)), size)
+
+
+def _pack(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> Term | None:
+    return given[0]
+
+
+def _unpack(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> Term | None:
+    (packed,) = given
+    each = packed.width // output.count
+    amount = cook.terms.constant(output.element * each, 32)
+    return cook.terms.extend(cook.terms.apply("shr.u", packed.width, (packed, amount)), each, False)
 
 
 def window(terms: Terms, space: str, width: int) -> Term:
@@ -263,12 +285,12 @@ def window(terms: Terms, space: str, width: int) -> Term:
     return terms.leaf("window", width, (space,), bits(WINDOW_ALIGNMENT - 1, 0, width))
 
 
-_SPECIAL: dict[str, Callable[[Cook, Call, int], Term | None]] = {
-    "window": Cook._window,
-    "peer": Cook._peer,
-    "parameter": Cook._parameter,
-    "pack": Cook._pack,
-    "unpack": Cook._unpack,
+_SPECIAL: dict[str, Callable[[Cook, Output, tuple[Term, ...], str], Term | None]] = {
+    "window": _window,
+    "peer": _peer,
+    "parameter": _parameter,
+    "pack": _pack,
+    "unpack": _unpack,
 }
 
 Operation = Callable[[Terms, tuple[Term, ...], bool], Term]

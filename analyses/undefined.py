@@ -39,9 +39,10 @@ class UndefinedRead:
     always: bool
     """Whether no way to it writes the register."""
     point: int
-    """Unless always: the instruction after which nothing has written the register, and it will be read: a branch, or a guarded write."""
+    """Unless always: the instruction after which nothing has written the register, and it will be read: the last of a block, or a guarded
+    write; -1 for the start of the function."""
     target: int
-    """The block where control goes on from a branch that is the point; -1 for a guarded write."""
+    """The block where control goes on from the last instruction of another; -1 for a guarded write."""
     write: int
     """Unless always: an instruction that writes it on another way."""
     only_loads: bool
@@ -85,7 +86,7 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
         if bound.form.mnemonic in COPIES:
             unsure.update(*[named.of(i, child) for child in children[first:]])
         for operand in bound.operands:
-            if operand.writes or operand.width > 1:
+            if (operand.writes and operand.reads) or operand.width > 1:
                 unsure.update(named.of(i, children[first + operand.path[0]]))
         certain = tuple(dict.fromkeys([register for register in here if register not in unsure]))
         if certain:
@@ -139,12 +140,17 @@ class _Sometimes:
             backward=True,
         )
         done = 0
+        for register in bits(self.doubtful & ~avoided.before[0]):
+            done |= 1 << register
+            yield self._found(-1, 0, register)
         for index in flow.order:
             block = flow.blocks[index]
-            for i in range(block.start, block.end):
-                if self.guarded[i] and i not in self.named.unknown:
-                    for register in self.named.writes[i]:
-                        if self.doubtful & ~done & ~assigned.before[index] >> register & 1:
+            unwritten = self.doubtful & ~done & ~assigned.before[index]
+            for i in range(block.start, block.end if unwritten & self.written[index] else block.start):
+                for register in self.named.writes[i]:
+                    if unwritten >> register & 1:
+                        unwritten &= ~(1 << register)
+                        if self.guarded[i] and i not in self.named.unknown:
                             read = self._after_guarded(i, register, block.end, avoided.after[index])
                             if read >= 0:
                                 done |= 1 << register
@@ -154,10 +160,13 @@ class _Sometimes:
                 for register in bits(sure):
                     if register in self.writes:
                         done |= 1 << register
-                        read = self._first_read(target, register)
-                        writes = [i for i in reaching(self.routine).definitions(read, register) if i != ENTRY]
-                        loads = all(self._is_loaded(i, register) for i in writes)
-                        yield UndefinedRead(read, register, False, block.end - 1, target, min(writes, default=-1), loads)
+                        yield self._found(block.end - 1, target, register)
+
+    def _found(self, point: int, target: int, register: int) -> UndefinedRead:
+        read = self._first_read(target, register)
+        writes = [i for i in reaching(self.routine).definitions(read, register) if i != ENTRY]
+        loads = all(self._is_loaded(i, register) for i in writes)
+        return UndefinedRead(read, register, False, point, target, min(writes, default=-1), loads)
 
     def _stuck(self) -> list[bool]:
         """By block, whether control never leaves the function once it is there."""

@@ -19,7 +19,7 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.known import Known, bits, constant, join, low_known, result, tighten, top, total
 from ptxkit.analyses.launch import launch
-from ptxkit.analyses.recipes import Cook, Input, Recipe, recipe
+from ptxkit.analyses.recipes import Cook, Input, Output, recipe
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import SSA, Origin, ssa
@@ -72,7 +72,8 @@ class Values:
         self._inductions: dict[int, Induction | None] = {}
         self._symbols: dict[tuple[object, ...], Symbol] = {}
         self._cook = Cook(self.terms, self._parameter)
-        self._made: dict[tuple[object, ...], Term | None] = {}
+        self._made: dict[tuple[object, ...], Term] = {}
+        self._recipes: dict[int, object] = {}
         self._order = {block: place for place, block in enumerate(self._flow.order)}
         self._constants: dict[tuple[int, int], Term] = {}
 
@@ -138,11 +139,10 @@ class Values:
                 continue
             value = values[number]
             if value.origin is Origin.WRITE:
-                missing = [n for n in self._needed(number) if n >= 0 and known[n] is None]
-                if missing:
-                    stack += missing
+                term = self._write(number, known, stack)
+                if term is None:
                     continue
-                known[number] = self._write(number, known)
+                known[number] = term
             elif value.origin is Origin.PHI:
                 if self._is_loop(value.block):
                     known[number] = self._loop_value(number) if final else self._leaf("rough", number, None, True)
@@ -172,63 +172,57 @@ class Values:
     def _joined(self, number: int, arriving: list[Term]) -> Term:
         return self.terms.join((number, *arriving), tuple(arriving)) if arriving else self._leaf("value", number, None)
 
-    def _recipe(self, i: int) -> Recipe | None:
+    def _output(self, number: int) -> Output | None:
+        """What the table says of a written value."""
+        i = self._ssa.values[number].instruction
         bound = self._bounds[i]
-        return recipe(bound) if isinstance(bound, Bound) else None
-
-    def _needed(self, number: int) -> list[int]:
-        """The values that the term of a written value is made from."""
-        value = self._ssa.values[number]
-        i = value.instruction
-        found = self._recipe(i)
+        key = id(bound)
+        found = self._recipes.get(key, self)
+        if found is self:
+            found = self._recipes[key] = recipe(bound) if isinstance(bound, Bound) else None
+        if found is None:
+            return None
         place = number - self._ssa.definitions[i][0]
-        if found is None or place >= len(found.outputs):
-            return []
-        output = found.outputs[place]
-        if output.value is None and not value.operands:
-            return []
-        uses = self._ssa.uses[i]
-        guarded = type(self.routine.instructions[i].children[0]) is Guard
-        needed = []
-        for name in output.inputs:
-            one = found.inputs.get(name)
-            if one is not None:
-                needed += [uses[part.use + guarded] for part in one.parts or (one,) if part.use >= 0]
-        if guarded:
-            needed += [uses[0], *value.operands]
-        return needed
+        outputs: tuple[Output, ...] = found.outputs  # type: ignore[union-attr]
+        return outputs[place] if place < len(outputs) else None
 
-    def _write(self, number: int, known: list[Term | None]) -> Term:
-        value = self._ssa.values[number]
-        i = value.instruction
-        found = self._recipe(i)
-        place = number - self._ssa.definitions[i][0]
-        if found is None or place >= len(found.outputs):
+    def _write(self, number: int, known: list[Term | None], stack: list[int]) -> Term | None:
+        """The term of a written value; None if others are needed first, which are put on the stack."""
+        output = self._output(number)
+        if output is None:
             return self._leaf("value", number, None)
-        output = found.outputs[place]
-        guarded = type(self.routine.instructions[i].children[0]) is Guard
-        term = None
-        if output.value is not None:
-            given = {}
-            for name in output.inputs:
-                one = self._input(i, found.inputs[name], guarded, known)
-                if one is None:
-                    break
-                given[name] = one
-            else:
-                key = (output, *given.values())
-                if key in self._made:
-                    term = self._made[key]
-                else:
-                    term = self._made[key] = self._cook.make(found, output, given)
+        value = self._ssa.values[number]
+        i = value.instruction
+        uses = self._ssa.uses[i]
+        guard = self.routine.instructions[i].children[0]
+        guarded = type(guard) is Guard
+        if output.make is None:
+            return self._leaf("value", number, None if guarded else output.known)
+        missing = [n for place in output.uses if known[n := uses[place + guarded]] is None and n >= 0]
+        if guarded:
+            missing += [n for n in (uses[0], *value.operands) if n >= 0 and known[n] is None]
+        if missing:
+            stack += missing
+            return None
+        given = []
+        for one in output.inputs:
+            term = self._input(i, one, guarded, known)
+            if term is None:
+                return self._leaf("value", number, None)
+            given.append(term)
+        key = (output, *given)
+        term = self._made.get(key)
         if term is None:
-            term = self._leaf("value", number, output.known if not guarded else None)
-        if not guarded or term.operator == "value":
+            term = self._cook.make(output, tuple(given))
+            if term is None:
+                return self._leaf("value", number, None)
+            self._made[key] = term
+        if not guarded:
             return term
         # what stays if the guard does not hold
         old = known[value.operands[0]] if value.operands else self.terms.leaf("undefined", term.width, (number,))
-        condition = self._used(self._ssa.uses[i][0], i, known)
-        if self.routine.instructions[i].guard.negated:  # type: ignore[union-attr]
+        condition = self._used(uses[0], i, known)
+        if guard.negated:  # type: ignore[attr-defined]
             condition = self.terms.invert(condition)
         return self.terms.apply("select", term.width, (condition, term, old))  # type: ignore[arg-type]
 

@@ -64,7 +64,7 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
     """The blocks of one scope. What their instructions have in common says whether there is anything to look for in them."""
     bad_guards = {}
     interesting: dict[int, str] = {}
-    for key, node in scope.operands.items():
+    for key, node in scope.heads.items():
         kind = type(node)
         if kind is Guard:
             wrong = _guard(node, scope)  # type: ignore[arg-type]

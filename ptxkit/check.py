@@ -74,14 +74,9 @@ class Binder:
                 elif type(statement) is Block:
                     stack.append(((*path, i), statement, shaper))
 
-    def shaper(self, path: Path, around: Shaper | None) -> Shaper:
-        """The shaper for the block at a path, which knows the operands in its scope; the one around it if it has the same scope."""
-        scope = self.names.scopes[path]
-        if around is not None and around.scope is scope:
-            return around
-        shaper = Shaper(scope)
-        shaper.learn(scope.operands)
-        return shaper
+    def shaper(self, path: Path, around: Shaper | None = None) -> Shaper:
+        """The shaper for the block at a path, which knows all operands in its scope."""
+        return self.names.scopes[path].shaper
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""

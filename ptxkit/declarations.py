@@ -817,7 +817,8 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
             continue
         used = used_in.get(id(scope))
         if used is None:
-            used = used_in[id(scope)] = {name.text for node in scope.operands.values() for _, name in _names_of(node)}
+            statements = [child for child in module.at(path).children if type(child) is Instruction]
+            used = used_in[id(scope)] = {name.text for child in statements for _, name in names_in(child)}
         wanted = {
             name
             for name in used & late.keys()

@@ -7,14 +7,16 @@ names. `%r<100>` declares %r0 to %r99 without listing them.
 from __future__ import annotations
 
 import enum
+import functools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
 
 import attrs
 
 from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
+from ptxkit.operands import Shaper
 from ptxkit.syntax.nodes import (
     Alias,
     Align,
@@ -23,6 +25,7 @@ from ptxkit.syntax.nodes import (
     Declaration,
     Declarator,
     Function,
+    Guard,
     Header,
     Instruction,
     Keyword,
@@ -31,10 +34,10 @@ from ptxkit.syntax.nodes import (
     Module,
     Name,
     Node,
-    Number,
     Opcode,
     Parameter,
     Path,
+    Setting,
     Space,
     Targets,
     VectorWidth,
@@ -80,29 +83,13 @@ class Scope:
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
     children: list[Scope] = attrs.field(factory=list)
-    operands: dict[int, Node] = attrs.field(factory=dict, repr=False)
-    """By `id`: the opcodes, guards and operands of the instructions directly in this scope. Instructions share equal ones."""
+    heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
+    """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
-    def lookup_all(self, names: Iterable[str]) -> dict[str, Symbol | None]:
-        """What names mean in this scope: `lookup` for many at once, with the commonest case (a register of a family) written out."""
-        found, symbols = self._found, self.symbols
-        single = {stem: (family[0], family[0].count or 0) for stem, family in self.ranges.items() if len(family) == 1}
-        for name in names:
-            if name in found:
-                continue
-            symbol = symbols.get(name)
-            if symbol is None:
-                stem = name.rstrip("0123456789")
-                if stem in single:
-                    only, count = single[stem]
-                    digits = name[len(stem) :]
-                    if 0 < len(digits) < 10 and int(digits) < count and (digits[0] != "0" or digits == "0"):
-                        symbol = only
-                if symbol is None:
-                    symbol = self.lookup(name)
-            found[name] = symbol
-        return found
+    def families(self) -> dict[str, tuple[Symbol, int]]:
+        """By stem the registers declared as `%r<n>` with their number, where only one family of this scope has that stem."""
+        return {stem: (family[0], family[0].count or 0) for stem, family in self.ranges.items() if len(family) == 1}
 
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name which this very scope declares."""
@@ -133,6 +120,11 @@ class Scope:
                 if symbol.count is not None and number < symbol.count:
                     return symbol
         return None
+
+    @functools.cached_property
+    def shaper(self) -> Shaper:
+        """The shapes of the operands in this scope, as the instruction table knows them."""
+        return Shaper(self)
 
     def lookup(self, name: str) -> Symbol | None:
         """The symbol that a name means in this scope, or None."""
@@ -208,6 +200,8 @@ def names_in(node: Node) -> Iterator[tuple[Path, Name]]:
                 yield path, inner
         elif isinstance(inner, Apply):
             stack.append(((*path, 1), inner.children[1]))
+        elif isinstance(inner, Setting):
+            continue
         elif inner.children:
             stack.extend([((*path, i), child) for i, child in enumerate(inner.children)])
 
@@ -218,8 +212,7 @@ _DECLARING = frozenset((Declaration, Label, Function, Alias))
 _USING = frozenset((Declaration, Targets, Alias))
 """The statements besides instructions that use names."""
 
-_PLAIN = frozenset((Name, Number, Opcode))
-"""Operands that have no names inside them."""
+_HEADS = frozenset((Opcode, Guard))
 
 
 class _Resolver:
@@ -314,41 +307,33 @@ class _Resolver:
 
     def _use_statements(self, scope: Scope, blocks: list[tuple[Path, Node]]) -> None:
         """Resolves what the statements of a scope use. Operands are shared between instructions, so each is looked into once."""
-        operands = scope.operands
+        nodes: dict[int, Node] = {}
         others: set[str] = set()
         for _, block in blocks:
-            operands.update(zip(map(id, _parts(block)), _parts(block), strict=True))
+            nodes.update(zip(map(id, _parts(block)), _parts(block), strict=True))
             for statement in block.children:
                 if type(statement) is not Instruction and type(statement) in _USING:
                     others.update([name.text for _, name in _names_of_other(statement)])
-        found = scope.lookup_all([operand.text for operand in operands.values() if type(operand) is Name])
-        for operand in operands.values():
-            if type(operand) not in _PLAIN:
-                self._collect(operand, others)
-        scope.lookup_all(others)
-        self.used.update({id(symbol) for symbol in found.values()})
-        missing = {name for name, symbol in found.items() if symbol is None and _may_be_missing(name)}
+        shaper = scope.shaper
+        shaper.learn(nodes.items())
+        scope.heads.update([(key, node) for key, node in nodes.items() if type(node) in _HEADS])
+        missing = set(shaper.missing)
+        self.used.update(shaper.used)
+        for name in others:
+            symbol = scope.lookup(name)
+            if symbol is not None:
+                self.used.add(id(symbol))
+            elif name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None):
+                missing.add(name)
         for at, block in blocks if missing else ():
             uses = list(_first_uses(scope, at, block, missing))
             self.unresolved.extend(uses)
             missing.difference_update([use.name for use in uses])
 
-    def _collect(self, node: Node, seen: set[str]) -> None:
-        """Adds the names inside an operand; how deep operands nest, the parser bounds."""
-        for child in node.children[1:] if type(node) is Apply else node.children:
-            if type(child) is Name:
-                seen.add(child.text)
-            elif child.children:
-                self._collect(child, seen)
-
 
 def _parts(block: Node) -> Iterator[Node]:
     """The opcodes, guards and operands of the instructions directly in a block."""
     return chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction])
-
-
-def _may_be_missing(name: str) -> bool:
-    return name not in ("_", "WARP_SZ") and not (name.startswith("%") and special_register(name) is not None)
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:

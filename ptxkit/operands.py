@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
-from ptxkit.names import Kind, Scope, Symbol
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import (
     Address,
@@ -27,6 +29,9 @@ from ptxkit.syntax.nodes import (
     Vector,
 )
 
+if TYPE_CHECKING:
+    from ptxkit.names import Scope, Symbol
+
 COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
 
 
@@ -37,23 +42,48 @@ class Shaper:
         self.scope = scope
         self.known: dict[int, OperandShape | str] = {}
         """By `id` of the node: operands with their shapes, opcodes with their text, guards with an empty text."""
+        self.missing: set[str] = set()
+        """The names that were met and that nothing declares, special registers aside."""
         self._symbols: dict[int, OperandShape] = {}
 
-    def learn(self, operands: dict[int, Node]) -> None:
-        """Makes `known` hold all these nodes. Parentheses are one thing in a call and another elsewhere: they count as unknown there."""
-        known, symbols = self.known, self._symbols
-        found = self.scope.lookup_all(())
-        for key, node in operands.items():
-            if key in known:
-                continue
+    @property
+    def used(self) -> Iterable[int]:
+        """`id` of the symbols that were met."""
+        return self._symbols.keys()
+
+    def learn(self, nodes: Iterable[tuple[int, Node]]) -> None:
+        """Makes `known` hold all these nodes, given with their `id`.
+
+        Parentheses are one thing in a call and another elsewhere; here they count as the list of a call.
+        """
+        known, by_symbol = self.known, self._symbols
+        inside: list[tuple[int, Node]] = []
+        symbols, families = self.scope.symbols, self.scope.families()
+        for key, node in nodes:
             kind = type(node)
             if kind is Name:
-                known[key] = symbols.get(id(found.get(node.text))) or self._name(node.text)
+                name = node.text
+                symbol = symbols.get(name)
+                if symbol is None:
+                    # the commonest case, written out: a register of a family
+                    stem = name.rstrip("0123456789")
+                    if stem in families:
+                        only, count = families[stem]
+                        digits = name[len(stem) :]
+                        if 0 < len(digits) < 10 and int(digits) < count and (digits[0] != "0" or digits == "0"):
+                            symbol = only
+                known[key] = by_symbol.get(id(symbol)) or self._name(name)
             elif kind is Opcode:
                 known[key] = node.text
-            elif kind is Guard:
+            elif kind is Number:
+                known[key] = _INTEGER if node.text.isdecimal() else _number(node.text)
+            else:
+                inside.append((key, node))
+        for key, node in inside:
+            if type(node) is Guard:
+                self(node.predicate)
                 known[key] = ""
-            elif kind is Group:
+            elif type(node) is Group:
                 known[key] = shapes.operands(*[self(element) for element in node.children])
             else:
                 known[key] = self._shape(node)
@@ -71,7 +101,9 @@ class Shaper:
         return found
 
     def _shape(self, operand: Node) -> OperandShape:
-        if type(operand) is Address and len(operand.children) == 2 and operand.offset is not None:
+        if type(operand) is Address and len(operand.children) == 2 and (offset := operand.offset) is not None:
+            if type(offset) is not Number:
+                self(offset)
             return shapes.address(self(operand.children[0]))
         if isinstance(operand, Name):
             return self._name(operand.text)
@@ -104,6 +136,7 @@ class Shaper:
             return shapes.immediate("int")
         if name.startswith("%") and special_register(name) is not None:
             return shapes.special(name)
+        self.missing.add(name)
         return shapes.UNKNOWN
 
     def _component(self, operand: Component) -> OperandShape:
@@ -121,7 +154,8 @@ class Shaper:
         return shapes.register(inner.type, inner.count, True) if operand.operator == "!" else inner
 
     def _expression(self, operand: Node) -> OperandShape:
-        parts = [self(child) for child in operand.children if not isinstance(child, Operator)]
+        children = operand.children[1:] if isinstance(operand, Apply) else operand.children
+        parts = [self(child) for child in children if not isinstance(child, Operator)]
         named = next((part for part in parts if part.kind in ("symbol", "register", "function", "special")), None)
         if named is not None:
             return named
@@ -129,6 +163,9 @@ class Shaper:
             return shapes.UNKNOWN
         kinds = {part.type for part in parts if part.kind == "immediate"}
         return shapes.immediate("f64" if "f64" in kinds else "f32" if "f32" in kinds else "int")
+
+
+_INTEGER = shapes.immediate("int")
 
 
 def _number(text: str) -> OperandShape:
@@ -142,10 +179,10 @@ def _number(text: str) -> OperandShape:
 
 
 def _symbol(symbol: Symbol) -> OperandShape:
-    if symbol.kind is Kind.REGISTER:
+    if symbol.kind == "register":
         return shapes.register(symbol.type or "", symbol.vector)
-    if symbol.kind is Kind.LABEL:
+    if symbol.kind == "label":
         return shapes.LABEL
-    if symbol.kind is Kind.FUNCTION:
+    if symbol.kind == "function":
         return shapes.KERNEL if isinstance(symbol.declares, Function) and symbol.declares.is_entry else shapes.FUNCTION
     return shapes.symbol(symbol.space or "", symbol.type or "")

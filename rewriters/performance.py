@@ -50,6 +50,6 @@ def performance(
     new = module.with_children(children)
     errors = new_errors(module, new)
     if errors:
-        raise FailedCheck(errors)
+        raise FailedCheck(new, errors)
     given = {name: value for name, value in options.items() if value} | {"kernel": kernel, "remove": remove}
     return Rewrite(new, Manifest("performance", given))

@@ -15,8 +15,12 @@ from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.code import code
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
 from ptxkit.rewriters.engine.substitutions import SUBSTITUTIONS
-from ptxkit.syntax.nodes import Block, Instruction, Module, Name, Node, Number, Path, Target
+from ptxkit.syntax.nodes import Block, Function, Instruction, Module, Name, Node, Number, Path, Pragma, Target
 from ptxkit.syntax.nodes import Version as VersionStatement
+
+
+PRAGMAS = {"used_bytes_mask": (8, 3), "enable_smem_spilling": (9, 0), "frequency": (9, 0)}
+"""The versions that brought pragmas which change no result (11.4.11): in older ones they are left out."""
 
 
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
@@ -63,6 +67,10 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
     for path, old, new, why in _substituted(module, target, version):
         edits[path] = new
         changes.append(f"{old.opcode.text}: {why}")
+    for path, node in _statements(module):
+        if isinstance(node, Pragma) and all(version < PRAGMAS.get(text.partition(" ")[0], (0, 0)) for text in node.strings):
+            edits[path] = ()
+            changes.append(f".pragma {node.strings[0]}: pragmas change no result")
     for i, child in enumerate(module.children):
         if isinstance(child, VersionStatement):
             edits[(i, 0)] = (Number(f"{version[0]}.{version[1]}"),)
@@ -73,9 +81,16 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
     new = module.edit(edits)
     errors = new_errors(module, new)
     if errors:
-        raise FailedCheck(errors)
+        raise FailedCheck(new, errors)
     manifest = Manifest("retarget", {"target": options[0], "version": options[1]}, changes=tuple(changes))
     return Rewrite(new, manifest)
+
+
+def _statements(module: Module) -> Iterator[tuple[Path, Node]]:
+    for i, child in enumerate(module.children):
+        yield (i,), child
+        if isinstance(child, Function):
+            yield from [((i, *path), statement) for path, statement in child.statements()]
 
 
 def _substituted(module: Module, target: str, version: Version) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:

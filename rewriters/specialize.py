@@ -50,7 +50,7 @@ def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = 
         new = dead_code(new, function=kernel).module
     errors = new_errors(module, new)
     if errors:
-        raise FailedCheck(errors)
+        raise FailedCheck(new, errors)
     options = {"kernel": kernel, "values": values, "reqntid": reqntid, "clean": clean}
     return Rewrite(new, Manifest("specialize", options, changes=tuple([f"{name} = {data.hex()}" for name, data in given.items()])))
 

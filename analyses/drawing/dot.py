@@ -14,7 +14,7 @@ import graphviz
 from ptxkit.analyses.cfg import Via
 from ptxkit.analyses.drawing.coloring import scale, step
 from ptxkit.analyses.drawing.palette import LIGHT
-from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene
+from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene, with_few_long_arrows
 from ptxkit.analyses.drawing.tokens import Class, short
 
 FONT = "DejaVu Sans Mono,Menlo,Consolas,Liberation Mono,monospace"
@@ -43,6 +43,8 @@ def source(scenes: Sequence[Scene], plain: bool = False, number: int | None = No
     With a number the graph is for a page, the function there that has this number: without a legend, and its rows can be found in the SVG.
     """
     boxes = sum([len(one.boxes) for one in scenes])
+    if plain:
+        scenes = [with_few_long_arrows(one) for one in scenes]
     graph = graphviz.Digraph("cfg", graph_attr=_settings(boxes, plain))
     graph.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=LIGHT["ink"])
     graph.attr("edge", fontname=FONT, fontsize="10", arrowsize="0.7", penwidth="1.2")
@@ -50,12 +52,12 @@ def source(scenes: Sequence[Scene], plain: bool = False, number: int | None = No
         graph.attr(label=_legend(scenes), labelloc="t", labeljust="l")
     for i, one in enumerate(scenes):
         if len(scenes) == 1:
-            _function(graph, one, number or 0, plain, number is not None)
+            _function(graph, one, number or 0, number is not None)
             continue
         with graph.subgraph(name=f"cluster_f{i}") as inner:
             label = _html([_text(_title(one), "ink", bold=True)])
             inner.attr(label=label, labelloc="t", labeljust="l", color=LIGHT["border"], style="rounded", margin="16")
-            _function(inner, one, i, plain)
+            _function(inner, one, i)
     return str(graph.source)
 
 
@@ -74,19 +76,16 @@ def _settings(boxes: int, plain: bool) -> dict[str, str]:
     if boxes > MANY or plain:
         settings |= {"splines": "polyline", "nslimit": "2", "nslimit1": "2", "mclimit": "0.5"}
     if plain:
-        settings |= {"splines": "line", "nslimit": "0.5", "nslimit1": "0.5", "mclimit": "0.1"}
+        settings |= {"splines": "line", "nslimit": "1", "nslimit1": "1", "mclimit": "0.2"}
     return settings
 
 
-def _function(graph: graphviz.Digraph, one: Scene, number: int, plain: bool, findable: bool = False) -> None:
+def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool = False) -> None:
     peak = one.coloring.peak if one.coloring else 0
     rows_have_values = bool(one.coloring and one.coloring.rows)
     inside: dict[int | None, list[Box]] = {}
     for box in one.boxes:
-        inside.setdefault(None if plain else box.loop, []).append(box)
-    children: dict[int | None, list[int]] = {}
-    for loop in one.loops if not plain else ():
-        children.setdefault(loop.parent, []).append(loop.index)
+        inside.setdefault(box.loop, []).append(box)
 
     def add(target: graphviz.Digraph, loop: int | None) -> None:
         for box in inside.get(loop, ()):
@@ -94,11 +93,11 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, plain: bool, fin
             target.node(name, label=_table(box, f"f{number}i" if findable else "", peak, rows_have_values), id=name)
 
     # clusters are made outermost first and put in innermost first: no recursion as deep as loops nest
-    made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops} if not plain else {}
+    made = {loop.index: graphviz.Digraph(f"cluster_f{number}l{loop.index}") for loop in one.loops}
     for index, cluster in made.items():
         _loop_attributes(cluster, one, index, number)
         add(cluster, index)
-    for loop in reversed(one.loops if not plain else ()):
+    for loop in reversed(one.loops):
         (graph if loop.parent is None else made[loop.parent]).subgraph(made[loop.index])
     add(graph, None)
     for place, arrow in enumerate(one.arrows):

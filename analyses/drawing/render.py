@@ -15,7 +15,7 @@ from pathlib import Path
 from ptxkit.analyses.drawing.coloring import CannotDraw
 from ptxkit.analyses.drawing.dot import FONT
 
-SECONDS = 13.0
+SECONDS = 14.0
 """How long a layout may take before a plainer one is tried."""
 ADVICE = "install Graphviz (its program `dot`), or `pip install ptxkit[pictures]`"
 

@@ -22,8 +22,8 @@ from ptxkit.syntax.nodes import File, Instruction, Label, Loc, Module
 
 WIDEST = 92
 """How many characters of an instruction a row shows."""
-MOST_JUMPED = 2500
-"""How many boxes all arrows together may jump over, besides four for each box: layout time grows with it. The rest become stubs."""
+MOST_JUMPED = 1000
+"""How many boxes all arrows together may jump over, besides two for each box: layout time grows with it. The rest become stubs."""
 ENDS = {"return": "return", "exit": "exit", "trap": "trap"}
 
 
@@ -161,7 +161,7 @@ def scene(routine: Routine, color: str = "none", level: str = "blocks", fold: Fo
         boxes = [maker.box(i, flow.blocks[b], i, i + 1, Fold(1, 1, 1)) for i, b in enumerate(flow.block_of)]
     inner = forest.innermost
     placed = tuple([attrs.evolve(box, loop=inner[box.block]) for box in boxes])
-    arrows = _stubs(tuple(_arrows(flow, forest.loops, level == "instructions")), len(placed))
+    arrows = _stubs(tuple(_arrows(flow, forest.loops, level == "instructions")), MOST_JUMPED + 2 * len(placed))
     return Scene(routine, level, coloring, placed, arrows, forest.loops, tokenizer, sources, notes)
 
 
@@ -340,14 +340,18 @@ def _places(indices: tuple[int, ...]) -> str:
     return ", ".join([str(low) if low == high else f"{low}–{high}" for low, high in runs])
 
 
-def _stubs(arrows: tuple[Arrow, ...], boxes: int) -> tuple[Arrow, ...]:
-    """The arrows, the longest of them as stubs if all together jump over too many boxes: layout takes time for each box jumped over."""
+def with_few_long_arrows(one: Scene) -> Scene:
+    """The same picture with more stubs: what is left is laid out soon."""
+    return attrs.evolve(one, arrows=_stubs(one.arrows, len(one.boxes)))
+
+
+def _stubs(arrows: tuple[Arrow, ...], most: int) -> tuple[Arrow, ...]:
+    """The arrows, the longest of them as stubs if all together jump over more than so many boxes: each box jumped over costs time."""
     spans = [abs(arrow.target - arrow.source) for arrow in arrows]
-    left = MOST_JUMPED + 4 * boxes
     keep = set()
     for i in sorted(range(len(arrows)), key=lambda i: spans[i]):
-        left -= spans[i]
-        if left < 0:
+        most -= spans[i]
+        if most < 0:
             break
         keep.add(i)
     return tuple([arrow if i in keep else attrs.evolve(arrow, is_stub=True) for i, arrow in enumerate(arrows)])

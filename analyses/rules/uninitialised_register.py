@@ -53,11 +53,13 @@ def _listed(names: list[str]) -> str:
 def _witness(routine: Routine, read: UndefinedRead, name: str) -> list[tuple[Path, str]]:
     if read.target < 0:
         return [(routine.where(read.point), f"if the guard does not hold, `{name}` stays unwritten")]
+    found = [(routine.where(read.write), f"`{name}` is written here, on another way")] if read.write >= 0 else []
+    if read.point < 0:
+        return found
     block = control_flow(routine).blocks[control_flow(routine).block_of[read.point]]
     via = next(edge.via for edge in block.edges if edge.target == read.target)
     how = {Via.TAKEN: "if this branch is taken", Via.NOT_TAKEN: "if this branch is not taken"}.get(via, "from here on")
-    found = [(routine.where(read.point), f"{how}, control comes to the read whatever else it does, and `{name}` was not written")]
-    return [*found, (routine.where(read.write), f"`{name}` is written here, on another way")] if read.write >= 0 else found
+    return [(routine.where(read.point), f"{how}, control comes to the read whatever else it does, and `{name}` was not written"), *found]
 
 
 RULE = Rule(

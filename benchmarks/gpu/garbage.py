@@ -69,7 +69,7 @@ def planted(module: Module, entry: str, lot: random.Random, count: int) -> dict[
 
 
 def insert(edits: dict[Path, list[Node]], routine: Routine, i: int, text: str) -> None:
-    """Adds the edit that puts text right before instruction `i`, behind its label, and before the `.loc` and the pragma that are its own."""
+    """Adds the edit that puts text right before instruction `i`, behind its label, before the `.loc` and the pragma that are its own."""
     *container, at = routine.where(i)
     children = routine.module.at(tuple(container)).children
     place = before(children, at)

@@ -89,13 +89,23 @@ class Copy2D(ctypes.Structure):
     """CUDA_MEMCPY2D."""
 
     _fields_ = [
-        (f"{side}_{name}", kind)
-        for side, names in (
-            ("source", ("x", "y", "type", "host", "device", "array", "pitch")),
-            ("target", ("x", "y", "type", "host", "device", "array", "pitch")),
-        )
-        for name, kind in zip(names, (Size, Size, Unsigned, Pointer, Address, Pointer, Size), strict=True)
-    ] + [("width_bytes", Size), ("height", Size)]
+        ("source_x", Size),
+        ("source_y", Size),
+        ("source_type", Unsigned),
+        ("source_host", Pointer),
+        ("source_device", Address),
+        ("source_array", Pointer),
+        ("source_pitch", Size),
+        ("target_x", Size),
+        ("target_y", Size),
+        ("target_type", Unsigned),
+        ("target_host", Pointer),
+        ("target_device", Address),
+        ("target_array", Pointer),
+        ("target_pitch", Size),
+        ("width_bytes", Size),
+        ("height", Size),
+    ]
 
 
 MEMORY_HOST, MEMORY_ARRAY = 1, 3
@@ -128,7 +138,8 @@ def describe() -> dict[str, str]:
     call("cuDriverGetVersion", ctypes.byref(version))
     call("cuDeviceGetAttribute", ctypes.byref(major), 75, 0)
     call("cuDeviceGetAttribute", ctypes.byref(minor), 76, 0)
-    shown = subprocess.run(["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"], capture_output=True, text=True, check=False)
+    question = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    shown = subprocess.run(question, capture_output=True, text=True, check=False)
     return {
         "device": name.value.decode(),
         "capability": f"{major.value}.{minor.value}",
@@ -273,6 +284,14 @@ def tensor_map(argument: dict[str, Any], address: Address, item: int) -> ctypes.
     return found
 
 
+class Capture(NamedTuple):
+    """A buffer of zeros, of `rows` times `row` bytes, which a kernel takes after all its arguments; `take` says which rows matter."""
+
+    rows: int
+    row: int
+    take: tuple[int, ...]
+
+
 class Output(NamedTuple):
     """What a kernel left in one of its arguments."""
 
@@ -282,10 +301,18 @@ class Output(NamedTuple):
     data: bytes
 
 
-def run(module: Pointer, kernel: dict[str, Any], capture: int = 0) -> tuple[list[Output], bytes]:
-    """Launches a kernel once; gives its outputs and, of a buffer of zeros passed after all arguments, what is in it afterwards."""
+class Ran(NamedTuple):
+    """What came of a launch: outputs, the arguments as they were passed, and the rows that were captured."""
+
+    outputs: list[Output]
+    arguments: list[bytes]
+    captured: bytes
+
+
+def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | None = None) -> Ran:
+    """Launches a kernel once, which has this name in the module."""
     function = Pointer()
-    call("cuModuleGetFunction", ctypes.byref(function), module, kernel["entry"].encode())
+    call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
     if kernel.get("shared", 0) > 48 << 10:
         call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, kernel["shared"])
     held = Held()
@@ -311,14 +338,17 @@ def run(module: Pointer, kernel: dict[str, Any], capture: int = 0) -> tuple[list
             parameters.append(tensor_map(argument, address, item) if "tensormap" in argument else address)
             if argument.get("output"):
                 outputs.append((index, item, argument.get("compare", "bits"), address, len(data)))
-    captured = held.buffer(bytes(capture)) if capture else None
-    if captured is not None:
-        parameters.append(captured)
+    given = [bytes(parameter) for parameter in parameters]
+    rows = Address()
+    if capture is not None:
+        rows = held.buffer(bytes(capture.rows * capture.row))
+        parameters.append(rows)
     _launch(function, kernel, parameters)
     found = [Output(index, item, compare, read(address, size)) for index, item, compare, address, size in outputs]
-    left = read(captured, capture) if captured is not None else b""
+    left = read(rows, capture.rows * capture.row) if capture is not None else b""
     held.free()
-    return found, left
+    taken = [left[at * capture.row : (at + 1) * capture.row] for at in capture.take] if capture is not None else []
+    return Ran(found, given, b"".join(taken))
 
 
 def _launch(function: Pointer, kernel: dict[str, Any], parameters: list[Any]) -> None:
@@ -366,7 +396,7 @@ def steps(job: dict[str, Any]) -> Iterator[tuple[int, int]]:
     """The launches of a job: variant and kernel by number."""
     for v, variant in enumerate(job["variants"]):
         for k, kernel in enumerate(job["kernels"]):
-            if variant.get("only", kernel["id"]) == kernel["id"]:
+            if variant.get("only", kernel["entry"]) == kernel["entry"]:
                 yield v, k
 
 
@@ -406,16 +436,21 @@ def child(plan: Path, job_number: int, first: int, record: Path) -> None:
             stage = "the original"
             try:
                 if k not in expected:
-                    expected[k], _ = run(original, kernel)
+                    expected[k] = run(original, kernel, kernel["entry"]).outputs
                 stage = "the variant"
-                found, captured = run(module, kernel, variant.get("capture", {}).get(kernel["id"], 0))
+                entry = variant.get("entries", {}).get(kernel["entry"], kernel["entry"])
+                capture = Capture(**variant["capture"]) if "capture" in variant else None
+                ran = run(module, kernel, entry, capture)
             except DriverError as error:
                 say(done=number, verdict="error", detail=f"{stage}: {error}")
                 sys.stdout.flush()
                 os._exit(3)
-            said = differences(expected[k], found)
-            held = base64.b64encode(zlib.compress(captured)).decode() if captured else None
-            say(done=number, verdict="different" if said else "equal", detail="; ".join(said), captured=held)
+            said = differences(expected[k], ran.outputs)
+            result: dict[str, Any] = {"done": number, "verdict": "different" if said else "equal", "detail": "; ".join(said)}
+            if capture is not None:
+                result["captured"] = base64.b64encode(zlib.compress(ran.captured)).decode()
+                result["arguments"] = [argument.hex() for argument in ran.arguments]
+            say(**result)
 
 
 # --- all jobs, in the parent ------------------------------------------------------------------------------------------------------
@@ -438,7 +473,12 @@ def work(plan: Path, job_number: int, job: dict[str, Any], limit: float) -> list
         kernel = job["kernels"][k]
         del result["done"]
         result.update(
-            fixture=job["fixture"], target=job["target"], kernel=kernel["entry"], launch=kernel["id"], variant=job["variants"][v]["name"]
+            fixture=job["fixture"],
+            target=job["target"],
+            kernel=kernel["entry"],
+            launch=kernel["id"],
+            variant=job["variants"][v]["name"],
+            about=job["variants"][v]["about"],
         )
     return results
 
@@ -469,11 +509,12 @@ def main() -> None:
     arguments.add_argument("plan", type=Path)
     arguments.add_argument("record", type=Path)
     arguments.add_argument("--workers", type=int, default=8)
-    arguments.add_argument("--limit", type=float, default=60, help="seconds for one launch, its compilation included")
+    arguments.add_argument("--limit", type=float, default=40, help="seconds for one launch, its compilation included")
     arguments.add_argument("--child", type=int, nargs=2, help=argparse.SUPPRESS)
     options = arguments.parse_args()
     if options.child:
-        child(options.plan, *options.child, options.record)
+        number, first = options.child
+        child(options.plan, number, first, options.record)
         return
     os.environ.update(CUDA_CACHE_DISABLE="1", CUDA_MODULE_LOADING="EAGER")
     begun = time.monotonic()
@@ -491,7 +532,7 @@ def main() -> None:
     counts: dict[str, int] = {}
     for result in results:
         counts[result["verdict"]] = counts.get(result["verdict"], 0) + 1
-        if result["verdict"] != "equal":
+        if result["verdict"] != "equal" and not result["about"].get("planted"):
             shown = [str(result[key]) for key in ("fixture", "target", "launch", "variant", "verdict", "detail")]
             print("  ".join(shown)[:400])
     print(machine, f"{seconds} s", counts)

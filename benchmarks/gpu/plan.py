@@ -15,6 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "fixtures" / "kernels"
 TARGETS = ("sm_80", "sm_90a")
 """Those of the fixtures' targets whose code a device of capability 9.0 runs."""
+LARGE = 200_000
+"""Characters of a module from which on it is not compiled whole for the sake of one kernel."""
+MOST_TEXT = 1_000_000
+"""The characters of text that one job has, about."""
 WORK = ROOT / ".gpu-work"
 
 
@@ -39,9 +43,11 @@ class Variant:
     name: str
     text: str
     only: str | None = None
-    """The one launch that it is for; all if None."""
-    capture: dict[str, int] = attrs.field(factory=dict)
-    """By launch, the bytes of a buffer of zeros that the kernel takes after all its arguments."""
+    """The one kernel that it is for; all if None."""
+    entries: dict[str, str] = attrs.field(factory=dict)
+    """By the name of a kernel in the original, its name here, if that is another."""
+    capture: dict[str, Any] | None = None
+    """The buffer that the kernel takes after all its arguments: the fields of `launcher.Capture`."""
     about: dict[str, Any] = attrs.field(factory=dict)
     """What whoever judges the record needs to know."""
 
@@ -91,20 +97,25 @@ def write(path: Path, jobs: Sequence[tuple[Fixture, Sequence[Variant]]]) -> int:
             if not variants:
                 continue
             stem = f"{fixture.name}.{fixture.target}"
-            listed = []
+            original = store(f"{stem}.ptx", fixture.text)
+            listed: list[dict[str, Any]] = []
             for number, variant in enumerate(variants):
                 listed.append({**attrs.asdict(variant), "ptx": store(f"{stem}.{number}.ptx", variant.text)})
                 del listed[-1]["text"]
-                count += len([kernel for kernel in fixture.kernels if variant.only in (None, kernel["id"])])
-            planned.append(
-                {
-                    "fixture": fixture.name,
-                    "target": fixture.target,
-                    "original": store(f"{stem}.ptx", fixture.text),
-                    "kernels": fixture.kernels,
-                    "variants": [{key: value for key, value in variant.items() if value is not None} for variant in listed],
-                    "weight": sum([len(variant.text) for variant in variants]),
-                }
-            )
+                count += len([kernel for kernel in fixture.kernels if variant.only in (None, kernel["entry"])])
+            compact = [{key: value for key, value in variant.items() if value is not None} for variant in listed]
+            # the variants of a large module go to several jobs, which run side by side
+            size = max(MOST_TEXT // len(fixture.text), 1)
+            for start in range(0, len(compact), size):
+                planned.append(
+                    {
+                        "fixture": fixture.name,
+                        "target": fixture.target,
+                        "original": original,
+                        "kernels": fixture.kernels,
+                        "variants": compact[start : start + size],
+                        "weight": sum([len(variant.text) for variant in variants[start : start + size]]),
+                    }
+                )
         archive.writestr("plan.json", json.dumps({"jobs": planned}))
     return count

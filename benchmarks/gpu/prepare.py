@@ -1,6 +1,6 @@
 """Makes the variants of the fixtures that are to be run on a GPU, and packs them for `launcher.py`.
 
-    python benchmarks/gpu/prepare.py garbage [--only NAME…] [-o PLAN.zip] [--assemble]
+    python benchmarks/gpu/prepare.py garbage|values|transforms [--only NAME…] [-o PLAN.zip] [--assemble]
 
 `--assemble` has ptxas, which must be on the PATH, take every text: so that nothing is found out on the GPU that can be found out here.
 """
@@ -9,39 +9,75 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
+import math
 import random
 import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from garbage import planted, spoiled
-from plan import KERNELS, WORK, Fixture, Variant, fixtures, write
+from plan import LARGE, WORK, Fixture, Variant, fixtures, write
+from probes import alone, certain_slots, probed
+from transforms import transform_variants
 
 from ptxkit.syntax.parsing import parse
 
+DEVICE = "sm_90a"
+THREADS = 24
+"""Threads of a launch whose registers are compared, about."""
 PLANTS = 3
 """Faults planted in each kernel's module."""
 
 
-def garbage_variants(fixture: Fixture) -> list[Variant]:
+def garbage_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
     """The text itself, as a control; with garbage of two patterns; and with faults planted."""
     module = parse(fixture.text)
     made = [Variant("control", fixture.text)]
     for pattern in (0, 1):
         found = spoiled(module, pattern)
+        counts[f"pattern {pattern}: blocks"] += found.blocks
+        counts[f"pattern {pattern}: registers written"] += found.writes
         made.append(Variant(f"garbage {pattern}", found.text, about={"blocks": found.blocks, "writes": found.writes}))
-    if len(fixture.text) < 200_000:
+    if len(fixture.text) < LARGE:
         lot = random.Random(f"{fixture.name} {fixture.target}")
-        kernel = lot.choice(fixture.kernels)
-        faults = planted(module, kernel["entry"], lot, PLANTS)
-        made += [Variant(f"planted {where}", text, only=kernel["id"], about={"planted": True}) for where, text in faults.items()]
+        entry = lot.choice(fixture.entries)
+        faults = planted(module, entry, lot, PLANTS)
+        made += [Variant(f"planted {where}", text, only=entry, about={"planted": True}) for where, text in faults.items()]
     return made
 
 
-KINDS: dict[str, Callable[[Fixture], list[Variant]]] = {"garbage": garbage_variants}
+def value_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
+    """Each kernel with probes; one of the kernels also with a probe that writes down a wrong number."""
+    made = []
+    lot = random.Random(f"{fixture.name} {fixture.target}")
+    spoiled_kernel = lot.choice(fixture.kernels)
+    for kernel in fixture.kernels:
+        module = alone(fixture, kernel["entry"])
+        found = probed(module, kernel["entry"])
+        rows = math.prod(kernel["grid"]) * math.prod(kernel["block"])
+        take = sorted({0, rows - 1, *lot.sample(range(rows), min(rows, THREADS))})
+        capture = {"rows": rows, "row": found.row, "take": take}
+        counts["slots"] += len(found.watches)
+        counts["refused"] += found.refused
+        made.append(Variant("values", found.text, only=kernel["entry"], capture=capture))
+        certain = certain_slots(found)
+        if kernel is spoiled_kernel and certain:
+            slot = lot.choice(certain)
+            text = probed(module, kernel["entry"], spoil=slot).text
+            about = {"planted": True, "slot": slot}
+            made.append(Variant(f"planted in slot {slot}", text, only=kernel["entry"], capture=capture, about=about))
+    return made
+
+
+KINDS: dict[str, Callable[[Fixture, Counter[str]], list[Variant]]] = {
+    "garbage": garbage_variants,
+    "transforms": transform_variants,
+    "values": value_variants,
+}
 SHAPES = {"transforms"}
 """The kinds that are run in several shapes of launch."""
 
@@ -53,7 +89,7 @@ def assemble(fixture: Fixture, variant: Variant) -> str:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "variant.ptx"
         source.write_bytes(variant.text.encode("utf-8", "surrogateescape"))
-        command = ["ptxas", "-O0", f"-arch={fixture.target}", str(source), "-o", str(Path(folder) / "variant.cubin")]
+        command = ["ptxas", "-O0", f"-arch={DEVICE}", str(source), "-o", str(Path(folder) / "variant.cubin")]
         run = subprocess.run(command, capture_output=True, text=True, check=False)
     return f"{fixture.name}.{fixture.target} {variant.name}: {run.stderr[:500]}" if run.returncode else ""
 
@@ -66,12 +102,15 @@ def main() -> None:
     arguments.add_argument("--assemble", action="store_true")
     options = arguments.parse_args()
     begun = time.monotonic()
+    counts: Counter[str] = Counter()
     jobs: list[tuple[Fixture, Sequence[Variant]]] = []
     for fixture in fixtures(only=options.only, shapes=options.kind in SHAPES):
-        jobs.append((fixture, KINDS[options.kind](fixture)))
+        jobs.append((fixture, KINDS[options.kind](fixture, counts)))
     out = options.out or WORK / f"{options.kind}.zip"
     count = write(out, jobs)
     print(f"{out}: {len(jobs)} modules, {sum(len(made) for _, made in jobs)} variants, {count} launches ({time.monotonic() - begun:.0f} s)")
+    for name, number in sorted(counts.items()):
+        print(f"  {name}: {number}")
     if not options.assemble:
         return
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
@@ -82,5 +121,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    assert KERNELS.is_dir()
     main()

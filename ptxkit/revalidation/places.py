@@ -236,9 +236,9 @@ class Locator:
         """The node of a statement that a message is about."""
         argument = _ARGUMENT.search(text)
         if argument is not None and isinstance(site.node, Instruction):
-            operands, number = site.node.operands, int(argument[1])
-            if number < len(operands):
-                return self._whole((*site.path, len(site.node.children) - len(operands) + number), self._own_words(site))
+            arguments, number = list(_arguments(site.node)), int(argument[1])
+            if number < len(arguments):
+                return self._whole((*site.path, *arguments[number]), self._own_words(site))
         for word in _QUOTED.findall(text):
             named = self._word(site, word, line, "address operand" in text)
             if named is not None:
@@ -320,6 +320,18 @@ class Locator:
                     found.setdefault(problem.path[:length], problem)
                     break
         return found
+
+
+def _arguments(instruction: Instruction) -> Iterator[Path]:
+    """The operands as ptxas counts them: the parts of `[map, {x, y}]` are one each."""
+    for i, operand in enumerate(instruction.children):
+        if i < len(instruction.children) - len(instruction.operands):
+            continue
+        parts = operand.parts if isinstance(operand, Address) else ()
+        if len(parts) < 2:
+            yield (i,)
+            continue
+        yield from [(i, j) for j, child in enumerate(operand.children) if any(child is part for part in parts)]
 
 
 def _mentions(node: Node, word: str) -> bool:

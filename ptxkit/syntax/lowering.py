@@ -54,6 +54,7 @@ COMPOSITES: dict[str, type[nodes.Composite]] = {
     "range": nodes.Range,
     "dimension": nodes.Dimension,
     "braces": nodes.Braces,
+    "setting": nodes.Setting,
     "declarator": nodes.Declarator,
     "parameter": nodes.Parameter,
     "parameters": nodes.Parameters,

@@ -542,6 +542,11 @@ class Braces(Composite):
 
 
 @node
+class Setting(Composite):
+    """`addr_mode_0 = wrap` in the initialiser of a sampler or texture (5.3): both words are the language's, not the program's."""
+
+
+@node
 class Declarator(Composite):
     """A name being declared with its count, dimensions and initial value."""
 

@@ -56,7 +56,8 @@ class Refused(Exception):
 class FailedCheck(Refused):
     """A rewrite after which the module would have errors that it had not before; they are of the new module."""
 
-    def __init__(self, errors: tuple[Diagnostic, ...]) -> None:
+    def __init__(self, module: Module, errors: tuple[Diagnostic, ...]) -> None:
+        self.module = module
         self._errors = errors
         self.refusals = ()
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""

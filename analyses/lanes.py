@@ -1,0 +1,205 @@
+"""Which threads of a CTA execute an instruction, and what they hold, thread by thread.
+
+With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the place of the thread has a number for each. In loops
+the first iteration is looked at: what goes wrong there goes wrong for certain. A thread is certain to execute a block if every branch that
+decides about it is known for that thread; a branch that goes by parameters or by the place of the CTA may be taken so that it does.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from ptxkit.analyses.arithmetic import OPERATORS, compute
+from ptxkit.analyses.cfg import Edge, Via, control_flow
+from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.terms import SUM, Term, walk
+from ptxkit.analyses.values import values
+
+Numbers = tuple[int, ...]
+
+
+class Runs(enum.IntEnum):
+    """Whether a thread executes something."""
+
+    NEVER = 0
+    UNKNOWN = 1
+    MAYBE = 2
+    """For some parameters, or in some CTA of a grid that is large enough."""
+    ALWAYS = 3
+
+
+Execution = tuple[Runs, ...]
+
+
+@attrs.frozen
+class Thread:
+    """The place of a thread in its CTA."""
+
+    x: int
+    y: int
+    z: int
+    linear: int
+
+    def __str__(self) -> str:
+        return f"thread {self.x}" if not (self.y or self.z) else f"thread ({self.x}, {self.y}, {self.z})"
+
+
+class Lanes:
+    """What is known thread by thread."""
+
+    def __init__(self, routine: Routine) -> None:
+        self.routine = routine
+        self.values = values(routine)
+        self.launch = launch(routine)
+        shape = self.launch.threads or (1, 1, 1)
+        width, height, depth = shape
+        places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
+        self.threads = tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+        self._flow = control_flow(routine)
+        self._dominance = dominators(routine)
+        self._loops = loops(routine)
+        self._numbers: dict[tuple[Term, int], Numbers | None] = {}
+        self._execution: dict[int, Execution] = {}
+
+    def numbers(self, term: Term, block: int) -> Numbers | None:
+        """What a term is for each thread when it first comes to a block; None if that depends on more than the place of the thread."""
+        found = self._numbers
+        order = [term] if (term, block) in found else walk(term)
+        for at in order:
+            if (at, block) not in found:
+                found[at, block] = self._number(at, block)
+        return found[term, block]
+
+    def _number(self, at: Term, block: int) -> Numbers | None:
+        found = self._numbers
+        if at.operator == SUM:
+            mask = (1 << at.width) - 1
+            total = [at.offset] * len(self.threads)
+            for atom, factor in at.parts:
+                numbers = found[atom, block]
+                if numbers is None:
+                    return None
+                total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
+            return tuple([value & mask for value in total])
+        if at.is_leaf:
+            return self._leaf(at, block)
+        args = [found[arg, block] for arg in at.args]
+        if at.operator not in OPERATORS or any(numbers is None for numbers in args):
+            return None
+        widths = [arg.width for arg in at.args]
+        result = [compute(at.operator, at.width, one, widths) for one in zip(*args, strict=True)]  # type: ignore[arg-type]
+        return None if None in result else tuple(result)  # type: ignore[arg-type]
+
+    def _leaf(self, leaf: Term, block: int) -> Numbers | None:
+        if leaf.operator == "special":
+            return self._special(str(leaf.data[0]))
+        if leaf.operator != "phi":
+            return None
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        induction = self.values.induction(number)
+        header = ssa(self.routine).values[number].block
+        if induction is None or not any(block in loop for loop in self._loops.loops if loop.header == header):
+            return None
+        return self.numbers(induction.start, header)
+
+    def _special(self, name: str) -> Numbers | None:
+        stem, _, component = name.partition(".")
+        if stem == "%tid" and component in ("x", "y", "z"):
+            return tuple([getattr(thread, component) for thread in self.threads])
+        if name == "%laneid":
+            return tuple([thread.linear % WARP for thread in self.threads])
+        return None
+
+    # --- who executes what
+
+    def execution(self, i: int) -> Execution:
+        """For each thread, whether it executes instruction `i`; of a loop, in its first iteration."""
+        block = self._flow.block_of[i]
+        reached = self.reaching(block)
+        guard = self.values.guard(i)
+        return reached if guard is None else tuple(map(min, reached, self._holds(guard, block)))
+
+    def reaching(self, block: int) -> Execution:
+        """For each thread, whether control comes to a block."""
+        found = self._execution
+        stack = [block]
+        while stack:
+            at = stack[-1]
+            if at in found:
+                stack.pop()
+                continue
+            decides = self._decides(at)
+            missing = [before for before in decides if before not in found and before not in stack]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            found[at] = self._reaching(at, decides)
+        return found[block]
+
+    def _decides(self, block: int) -> list[int]:
+        """The blocks whose branch decides whether control comes here for the first time."""
+        tree = self._dominance.tree
+        return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
+
+    def _reaching(self, block: int, decides: list[int]) -> Execution:
+        if not decides:
+            return (Runs.ALWAYS,) * len(self.threads)
+        best: Execution = (Runs.NEVER,) * len(self.threads)
+        for before in decides:
+            reached = self._execution.get(before, (Runs.UNKNOWN,) * len(self.threads))
+            for edge in self._flow.blocks[before].edges:
+                if self._dominance.post.dominates(block, edge.target):
+                    best = tuple(map(max, best, map(min, reached, self._taken(edge))))
+        return best
+
+    def _taken(self, edge: Edge) -> Execution:
+        block = self._flow.blocks[edge.source]
+        guard = self.values.guard(block.end - 1)
+        if edge.via is Via.FALL or (edge.via is Via.TAKEN and guard is None):
+            return (Runs.ALWAYS,) * len(self.threads)
+        if guard is None or edge.via is Via.INDEXED:
+            return (Runs.UNKNOWN,) * len(self.threads)
+        return self._holds(guard if edge.via is Via.TAKEN else self.values.terms.invert(guard), edge.source)
+
+    def _holds(self, condition: Term, block: int) -> Execution:
+        numbers = self.numbers(condition, block)
+        if numbers is not None:
+            return tuple([Runs.ALWAYS if number else Runs.NEVER for number in numbers])
+        return (Runs.MAYBE if _is_free(condition) else Runs.UNKNOWN,) * len(self.threads)
+
+
+_PLACES = ("%tid", "%laneid")
+_GRID = ("%ctaid", "%nctaid")
+
+
+def _is_free(condition: Term) -> bool:
+    """Whether a condition goes by parameters or the place of the CTA only, or by the place of the thread in the whole grid.
+
+    One that compares the place in the CTA alone with a parameter may well be what keeps the threads out that would go astray.
+    """
+    kinds = set()
+    for leaf in condition.leaves():
+        name = str(leaf.data[0]) if leaf.data else ""
+        if leaf.operator == "parameter":
+            kinds.add("parameter")
+        elif leaf.operator == "special" and name.startswith(_PLACES):
+            kinds.add("place")
+        elif leaf.operator == "special" and name.startswith(_GRID):
+            kinds.add("grid")
+        elif leaf.operator != "special" or not name.startswith("%ntid"):
+            return False
+    return "place" not in kinds or "grid" in kinds
+
+
+@fact
+def lanes(routine: Routine) -> Lanes:
+    """What is known thread by thread."""
+    return Lanes(routine)
+

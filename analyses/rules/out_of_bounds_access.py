@@ -1,0 +1,75 @@
+"""S002 out-of-bounds-access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.arithmetic import signed
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.lanes import Runs, lanes
+from ptxkit.analyses.origins import origins
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.analyses.terms import Term
+from ptxkit.analyses.values import values
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.names import Kind, Symbol
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Accesses beyond the end, or before the start, of the variable that their address is made from, by a thread that executes them."""
+    for routine in facts.routines:
+        for access in accesses(routine):
+            if access.address is None or not access.bytes:
+                continue
+            where = place(values(routine), access.address)
+            if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
+                continue
+            size = size_of(where.symbol)
+            if size is None:
+                continue
+            least, most = where.offset.signed_bounds
+            if least < 0 or most + access.bytes > size:
+                yield from _beyond(facts, routine, access, where.symbol, where.offset, size)
+
+
+def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offset: Term, size: int) -> Iterator[Diagnostic]:
+    known = lanes(routine)
+    width = access.bytes or 1
+    numbers = known.numbers(offset, control_flow(routine).block_of[access.instruction])
+    if numbers is None:
+        return
+    wrong = [
+        (run, -thread)
+        for thread, (run, number) in enumerate(zip(known.execution(access.instruction), numbers, strict=True))
+        if run >= Runs.MAYBE and not 0 <= signed(number, offset.width) <= size - width
+    ]
+    if not wrong:
+        return
+    run, thread = max(wrong)
+    first = signed(numbers[-thread], offset.width)
+    notes = [f"the offset is {offset}"] if offset.constant is None else []
+    if run is Runs.MAYBE:
+        notes.append("whether it is executed depends on the parameters or on the CTA")
+    who = f"{known.threads[-thread]} touches " if offset.constant is None else ""
+    yield facts.report(
+        RULE,
+        (*routine.where(access.instruction), access.child),
+        f"{who}bytes {first} to {first + width - 1} of `{symbol.name}`, which has {size}",
+        *notes,
+        related=[(symbol.path, "declared here"), *origins(routine, access.instruction, access.child)],
+        severity=Severity.ERROR if run is Runs.ALWAYS else Severity.WARNING,
+    )
+
+
+RULE = Rule(
+    id="S002",
+    name="out-of-bounds-access",
+    severity=Severity.ERROR,
+    summary="a memory access provably outside of the variable that it addresses",
+    why="What lies beyond a variable belongs to others; the assembler lays out and checks nothing there (5.1, 6.4.1).",
+    bad=".shared .align 4 .b8 buffer[64];\nld.shared.u32 %r1, [buffer+64];",
+    good=".shared .align 4 .b8 buffer[64];\nld.shared.u32 %r1, [buffer+60];",
+    check=check,
+)

@@ -1,0 +1,65 @@
+"""Variants that rewriters make: each transform of a module, whose outputs are to be the original's in every shape of launch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from plan import Fixture, Variant
+
+from ptxkit.rewriters import Refused, Rewrite
+from ptxkit.rewriters.dead_code import dead_code
+from ptxkit.rewriters.extract import extract
+from ptxkit.rewriters.noop_probe import noop_probe
+from ptxkit.rewriters.performance import performance
+from ptxkit.rewriters.rename import rename
+from ptxkit.rewriters.renumber import renumber
+from ptxkit.rewriters.retarget import retarget
+from ptxkit.rewriters.specialize import specialize
+from ptxkit.rewriters.strip_debug import strip_debug
+from ptxkit.syntax.nodes import Module
+from ptxkit.syntax.parsing import parse
+
+Transform = tuple[str, str | None, Callable[[], Rewrite]]
+"""What it is called, the one kernel that it is of, and the transform."""
+
+
+def transforms(module: Module, fixture: Fixture) -> Iterator[Transform]:
+    """The transforms that are tried on a fixture."""
+    yield "noop_probe", None, lambda: noop_probe(module, after=True, live=True)
+    yield "strip_debug", None, lambda: strip_debug(module)
+    yield "dead_code", None, lambda: dead_code(module)
+    yield "renumber", None, lambda: renumber(module)
+    yield "rename symbols", None, lambda: rename(module, prefix="other_")
+    yield "rename labels", None, lambda: rename(module, prefix="other_", what="labels")
+    yield "rename registers", None, lambda: rename(module, prefix="other_", what="registers")
+    yield "performance", None, lambda: performance(module, maxnreg=96)
+    yield "retarget lowest version", None, lambda: retarget(module)
+    if fixture.target == "sm_80":
+        yield "retarget sm_90", None, lambda: retarget(module, target="sm_90")
+    for kernel in fixture.kernels:
+        entry = kernel["entry"]
+        if kernel["id"] != entry:
+            continue
+        yield "extract", entry, lambda entry=entry: extract(module, kernel=entry)  # type: ignore[misc]
+        values = ",".join([f"{i}={argument['value']}" for i, argument in enumerate(kernel["args"]) if "scalar" in argument])
+        shape = ",".join(map(str, kernel["block"]))
+        yield "specialize", entry, lambda e=entry, v=values, s=shape: specialize(module, kernel=e, values=v, reqntid=s)  # type: ignore[misc]
+
+
+def transform_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
+    """The variants of a fixture; of a transform that changes nothing none. `counts` takes what was refused and what stayed as it was."""
+    module = parse(fixture.text)
+    made = [Variant("control", fixture.text)]
+    for name, only, transform in transforms(module, fixture):
+        try:
+            text = transform().module.text
+        except Refused as refused:
+            counts[f"{name}: refused: {refused.refusals[0].name}"] += 1
+            continue
+        if text == fixture.text:
+            counts[f"{name}: unchanged"] += 1
+            continue
+        entries = {entry: f"other_{entry}" for entry in fixture.entries} if name == "rename symbols" else {}
+        made.append(Variant(name, text, only=only, entries=entries))
+    return made

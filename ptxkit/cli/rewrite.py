@@ -1,0 +1,111 @@
+"""`ptxkit rewrite`."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from ptxkit import files
+
+
+class Rewriters(click.Group):
+    """The rewriters as commands: each is a file in `rewriters/`, its keyword arguments are options."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        from ptxkit.rewriters import all_rewriters
+
+        return sorted(all_rewriters())
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        from ptxkit.rewriters import all_rewriters
+
+        rewriter = all_rewriters().get(cmd_name.replace("_", "-"))
+        return None if rewriter is None else _command(rewriter)
+
+
+def _command(rewriter: Any) -> click.Command:
+    options: list[click.Parameter] = [click.Argument(["path"], metavar="FILE")]
+    for name, parameter in rewriter.options.items():
+        flag = f"--{name.replace('_', '-')}"
+        required = parameter.default is inspect.Parameter.empty
+        if parameter.annotation is bool:
+            options.append(click.Option([f"{flag}/--no-{flag[2:]}", name], default=parameter.default, show_default=True))
+        else:
+            kind = {int: click.INT, float: click.FLOAT}.get(parameter.annotation, click.STRING)
+            options.append(click.Option([flag, name], type=kind, required=required, default=None if required else parameter.default))
+    options.append(click.Option(["-o", "--output", "_output"], metavar="OUT", default="-", help="Where it is written; - is standard output."))
+    options.append(click.Option(["--manifest", "_manifest"], metavar="OUT", help="Also write what was done, as JSON."))
+
+    def run(path: str, _output: str, _manifest: str | None, **given: Any) -> None:
+        _run(rewriter, path, _output, _manifest, given)
+
+    text = inspect.getdoc(rewriter.function) or ""
+    return click.Command(rewriter.name, params=options, callback=run, help=text, short_help=rewriter.summary)
+
+
+def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dict[str, Any]) -> None:
+    import ptxkit
+    from ptxkit.rewriters import Refused
+
+    try:
+        text = files.read(path)
+    except files.CannotRead as error:
+        _fail(str(error))
+    try:
+        rewrite = rewriter(ptxkit.parse(text, path), **given)
+    except Refused as refused:
+        from rich.console import Console
+
+        from ptxkit.report.text import render
+
+        console = Console(stderr=True, soft_wrap=True, highlight=False)
+        lines = refused.module.text.replace("\r\n", "\n").split("\n")
+        for diagnostic in refused.diagnostics:
+            console.print(render(diagnostic, lines))
+        click.echo(f"ptxkit: {rewriter.name} is refused, nothing is written", err=True)
+        sys.exit(1)
+    except ValueError as error:
+        _fail(str(error))
+    try:
+        if output == "-":
+            click.get_binary_stream("stdout").write(files.encode(rewrite.text))
+        else:
+            files.write(output, rewrite.text)
+        if manifest:
+            files.write(manifest, json.dumps(rewrite.manifest.as_json(), indent=1) + "\n")
+    except OSError as error:
+        _fail(f"{error.filename or output}: {error.strerror or error}")
+    for word in ("changes", "probes"):
+        count = len(getattr(rewrite.manifest, word))
+        if count:
+            click.echo(f"ptxkit: {count} {word if count > 1 else word[:-1]}", err=True)
+    if rewrite.refusals:
+        click.echo(f"ptxkit: {len(rewrite.refusals)} points left out", err=True)
+
+
+def _fail(reason: str) -> NoReturn:
+    click.echo(f"ptxkit: {reason}", err=True)
+    sys.exit(2)
+
+
+def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from ptxkit.rewriters import all_rewriters
+
+    for name, rewriter in sorted(all_rewriters().items()):
+        click.echo(f"{name:14} {rewriter.summary}")
+    ctx.exit()
+
+
+@click.command(cls=Rewriters, subcommand_metavar="NAME FILE -o OUT [OPTIONS]")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Name the rewriters and what they do.")
+def command() -> None:
+    """Change a PTX file: `ptxkit rewrite strip-debug k.ptx -o out.ptx`; - is standard input.
+
+    OUT is written whole or not at all. Exit codes: 0 done, 1 refused because something would break, 2 could not run.
+    """
