@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import attrs
 
 from ptxkit.check import Binder
+from ptxkit.memo import collector_paused
 from ptxkit.names import Names, resolve
 from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Module, Node, Path, Prototype, Targets
 
@@ -59,7 +60,8 @@ def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
     def known(routine: Routine) -> R:
         found = routine._known.get(compute, routine)
         if found is routine:
-            found = routine._known[compute] = compute(routine)
+            with collector_paused():
+                found = routine._known[compute] = compute(routine)
         return found  # type: ignore[no-any-return]
 
     return known

@@ -10,7 +10,7 @@ Terms are made when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 
 import attrs
@@ -449,9 +449,11 @@ class Values:
             return None
         block = self._flow.blocks[self._ssa.values[number].block]
         conditions = [self._way(block.predecessors[place], block.index) if place < len(block.predecessors) else None for place, _ in steps]
-        numbers = dict.fromkeys(starts)
+        numbers = list(dict.fromkeys(starts))
+        seen = set(numbers)
         following: list[tuple[int, ...]] = []
-        for at in numbers_growing(numbers):
+        # grows while it is gone through
+        for at in numbers:
             after: list[int] = []
             for (_, term), condition in zip(steps, conditions, strict=True):
                 memory: dict[Term, int | None] = {leaf: at}
@@ -461,8 +463,9 @@ class Values:
                 if found is None:
                     return None
                 after += found
-            numbers.update(dict.fromkeys(after))
             following.append(tuple(dict.fromkeys(after)))
+            numbers += [number for number in following[-1] if number not in seen]
+            seen.update(after)
             if len(numbers) > MOST_ROUNDS:
                 return None
         everything = tuple(numbers)
@@ -485,15 +488,6 @@ class Values:
             return None
         term = self._used(self._ssa.uses[i][0], i, self._rough)
         return self.terms.invert(term) if guard.negated != (edges[0].via is Via.NOT_TAKEN) else term
-
-
-def numbers_growing(numbers: dict[int, None]) -> Iterable[int]:
-    """The keys of a dictionary in order, also those that are added meanwhile."""
-    done = 0
-    while done < len(numbers):
-        for number in list(numbers)[done:]:
-            done += 1
-            yield number
 
 
 def _nothing(leaf: Term) -> None:

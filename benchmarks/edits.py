@@ -36,6 +36,16 @@ def level(path: nodes.Path, module: Module, node: Node) -> str:
     return "leaf" if isinstance(node, nodes.Leaf) else "part"
 
 
+def a_place(module: Module, lot: random.Random) -> nodes.Path:
+    """The path of a node by lot: down from the top, and at each level maybe no further."""
+    path: tuple[int, ...] = ()
+    node: Node = module
+    while node.children and (not path or lot.random() < (0.95 if isinstance(node, nodes.Function | nodes.Block) else 0.7)):
+        step = lot.randrange(len(node.children))
+        path, node = (*path, step), node.children[step]
+    return path
+
+
 def edit(module: Module, text: str, index: Index, path: nodes.Path, lot: random.Random, counts: Counter[str]) -> bool:
     """Edits the node at a path, and says whether only its bytes changed and came back."""
     node = module.at(path)
@@ -70,15 +80,8 @@ def main() -> None:
         text = path.read_bytes().decode("utf-8", "surrogateescape")
         module = parse(text)
         index = Index(module)
-        # half of the places by lot among all nodes, half among levels, so that the rare ones come too
-        by_level: dict[str, list[nodes.Path]] = {}
-        for place, node in module.walk():
-            if place:
-                by_level.setdefault(level(place, module, node), []).append(place)
-        everywhere = [place for places in by_level.values() for place in places]
-        for _ in range(each if everywhere else 0):
-            places = everywhere if lot.random() < 0.5 else by_level[lot.choice(sorted(by_level))]
-            place = lot.choice(places)
+        for _ in range(each if module.children else 0):
+            place = a_place(module, lot)
             if not edit(module, text, index, place, lot, counts):
                 wrong += 1
                 print(f"{path}: an edit at {place} changed other bytes")

@@ -2,16 +2,18 @@
 
     python benchmarks/facts.py [FOLDER] [--least BYTES] [--time | --compare]
 
-Compared are, for every function: the graph, dominators, post-dominators and their frontiers (networkx), liveness (from each read back), and for functions
-of at most --chains instructions what each read may see. The second route is tests/analyses/second_route.py.
-Timed are the files of at least --least bytes: parsing, and then names, bindings, registers, graph, dominators, frontiers, loops, liveness, live
-ranges, pressure, values and chains of all functions; each the best of three. Printed is the median of the ratios.
+Compared are, for every function: the graph, dominators, post-dominators and their frontiers (networkx), liveness (from each read back),
+and for functions of at most --chains instructions what each read may see. The second route is tests/analyses/second_route.py.
+Timed are the files of at least --least bytes: parsing, and then names, bindings, registers, graph, dominators, frontiers, loops, liveness,
+live ranges, pressure, values and chains of all functions; each the best of three. Printed is the median of the ratios.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
+import multiprocessing
 import statistics
 import sys
 import time
@@ -65,8 +67,14 @@ def all_facts(module: Module) -> None:
             fact(routine)
 
 
-def ratio(text: str) -> float:
+def read(path: Path) -> str:
+    """The text of a file, whatever its bytes."""
+    return path.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def ratio(path: Path) -> float:
     """The time of all facts over that of parsing. Each module is parsed anew: names are remembered with it."""
+    text = read(path)
     parsing = min(timed(lambda: parse(text)) for _ in range(3))
     computing = []
     for _ in range(3):
@@ -75,17 +83,17 @@ def ratio(text: str) -> float:
     return min(computing) / parsing
 
 
-def compare(path: Path, text: str, chains: int) -> tuple[int, int]:
+def compare(path: Path, chains: int) -> tuple[int, int]:
     """The number of functions, and of those for which the routes differ, which are named."""
     from second_route import differences
 
     wrong = 0
-    found = routines(parse(text))
+    found = routines(parse(read(path)))
     for routine in found:
         different = list(differences(routine, len(routine.instructions) <= chains))
         if different:
             wrong += 1
-            print(f"{path.name}: {routine.name}: {different[0]}")
+            print(f"{path.name}: {routine.name}: {different[0]}", flush=True)
     return len(found), wrong
 
 
@@ -98,16 +106,18 @@ def main() -> None:
     arguments.add_argument("--time", action="store_true", help="only time")
     arguments.add_argument("--compare", action="store_true", help="only compare")
     options = arguments.parse_args()
+    paths = sorted(options.folder.rglob("*.ptx"))
     functions = wrong = 0
     ratios: list[tuple[float, str]] = []
-    for path in sorted(options.folder.rglob("*.ptx")):
-        text = path.read_bytes().decode("utf-8", "surrogateescape")
-        if not options.compare and len(text) >= options.least:
-            ratios.append((ratio(text), path.name))
+    # a process for each file: what one leaves in memory is no burden to the next
+    with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+        if not options.compare:
+            large = [path for path in paths if path.stat().st_size >= options.least]
+            ratios = list(zip(pool.imap(ratio, large), [path.name for path in large], strict=True))
         if not options.time:
-            here, different = compare(path, text, options.chains)
-            functions += here
-            wrong += different
+            for here, different in pool.imap(functools.partial(compare, chains=options.chains), paths):
+                functions += here
+                wrong += different
     if not options.time:
         print(f"{functions} functions, {wrong} for which the second route differs")
     if ratios:

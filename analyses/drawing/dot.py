@@ -74,9 +74,9 @@ def _settings(boxes: int, plain: bool) -> dict[str, str]:
         "outputorder": "edgesfirst",
     }
     if boxes > MANY or plain:
-        settings |= {"splines": "polyline", "nslimit": "2", "nslimit1": "2", "mclimit": "0.5"}
+        settings |= {"splines": "polyline", "nslimit": "0.5", "nslimit1": "1", "mclimit": "0.5"}
     if plain:
-        settings |= {"splines": "line", "nslimit": "1", "nslimit1": "1", "mclimit": "0.2"}
+        settings |= {"splines": "line", "nslimit": "0.1", "nslimit1": "0.5", "mclimit": "0.1"}
     return settings
 
 

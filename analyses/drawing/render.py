@@ -15,8 +15,10 @@ from pathlib import Path
 from ptxkit.analyses.drawing.coloring import CannotDraw
 from ptxkit.analyses.drawing.dot import FONT
 
-SECONDS = 14.0
+SECONDS = 15.0
 """How long a layout may take before a plainer one is tried."""
+PATIENCE = 120.0
+"""How long that one may take: a late picture is better than none."""
 ADVICE = "install Graphviz (its program `dot`), or `pip install ptxkit[pictures]`"
 
 
@@ -37,22 +39,22 @@ def render(source: str, plainer: str, format_: str) -> bytes:
     """The picture of a graph; of `plainer`, which has the same boxes, if the first takes too long. Raises CannotDraw."""
     using = program(format_)
     reason = ""
-    for text in (source, plainer):
+    for text, seconds in ((source, SECONDS), (plainer, PATIENCE)):
         try:
-            return _run(using, text, format_)
+            return _run(using, text, format_, seconds)
         except subprocess.TimeoutExpired:
-            reason = f"no layout found in {2 * SECONDS:.0f} seconds"
+            reason = f"no layout found in {SECONDS + PATIENCE:.0f} seconds"
         except (subprocess.CalledProcessError, OSError) as error:
             words = error.stderr.decode("utf-8", "replace").strip() if isinstance(error, subprocess.CalledProcessError) else str(error)
             reason = f"`{Path(using).name}` failed: {words[:200] or 'no reason given'}"
     raise CannotDraw(reason)
 
 
-def _run(using: str, text: str, format_: str) -> bytes:
+def _run(using: str, text: str, format_: str, seconds: float) -> bytes:
     if "graphviz-pure" in Path(using).name:
         text = text.replace(FONT, "Courier New")  # the only letters of equal width that it knows the widths of
     arguments = [using, f"-T{format_}", *(["-Gdpi=144"] if format_ == "png" else [])]
-    done = subprocess.run(arguments, input=text.encode(), capture_output=True, timeout=SECONDS, check=True)
+    done = subprocess.run(arguments, input=text.encode(), capture_output=True, timeout=seconds, check=True)
     if not done.stdout:
         raise subprocess.CalledProcessError(0, arguments, done.stdout, done.stderr)
     return polish(done.stdout.decode()).encode() if format_ == "svg" else done.stdout
@@ -81,6 +83,7 @@ def polish(svg: str) -> str:
 
 
 def _letter_width(gaps: list[float], letters: list[int]) -> float:
-    """How wide a letter was laid out: the median over runs of some length that others follow; 0 if there are none."""
-    widths = sorted([gap / count for gap, count in zip(gaps, letters, strict=True) if gap > 0 and count >= 4])
-    return widths[len(widths) // 2] if widths else 0.0
+    """How wide a letter was laid out: the median over the longer of the runs that others follow; 0 if there are none."""
+    runs = [(count, gap / count) for gap, count in zip(gaps, letters, strict=True) if gap > 0 and count >= 3]
+    longer = sorted([width for count, width in runs if count >= 8] or [width for _, width in runs])
+    return longer[len(longer) // 2] if longer else 0.0

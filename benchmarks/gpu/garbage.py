@@ -11,8 +11,7 @@ import random
 
 import attrs
 
-from ptxkit.analyses.bits import bits
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg import BasicBlock, control_flow
 from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.registers import CARRY, Register, registers
 from ptxkit.analyses.routine import Routine, routines
@@ -50,22 +49,46 @@ def spoiled(module: Module, pattern: int) -> Spoiled:
     return Spoiled(module.edit(edits).text, blocks, writes)
 
 
-def planted(module: Module, entry: str, lot: random.Random, count: int) -> dict[str, str]:
-    """Texts that are wrong on purpose, each with garbage in one register that is live where a block starts, and where that is."""
+@attrs.frozen
+class Fault:
+    """A text that is wrong on purpose: with garbage in a register that is live where a block starts, and that the block reads in any case."""
+
+    where: str
+    text: str
+    trapped: str
+    """The same with a trap instead of the garbage, which tells whether the block is ever executed."""
+
+
+def planted(module: Module, entry: str, lot: random.Random, count: int) -> list[Fault]:
+    """Faults in a kernel, at places by lot."""
     routine = next(routine for routine in routines(module) if routine.name == entry)
-    flow, table, live = control_flow(routine), registers(routine).table, liveness(routine)
+    table = registers(routine).table
     places = [
         (block, n)
-        for block in flow.blocks
-        for n in bits(live.before[block.index])
+        for block in control_flow(routine).blocks
+        for n in _read_first(routine, block)
         if in_scope(routine, block.start, table[n]) and block.start not in points(routine).accumulators
     ]
-    found = {}
+    found = []
     for block, n in lot.sample(places, min(count, len(places))):
-        edits: dict[Path, list[Node]] = {}
-        insert(edits, routine, block.start, garbage(table[n], 0, n))
-        found[f"{table[n].name} in block {block.index}"] = module.edit(edits).text
+        texts = []
+        for code in (garbage(table[n], 0, n), "\n\ttrap;"):
+            edits: dict[Path, list[Node]] = {}
+            insert(edits, routine, block.start, code)
+            texts.append(module.edit(edits).text)
+        found.append(Fault(f"{table[n].name} in block {block.index}", *texts))
     return found
+
+
+def _read_first(routine: Routine, block: BasicBlock) -> list[int]:
+    """The registers that a block reads whenever it is executed, before it writes them."""
+    named, found, written = registers(routine), dict[int, None](), set[int]()
+    for i in range(block.start, block.end):
+        if routine.instructions[i].guard is None:
+            found.update(dict.fromkeys([n for n in named.reads[i] if n not in written]))
+        written.update(named.writes[i])
+    assert all(liveness(routine).before[block.index] >> n & 1 for n in found)
+    return list(found)
 
 
 def insert(edits: dict[Path, list[Node]], routine: Routine, i: int, text: str) -> None:

@@ -532,7 +532,7 @@ def main() -> None:
     counts: dict[str, int] = {}
     for result in results:
         counts[result["verdict"]] = counts.get(result["verdict"], 0) + 1
-        if result["verdict"] != "equal" and not result["about"].get("planted"):
+        if result["verdict"] != "equal" and not result["about"].keys() & {"planted", "trap"}:
             shown = [str(result[key]) for key in ("fixture", "target", "launch", "variant", "verdict", "detail")]
             print("  ".join(shown)[:400])
     print(machine, f"{seconds} s", counts)

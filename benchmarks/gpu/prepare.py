@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from ptxkit.syntax.parsing import parse
 DEVICE = "sm_90a"
 THREADS = 24
 """Threads of a launch whose registers are compared, about."""
-PLANTS = 3
+PLANTS = 2
 """Faults planted in each kernel's module."""
 
 
@@ -45,8 +46,9 @@ def garbage_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
     if len(fixture.text) < LARGE:
         lot = random.Random(f"{fixture.name} {fixture.target}")
         entry = lot.choice(fixture.entries)
-        faults = planted(module, entry, lot, PLANTS)
-        made += [Variant(f"planted {where}", text, only=entry, about={"planted": True}) for where, text in faults.items()]
+        for fault in planted(module, entry, lot, PLANTS):
+            made.append(Variant(f"planted {fault.where}", fault.text, only=entry, about={"planted": fault.where}))
+            made.append(Variant(f"trap {fault.where}", fault.trapped, only=entry, about={"trap": fault.where}))
     return made
 
 
@@ -63,13 +65,14 @@ def value_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
         capture = {"rows": rows, "row": found.row, "take": take}
         counts["slots"] += len(found.watches)
         counts["refused"] += found.refused
-        made.append(Variant("values", found.text, only=kernel["entry"], capture=capture))
+        about = {"take": take, "text": zlib.crc32(found.text.encode())}
+        made.append(Variant("values", found.text, only=kernel["entry"], capture=capture, about=about))
         certain = certain_slots(found)
         if kernel is spoiled_kernel and certain:
             slot = lot.choice(certain)
             text = probed(module, kernel["entry"], spoil=slot).text
-            about = {"planted": True, "slot": slot}
-            made.append(Variant(f"planted in slot {slot}", text, only=kernel["entry"], capture=capture, about=about))
+            planted_about = {**about, "planted": True, "slot": slot, "text": zlib.crc32(text.encode())}
+            made.append(Variant(f"planted in slot {slot}", text, only=kernel["entry"], capture=capture, about=planted_about))
     return made
 
 

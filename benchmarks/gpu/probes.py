@@ -238,7 +238,7 @@ def judge(kernel: Probed, launch: Mapping[str, Any], arguments: list[bytes], thr
         if found.times != 1:
             continue
         options = [evaluate(one, leaf.seen, derived) for one in (term.args if term.operator == "join" else (term,))]
-        if term.operator == "value" or not all(option is not None for option in options):
+        if term.operator == "value" or (shift and len(options) > 1) or not all(option is not None for option in options):
             continue
         tally.derived += 1
         if found.last not in [(option + shift) & mask for option in options if option is not None]:

@@ -57,6 +57,9 @@ def transform_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
         except Refused as refused:
             counts[f"{name}: refused: {refused.refusals[0].name}"] += 1
             continue
+        except Exception as error:  # what a rewriter must not do, and is counted here to see the others all the same
+            counts[f"{name}: FAILED: {type(error).__name__}: {error}"] += 1
+            continue
         if text == fixture.text:
             counts[f"{name}: unchanged"] += 1
             continue

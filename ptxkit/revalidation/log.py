@@ -71,7 +71,7 @@ _ENTRY = re.compile(r"Compiling entry function '(.+)' for '")
 _FUNCTION = re.compile(r"Function properties for '?(.+?)'?:?$")
 _FRAME = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
 _USED = re.compile(r"Used (\d+) registers")
-_LINKED_STACK = re.compile(r"used \d+ registers,.* (\d+) stack,")
+_LINKED = re.compile(r"used \d+ registers,.* (\d+) stack,")
 _BARRIERS = re.compile(r"used (\d+) barriers")
 _CUMULATIVE = re.compile(r"(\d+) bytes cumulative stack size")
 _SHARED = re.compile(r"(\d+) bytes smem")
@@ -93,9 +93,10 @@ def resources(log: str) -> tuple[Resources, ...]:
             found[function] = attrs.evolve(found[function], stack=frame, spill_stores=stores, spill_loads=loads)
         elif kernel in found and (match := _USED.search(line)):
             found[kernel] = _used(found[kernel], int(match[1]), line)
-        elif function in found and (match := _LINKED_STACK.search(line)):
-            # nvJitLink's linker adds the frames of what is called; its count of barriers is wrong
-            found[function] = attrs.evolve(found[function], stack=int(match[1]))
+        elif function in found and (match := _LINKED.search(line)):
+            # nvJitLink's linker knows the frames of what is called; its count of barriers is wrong
+            constant = _sum(_CONSTANT.findall(line), found[function].constant)
+            found[function] = attrs.evolve(found[function], stack=int(match[1]), constant=constant)
     return tuple(found.values())
 
 
@@ -105,7 +106,7 @@ def _used(before: Resources, registers: int, line: str) -> Resources:
         registers=registers,
         stack=_sum(_CUMULATIVE.findall(line), before.stack),
         shared=_sum(_SHARED.findall(line), 0),
-        constant=_sum(_CONSTANT.findall(line), 0),
+        constant=_sum(_CONSTANT.findall(line), None),
         barriers=_sum(_BARRIERS.findall(line), 0),
     )
 

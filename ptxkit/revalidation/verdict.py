@@ -25,7 +25,11 @@ class Outcome(enum.StrEnum):
 
 @attrs.frozen
 class Resources:
-    """What a kernel takes, in registers and bytes per thread (stack, spills) or per block (shared); None where the validator is silent."""
+    """What a kernel takes, in registers and bytes per thread (stack, spills) or per block (shared); None where the validator is silent.
+
+    nvJitLink compiles as for a program of many parts, so its figures are those of `ptxas -c`: a kernel that calls functions often takes
+    more registers than when ptxas or the driver compile it whole.
+    """
 
     kernel: str
     registers: int | None = None
@@ -35,7 +39,7 @@ class Resources:
     shared: int | None = None
     """Declared in the module; what a launch adds is not in it."""
     constant: int | None = None
-    """ptxas and nvJitLink count the bank of the kernel's parameters, the driver does not."""
+    """ptxas (where it says) and nvJitLink count the bank of the kernel's parameters, the driver does not."""
     barriers: int | None = None
 
 

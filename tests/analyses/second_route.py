@@ -156,11 +156,9 @@ def _liveness(routine: Routine) -> Iterator[str]:
             if routine.instructions[i].guard is None and i not in named.unknown:
                 sure.setdefault(register, set()).add(i)
     for i, after in enumerate(following):
-        if END in after and routine.instructions[i].opcode.mnemonic not in ("ret", "exit", "trap", "call"):
+        if END in after and _falls(routine, i):
             for register in named.returned:
                 wanted.setdefault(register, set()).add(OUTSIDE)
-                if register not in sure.get(register, set()):
-                    pass
     into: list[set[int]] = [set() for _ in following]
     for register, reads in wanted.items():
         stops = sure.get(register, set())
@@ -185,8 +183,8 @@ def _liveness(routine: Routine) -> Iterator[str]:
         if set(bits(live.after[block.index])) != theirs:
             yield f"live after block {block.index} differs"
         if len(following) <= 3000:
-            for i, after in live.points(block.index):
-                if i + 1 < block.end and set(bits(after)) != into[i + 1]:
+            for i, alive in live.points(block.index):
+                if i + 1 < block.end and set(bits(alive)) != into[i + 1]:
                     yield f"live after instruction {i} differs"
 
 

@@ -53,7 +53,8 @@ class TestLiveness:
         f, k = document["functions"]
 
         assert (f["function"], k["function"]) == ("f", "k")
-        assert k["blocks"][1]["instructions"][0] == {"line": 13, "text": "add.u32 r, r, 1;", "units": 3, "predicates": 0, "live_after": ["d", "r"]}
+        first = k["blocks"][1]["instructions"][0]
+        assert first == {"line": 13, "text": "add.u32 r, r, 1;", "units": 3, "predicates": 0, "live_after": ["d", "r"]}
         assert k["loop_headers"] == [[1, 3]]
         assert k["peak"]["units"] == 3
 

@@ -27,9 +27,10 @@ GOOD = (
     ld.shared.u32 %r2, [sm+4];
     cvt.u64.u32 %rd2, %r2;
     mov.u64 %rd3, lm;
+    cvta.local.u64 %rd3, %rd3;
     add.u64 %rd3, %rd3, %rd2;
-    st.local.u32 [%rd3], %r2;
-    ld.local.u32 %r3, [lm+8];
+    st.volatile.u32 [%rd3], %r2;
+    ld.volatile.u32 %r3, [%rd3+8];
     st.global.u32 [%rd1], %r3;
     ret;
 }

@@ -27,8 +27,8 @@ def sample(folder: Path, count: int, largest: int) -> list[Path]:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "source" in metafunc.fixturenames:
         many = 10 if os.environ.get("PTXKIT_TEST_ALL") else 1
-        paths = sample(ROOT / "fixtures" / "kernels", 30 * many, 60_000 * many)
-        paths += sample(SHARED / "corpus", 25 * many, 60_000 * many) + sample(SHARED / "lint", 10 * many, 60_000)
+        paths = sample(ROOT / "fixtures" / "kernels", 20 * many, 40_000 * many)
+        paths += sample(SHARED / "corpus", 15 * many, 40_000 * many) + sample(SHARED / "lint", 6 * many, 60_000)
         metafunc.parametrize("source", paths, ids=lambda path: f"{path.parent.name}/{path.name}")
 
 

@@ -14,7 +14,6 @@ from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module
 
 MARK = "/*ptxkit"
 CARRY = re.compile(r"\b(?:add|sub|mad)c?\.[a-z0-9.]*cc\b|\b(?:add|sub|mad)c\b")
-CALL_PART = re.compile(r"(?:@!?\S+\s+)?(?:st\.param|ld\.param|call)\b")
 
 
 def broken(before: Module, after: Module) -> list[str]:
@@ -72,10 +71,16 @@ def _places(old: list[tuple[Path, Node, bool]], new: list[tuple[Path, Node, bool
             if any(isinstance(one, Label) for _, one, _ in between) or "used_bytes" in previous.text:
                 yield f"code between {previous.text.strip()} and {original.text.strip()}"
     instructions = [(n, statement) for n, statement in kept if isinstance(statement, Instruction)]
-    for (n, one), (m, other) in itertools.pairwise(instructions):
-        between = [statement for _, statement, added in new[n + 1 : m] if added]
-        if between and _is_part(one) and _is_part(other) and not (_is_first(other) and not one.opcode.text.startswith("st")):
-            yield f"code between {one.body_text} and {other.body_text}"
+    for at, (_, call) in enumerate(instructions):
+        if call.opcode.mnemonic != "call":
+            continue
+        first = last = at
+        while first and _passes(instructions[first - 1][1], "st", call):
+            first -= 1
+        while last + 1 < len(instructions) and _passes(instructions[last + 1][1], "ld", call):
+            last += 1
+        if any(added for _, _, added in new[instructions[first][0] : instructions[last][0]]):
+            yield f"code between the parts of {call.body_text}"
     writer = -1
     for n, one in instructions:
         if writer >= 0 and CARRY.search(one.opcode.text) and "c" in one.opcode.mnemonic[3:]:
@@ -94,12 +99,11 @@ def _is_edited(statement: Node) -> bool:
     return MARK + "=" in getattr(statement, "leading", "")
 
 
-def _is_part(instruction: Instruction) -> bool:
-    return CALL_PART.match(instruction.body_text) is not None and not re.search(r"\[\w+_param_\d+", instruction.body_text)
-
-
-def _is_first(instruction: Instruction) -> bool:
-    return instruction.opcode.mnemonic == "st"
+def _passes(instruction: Instruction, mnemonic: str, call: Instruction) -> bool:
+    """Whether an instruction stores an argument of a call, or loads its result."""
+    found = re.search(r"\[([\w$%]+)", instruction.body_text)
+    opcode = instruction.opcode
+    return opcode.mnemonic == mnemonic and ".param" in opcode.text and found is not None and f"{found[1]}" in re.findall(r"[\w$%]+", call.text)
 
 
 def _meanings(before: Module, after: Module) -> Iterator[str]:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
+from ptxkit.analyses.drawing import CannotDraw
+from ptxkit.analyses.drawing.render import program
+from ptxkit.syntax.nodes import Module
+from ptxkit.syntax.parsing import parse
+
 HEAD = ".version 8.5\n.target sm_90a\n.address_size 64\n"
 
 
@@ -51,3 +58,30 @@ def structured(blocks: int, seed: int = 1, exits: bool = False, rows: int = 4) -
     sequence(blocks, 0)
     body = "\n".join(lines)
     return f"{HEAD}.entry big() {{\n.reg .b32 %r<100>;\n.reg .pred %p<8>;\n{body}\n$L_exit:\n  ret;\n}}\n"
+
+
+def kernel(body: str, name: str = "k") -> Module:
+    """A module with one kernel of these statements."""
+    return parse(f"{HEAD}.entry {name}() {{\n.reg .b32 %r<9>;\n.reg .pred %p<9>;\n{body}\n}}\n")
+
+
+HOSTILE = [
+    "_ZN7cutlass13device_kernelINS_4gemm6kernel13GemmUniversalIN4cute5tupleIJiiiEEE" * 3,
+    "$" + "x" * 10_000,
+    "%" + "9" * 300,
+    "_$_$_",
+]
+"""Names as compilers and adversaries make them."""
+
+TEXTS = ["<b>&amp;\"'</TABLE>>", "\\N \\G \\\"", "]]> ]", "ünïcödé 核 \U0001f600", "\x00\x01\x1b\x7f", "\udcff\ud800", "]", " "]
+"""What may stand in comments, file names and broken statements."""
+
+
+def has_program() -> bool:
+    try:
+        return bool(program())
+    except CannotDraw:
+        return False
+
+
+needs_program = pytest.mark.skipif(not has_program(), reason="neither `dot` nor `graphviz-pure` is there")

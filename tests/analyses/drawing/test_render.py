@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import sysconfig
 import time
 import xml.dom.minidom
 from pathlib import Path
 
 import pytest
-from programs import HEAD, structured
-from test_dot import HOSTILE, TEXTS, kernel
+from programs import HEAD, HOSTILE, TEXTS, kernel, needs_program, structured
 
 from ptxkit.analyses.drawing import CannotDraw, Drawing, draw
 from ptxkit.analyses.drawing.render import program
@@ -19,16 +19,6 @@ from ptxkit.syntax.parsing import parse
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 
 
-def has_program() -> bool:
-    try:
-        return bool(program())
-    except CannotDraw:
-        return False
-
-
-needs_program = pytest.mark.skipif(not has_program(), reason="neither `dot` nor `graphviz-pure` is there")
-
-
 def small() -> Module:
     return kernel("L: add.s32 %r1, %r1, 1;\n @%p1 bra L;\n ret;")
 
@@ -36,10 +26,7 @@ def small() -> Module:
 @pytest.fixture
 def pure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Only `graphviz-pure` is there, not `dot`."""
-    found = shutil.which("graphviz-pure") or (None if not has_program() or "pure" not in program() else program())
-    import sysconfig
-
-    found = found or shutil.which("graphviz-pure", path=sysconfig.get_path("scripts"))
+    found = shutil.which("graphviz-pure") or shutil.which("graphviz-pure", path=sysconfig.get_path("scripts"))
     if found is None:
         pytest.skip("graphviz-pure is not installed")
     (tmp_path / "graphviz-pure").symlink_to(found)
@@ -85,7 +72,8 @@ def test_rows_do_not_overflow() -> None:
     document = xml.dom.minidom.parseString(draw(parse((KERNELS / "reduce.sm_90a.ptx").read_text()), ["block_sum_i32"]).svg())
     nodes = [group for group in document.getElementsByTagName("g") if group.getAttribute("class") == "node"]
     for node in nodes:
-        right = max(float(point.split(",")[0]) for polygon in node.getElementsByTagName("polygon") for point in polygon.getAttribute("points").split())
+        points = " ".join([polygon.getAttribute("points") for polygon in node.getElementsByTagName("polygon")])
+        right = max(float(point.split(",")[0]) for point in points.split())
         for text in node.getElementsByTagName("text"):
             assert float(text.getAttribute("x")) + float(text.getAttribute("textLength") or 0) <= right + 4
 
