@@ -1,7 +1,7 @@
 """Memory accesses: what each instruction reads and writes, in which state space, at which address, of how many bytes (5.1, 6.4, 9.7.10).
 
-The table says through which operands an instruction touches memory. The space is the one written; a generic address tells its space where it was
-made from a variable, or converted from a space, or is a parameter that is declared to point into one.
+The table says through which operands an instruction touches memory. The space is the one written; a generic address tells its space where
+it was made from a variable, or converted from a space, or is a parameter that is declared to point into one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Access:
     address: Term | None
     """None where nothing can be said, as of an address in a constant expression that is not understood."""
     bytes: int | None
-    """How many bytes each thread touches from the address on, if that is a constant. None where threads work together and not all addresses count."""
+    """How many bytes each thread touches from the address on, if that is a constant; None where threads work together, as not all of
+    their addresses need count then."""
     align: int
     """What the address must be a multiple of, 0 if nothing is asked."""
 
@@ -61,7 +62,7 @@ class Place:
     space: str
     """The space in whose window a generic address lies, or that of the variable; empty if not known."""
     windows: int
-    """How many times the start of a window is in it: 1 for a generic address that was made from one in a space, 0 for an address within a space."""
+    """How many times the start of a window is in it: 1 for a generic address made from one in a space, 0 for one within a space."""
     offset: Term
     """What is left without variable and window."""
 
@@ -94,9 +95,7 @@ def _plans(bound: Bound) -> tuple[_Plan, ...]:
         count = max(1, _count(data)) if data is not None else 1
         align = operand.align
         width = None
-        if size is not None:
-            width = None
-        elif bound.converges is not None:
+        if size is not None or bound.converges is not None:
             width = None
         elif data is not None:
             width = types()[data.types[0]].bytes * count
@@ -124,7 +123,7 @@ def _count(data: BoundOperand) -> int:
 
 @fact
 def accesses(routine: Routine) -> tuple[Access, ...]:
-    """The memory accesses that control can reach, in the order of the text. Those of calls, matrices in fragments and tensors have no size."""
+    """The memory accesses that control can reach, in the order of the text. Those of matrices and tensors have no size."""
     with collector_paused():
         return tuple(_accesses(routine))
 

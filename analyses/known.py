@@ -1,7 +1,7 @@
 """Known bits and ranges of machine integers, and what operators make of them.
 
-`Known` states what holds for a number on every run: bits that are zero, bits that are one, and an interval of the circle of all numbers of its
-width, so that the interval from -4 to 3 is as good as the one from 8 to 15. Both parts sharpen one another.
+`Known` states what holds for a number on every run: bits that are zero, bits that are one, and an interval of the circle of all numbers
+of its width, so that the interval from -4 to 3 is as good as the one from 8 to 15. Both parts sharpen one another.
 """
 
 from __future__ import annotations

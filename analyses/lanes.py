@@ -1,8 +1,9 @@
 """Which threads of a CTA execute an instruction, and what they hold, thread by thread.
 
-With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the place of the thread has a number for each. In loops
-the first iteration is looked at: what goes wrong there goes wrong for certain. A thread is certain to execute a block if every branch that
-decides about it is known for that thread; a branch that goes by parameters or by the place of the CTA may be taken so that it does.
+With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the place of the thread has a
+number for each. In loops the first iteration is looked at: what goes wrong there goes wrong for certain. A thread is certain to execute a
+block if every branch that decides about it is known for that thread; a branch that goes by parameters or by the place of the CTA may be
+taken so that it does.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ class Lanes:
         if at.operator not in OPERATORS or any(numbers is None for numbers in args):
             return None
         widths = [arg.width for arg in at.args]
-        result = [compute(at.operator, at.width, one, widths) for one in zip(*args, strict=True)]  # type: ignore[arg-type]
+        result = [compute(at.operator, at.width, one, widths) for one in zip(*args, strict=True)]
         return None if None in result else tuple(result)  # type: ignore[arg-type]
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:

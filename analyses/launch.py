@@ -57,7 +57,7 @@ class Launch:
 
 @fact
 def launch(routine: Routine) -> Launch:
-    """What the directives of a kernel say of the shape of its CTAs; the limits of all devices otherwise, and in a function that is called."""
+    """What the directives of a kernel say of the shape of its CTAs; else, and in a function that is called, the limits of all devices."""
     header = routine.function.header
     said: dict[str, tuple[int, int, int]] = {}
     for directive in header.directives if header.is_entry else ():

@@ -1,7 +1,7 @@
 """How the instruction table says that what an instruction writes comes from what it reads.
 
-A recipe is made once for all instructions of one form with the same shapes of operands. It says where in `Registers.reads` and in the operands the inputs are,
-and gives the term of each output for the terms of the inputs.
+A recipe is made once for all instructions of one form with the same shapes of operands. It says where in `Registers.reads` and in the
+operands the inputs are, and gives the term of each output for the terms of the inputs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.types import types
 
 WINDOW_ALIGNMENT = 128
-"""A state space begins in generic addressing at a multiple of this: a variable has the alignment declared for it in both ways of addressing."""
+"""A state space begins in generic addressing at a multiple of this: variables keep the alignment declared for them in both addressings."""
 
 
 @attrs.frozen
@@ -337,8 +337,9 @@ _OPERATION: dict[str, Operation] = {
     "select": lambda terms, args, signed: terms.apply("select", args[1].width, args),
     "popc": _plain("popc", 32),
     "clz": _plain("clz", 32),
-    **{word: _plain(word) for word in "mul abs and or xor lop3 shl funnel_left funnel_right bfi brev prmt".split()},
-    **{word: _by_sign(word) for word in "mulhi div rem min max shr bfe".split()},
+    **{word: _plain(word) for word in ("mul", "abs", "and", "or", "xor", "lop3", "shl", "bfi", "brev", "prmt")},
+    **{word: _plain(word) for word in ("funnel_left", "funnel_right")},
+    **{word: _by_sign(word) for word in ["mulhi", "div", "rem", "min", "max", "shr", "bfe"]},
 }
 
 OPERATORS = frozenset(_OPERATION) | frozenset(_SPECIAL)

@@ -1,9 +1,9 @@
 """Symbolic values: what a register holds, as an expression over what a thread knows when it starts.
 
-A term is a number of fixed width. It is a *sum*: a constant plus multiples of other terms, modulo two to the power of the width; or it is an
-*atom*: a leaf (`%tid.x`, a parameter, the address of a variable, a value nothing more is known of) or an operator applied to terms. Equal terms
-of one `Terms` are one object, and each knows its bits and range. So `a + 4*i` and `(i << 2) + a` are the same address, and whether two
-addresses differ by 16 is a subtraction.
+A term is a number of fixed width. It is a *sum*: a constant plus multiples of other terms, modulo two to the power of the width; or it is
+an *atom*: a leaf (`%tid.x`, a parameter, the address of a variable, a value nothing more is known of) or an operator applied to terms.
+Equal terms of one `Terms` are one object, and each knows its bits and range. So `a + 4*i` and `(i << 2) + a` are the same address, and
+whether two addresses differ by 16 is a subtraction.
 """
 
 from __future__ import annotations
@@ -221,7 +221,7 @@ class Terms:
         if found is None:
             known = result("select", first.width, [top(1), *[arg.known for arg in args]], ())
             self._serial += 1
-            found = Term("join", first.width, args, data, 0, (), self._serial, any([arg.in_loop for arg in args]), known)
+            found = Term("join", first.width, args, data, 0, (), self._serial, any(arg.in_loop for arg in args), known)
             self._atoms[key] = found
         return found
 
@@ -248,7 +248,7 @@ class Terms:
             if not known.span:
                 return self.constant(known.low, width)
             self._serial += 1
-            in_loop = any([arg.in_loop for arg in args])
+            in_loop = any(arg.in_loop for arg in args)
             found = self._atoms[key] = Term(operator, width, args, (), 0, (), self._serial, in_loop, known)
         return found
 
@@ -440,7 +440,7 @@ def _mulhi_u(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 def _as_unsigned(operator: str) -> Callable[[Terms, int, tuple[Term, ...]], Term | None]:
     def simplify(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
-        if any([arg.bounds[1] >> (arg.width - 1) for arg in args]):
+        if any(arg.bounds[1] >> (arg.width - 1) for arg in args):
             return None
         return terms.apply(operator, width, args)
 
@@ -578,7 +578,7 @@ def _funnel(left: bool) -> Callable[[Terms, int, tuple[Term, ...]], Term | None]
         amount = min(amount, width)
         right = width - amount if left else amount
         low = terms.apply("shr.u", width, (lower, terms.constant(right, 32)))
-        return terms.apply("or", width, (terms.scale(upper, 1 << (width - right)), low)) if right else terms.add(lower, terms.constant(0, width))
+        return terms.apply("or", width, (terms.scale(upper, 1 << (width - right)), low)) if right else lower
 
     return simplify
 
@@ -700,7 +700,7 @@ def _select(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 def _truth_of_flag(terms: Terms, operator: str, a: Term, b: Term) -> Term | None:
     """A comparison of a number that is made of one predicate with a constant, as that predicate, its opposite, or a constant."""
-    offset, parts = a.linear
+    _, parts = a.linear
     if b.constant is None or len(parts) != 1 or parts[0][0].operator not in ("zext", "sext") or parts[0][0].args[0].width != 1:
         return None
     flag = parts[0][0].args[0]

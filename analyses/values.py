@@ -1,9 +1,10 @@
 """Symbolic values: what each register holds, for the thread that executes it.
 
-Every value of the function (see `ssa`) has a term: over special registers, parameters, addresses of variables, and leaves that stand for what is not known, as what
-was loaded. What a term states holds on every run; its leaves mean what they are where the value is live. Joins of ways are leaves or `join`s of
-terms. A value that goes round in a loop is a leaf of the kind `phi`; where it starts at a constant and its steps can be followed, as of
-ring counters, phases and counted loops, all numbers it can be are known, and else its alignment as far as no iteration spoils it.
+Every value of the function (see `ssa`) has a term: over special registers, parameters, addresses of variables, and leaves that stand for
+what is not known, as what was loaded. What a term states holds on every run; its leaves mean what they are where the value is live. Joins
+of ways are leaves or `join`s of terms. A value that goes round in a loop is a leaf of the kind `phi`; where it starts at a constant and
+its steps can be followed, as of ring counters, phases and counted loops, all numbers it can be are known, and else its alignment as far
+as no iteration spoils it.
 
 Terms are made when they are asked for.
 """
@@ -19,7 +20,7 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.known import Known, bits, constant, join, low_known, result, tighten, top, total
 from ptxkit.analyses.launch import launch
-from ptxkit.analyses.recipes import Cook, Input, Output, recipe
+from ptxkit.analyses.recipes import Cook, Input, Output, Recipe, recipe
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import SSA, Origin, ssa
@@ -28,7 +29,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Symbol
 from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Address, Expression, Guard, Name, Node, Number
+from ptxkit.syntax.nodes import Address, Expression, Guard, Name, Node
 
 MOST_ROUNDS = 256
 """Loops that take their counter through more numbers than this are not followed one by one."""
@@ -51,7 +52,8 @@ class Induction:
     numbers: tuple[int, ...]
     """All numbers that it can be, in the order in which they come up first; empty if they are not known."""
     repeats: int | None
-    """Where in `numbers` the one stands that follows the last: a ring counter has 0 here. None if it never comes round, or is not certain to take them in turn."""
+    """Where in `numbers` the one stands that follows the last: a ring counter has 0 here. None if it never comes round, or need not take
+    them in turn."""
 
 
 class Values:
@@ -73,7 +75,7 @@ class Values:
         self._symbols: dict[tuple[object, ...], Symbol] = {}
         self._cook = Cook(self.terms, self._parameter)
         self._made: dict[tuple[object, ...], Term] = {}
-        self._recipes: dict[int, object] = {}
+        self._recipes: dict[int, Recipe | None] = {}
         self._order = {block: place for place, block in enumerate(self._flow.order)}
         self._constants: dict[tuple[int, int], Term] = {}
 
@@ -177,14 +179,13 @@ class Values:
         i = self._ssa.values[number].instruction
         bound = self._bounds[i]
         key = id(bound)
-        found = self._recipes.get(key, self)
-        if found is self:
-            found = self._recipes[key] = recipe(bound) if isinstance(bound, Bound) else None
+        if key not in self._recipes:
+            self._recipes[key] = recipe(bound) if isinstance(bound, Bound) else None
+        found = self._recipes[key]
         if found is None:
             return None
         place = number - self._ssa.definitions[i][0]
-        outputs: tuple[Output, ...] = found.outputs  # type: ignore[union-attr]
-        return outputs[place] if place < len(outputs) else None
+        return found.outputs[place] if place < len(found.outputs) else None
 
     def _write(self, number: int, known: list[Term | None], stack: list[int]) -> Term | None:
         """The term of a written value; None if others are needed first, which are put on the stack."""
@@ -335,8 +336,8 @@ class Values:
         align = alignment_of(symbol)
         high = (1 << SHARED_BITS) - 1 if space == ".shared" else (1 << natural) - 1
         leaf = self.terms.leaf("address", natural, key, tighten(align - 1, 0, 0, high, natural))
-        term = self.terms.add(leaf, self.terms.constant(offset, natural))
-        return self.terms.extend(term, width or natural, False)
+        found = self.terms.add(leaf, self.terms.constant(offset, natural))
+        return self.terms.extend(found, width or natural, False)
 
     def _parameter(self, address: Term, size: int) -> Term | None:
         """What `size` bytes of a kernel's parameters hold; the callers of other functions are not known."""
@@ -449,6 +450,8 @@ class Values:
             return None
         block = self._flow.blocks[self._ssa.values[number].block]
         conditions = [self._way(block.predecessors[place], block.index) if place < len(block.predecessors) else None for place, _ in steps]
+        if any(self._never_ends(leaf, term, condition) for (_, term), condition in zip(steps, conditions, strict=True)):
+            return None
         numbers = list(dict.fromkeys(starts))
         seen = set(numbers)
         following: list[tuple[int, ...]] = []
@@ -478,6 +481,13 @@ class Values:
         start = self.terms.constant(everything[0], leaf.width)
         self._inductions[number] = Induction(number, start, step, everything if in_turn else tuple(sorted(everything)), repeats)
         return everything
+
+    def _never_ends(self, leaf: Term, term: Term, condition: Term | None) -> bool:
+        """Whether a value takes too many numbers for certain: a counter that only something else than itself stops."""
+        step = self.terms.sub(term, leaf).constant
+        if not step or (condition is not None and all(inner is leaf for inner in condition.leaves())):
+            return False
+        return (1 << leaf.width) // (step & -step) > MOST_ROUNDS
 
     def _way(self, source: int, target: int) -> Term | None:
         """The predicate under which control goes from one block to another, roughly; None if nothing decides it or it is not known."""

@@ -41,7 +41,8 @@ def a_place(module: Module, lot: random.Random) -> nodes.Path:
     path: tuple[int, ...] = ()
     node: Node = module
     while node.children and (not path or lot.random() < (0.95 if isinstance(node, nodes.Function | nodes.Block) else 0.7)):
-        step = lot.randrange(len(node.children))
+        # most of a file is bodies
+        step = len(node.children) - 1 if isinstance(node, nodes.Function) and lot.random() < 0.9 else lot.randrange(len(node.children))
         path, node = (*path, step), node.children[step]
     return path
 

@@ -85,7 +85,9 @@ def judge(path: Path, relocatable: bool, expected: Outcome, using: tuple[str, ..
 
 def first_error(verdict: Verdict) -> str:
     said = [message for message in messages(verdict.log) if message.severity == "error"]
-    return f"line {said[0].line}: {said[0].text}" if said else verdict.reason
+    if said:
+        return f"line {said[0].line}: {said[0].text}"
+    return verdict.reason or " ".join([diagnostic.message for diagnostic in verdict.diagnostics])
 
 
 def report(cases: list[Case], using: tuple[str, ...], show: int) -> None:

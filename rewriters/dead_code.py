@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -14,7 +14,8 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.rewriters.engine.points import is_block_pragma, is_bound_pragma, points
 from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging
-from ptxkit.syntax.nodes import Loc, Module, Node, Path
+from ptxkit.rewriters.engine.tree import without
+from ptxkit.syntax.nodes import Loc, Module, Path
 
 
 def dead_code(module: Module, *, function: str = "") -> Rewrite:
@@ -29,7 +30,7 @@ def dead_code(module: Module, *, function: str = "") -> Rewrite:
     refusals = debugging(module)
     if refusals:
         raise Refused(module, refusals)
-    edits: dict[Path, Sequence[Node]] = {}
+    gone: set[Path] = set()
     changes = []
     for routine in routines(module):
         if function not in ("", routine.name):
@@ -37,23 +38,21 @@ def dead_code(module: Module, *, function: str = "") -> Rewrite:
         never, useless = unreachable(routine), unused(routine)
         for i in sorted(never | useless):
             path = routine.where(i)
-            edits[path] = ()
-            _pragmas(module, path, i in never, edits)
+            gone.add(path)
+            gone.update(_pragmas(module, path, i in never))
         if never or useless:
             changes.append(f"{routine.name}: {len(never)} unreachable, {len(useless)} unused")
-    return Rewrite(module.edit(edits) if edits else module, Manifest("dead_code", {"function": function}, changes=tuple(changes)))
+    return Rewrite(without(module, lambda path, _: path in gone), Manifest("dead_code", {"function": function}, changes=tuple(changes)))
 
 
-def _pragmas(module: Module, path: Path, is_unreachable: bool, edits: dict[Path, Sequence[Node]]) -> None:
+def _pragmas(module: Module, path: Path, is_unreachable: bool) -> Iterator[Path]:
     """The pragmas before an instruction that goes: they would speak of the one behind it."""
     children = module.at(path[:-1]).children
-    at = path[-1] - 1
-    while at >= 0 and (
-        isinstance(children[at], Loc) or is_bound_pragma(children[at]) or (is_unreachable and is_block_pragma(children[at]))
-    ):
-        if not isinstance(children[at], Loc):
-            edits[(*path[:-1], at)] = ()
-        at -= 1
+    for at in range(path[-1] - 1, -1, -1):
+        if is_bound_pragma(children[at]) or (is_unreachable and is_block_pragma(children[at])):
+            yield (*path[:-1], at)
+        elif not isinstance(children[at], Loc):
+            return
 
 
 def unreachable(routine: Routine) -> frozenset[int]:

@@ -18,6 +18,7 @@ from ptxkit.syntax.nodes import (
     Loc,
     Module,
     Node,
+    Path,
     Section,
     SectionHeader,
     Target,
@@ -40,19 +41,20 @@ def extract(module: Module, *, kernel: str) -> Rewrite:
     labels: set[str] = set()
     for i, child in enumerate(module.children):
         if not _defines(child) or _defines(child) & needed:
-            kept.add(id(child))
+            kept.add(i)
             if isinstance(child, Function):
                 labels |= {loc.function_name for _, loc in child.statements() if isinstance(loc, Loc) and loc.function_name}
 
-    def drop(child: Node) -> bool:
+    def drop(path: Path, child: Node) -> bool:
+        if len(path) > 1:
+            return False
         if isinstance(child, Section):
             return not any(isinstance(inner, Label) and inner.name.text in labels for inner in child.find(Label))
         if isinstance(child, SectionHeader | Data):
             return True
-        return bool(_defines(child)) and id(child) not in kept
+        return bool(_defines(child)) and path[0] not in kept
 
-    top = {id(child) for child in module.children}
-    extracted = without(module, lambda child: id(child) in top and drop(child))
+    extracted = without(module, drop)
     children = [without_debug_word(child) if isinstance(child, Target) else child for child in extracted.children]
     return Rewrite(extracted.with_children(children), Manifest("extract", {"kernel": kernel}, changes=tuple(sorted(needed))))
 

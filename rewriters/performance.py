@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.checking import new_errors
+from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
 from ptxkit.syntax.nodes import Function, Module
 

@@ -28,9 +28,7 @@ def renumber(module: Module) -> Rewrite:
     def new_name(symbol: Symbol, name: str) -> str:
         return names.get(id(symbol), {}).get(name, name)
 
-    changes = [
-        f"{symbol.name}: {symbol.count} -> {counts[key]}" for key, symbol in symbols.items() if counts[key] != symbol.count
-    ]
+    changes = [f"{symbol.name}: {symbol.count} -> {counts[key]}" for key, symbol in symbols.items() if counts[key] != symbol.count]
     new = renamed(module, new_name, lambda symbol: counts.get(id(symbol), symbol.count))
     return Rewrite(new, Manifest("renumber", changes=tuple(changes)))
 

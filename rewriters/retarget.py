@@ -18,7 +18,6 @@ from ptxkit.rewriters.engine.substitutions import SUBSTITUTIONS
 from ptxkit.syntax.nodes import Block, Function, Instruction, Module, Name, Node, Number, Path, Pragma, Target
 from ptxkit.syntax.nodes import Version as VersionStatement
 
-
 PRAGMAS = {"used_bytes_mask": (8, 3), "enable_smem_spilling": (9, 0), "frequency": (9, 0)}
 """The versions that brought pragmas which change no result (11.4.11): in older ones they are left out."""
 
@@ -78,12 +77,12 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
             for j, word in enumerate(child.children):
                 if word.text.startswith("sm_"):
                     edits[(i, j)] = (Name(target),)
-    new = module.edit(edits)
-    errors = new_errors(module, new)
+    moved = module.edit(edits)
+    errors = new_errors(module, moved)
     if errors:
-        raise FailedCheck(new, errors)
+        raise FailedCheck(moved, errors)
     manifest = Manifest("retarget", {"target": options[0], "version": options[1]}, changes=tuple(changes))
-    return Rewrite(new, manifest)
+    return Rewrite(moved, manifest)
 
 
 def _statements(module: Module) -> Iterator[tuple[Path, Node]]:

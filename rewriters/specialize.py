@@ -5,23 +5,24 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.registers import Register, registers
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.values import values as values_of
 from ptxkit.isa.types import types
 from ptxkit.names import Kind
-from ptxkit.rewriters.dead_code import dead_code
+from ptxkit.rewriters.dead_code import dead_code, is_pure
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.code import code, traits
-from ptxkit.rewriters.engine.folding import constants
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.literals import number_value
-from ptxkit.syntax.nodes import Address, Function, Instruction, Module, Name, Node, Path, Vector
+from ptxkit.syntax.nodes import Address, Function, Instruction, Module, Name, Node, Path, Vector, shape
 
 MOVES = {8: "", 16: "b16", 32: "b32", 64: "b64"}
 
@@ -100,7 +101,11 @@ def _loads(routine: Routine, given: dict[str, bytes]) -> dict[Path, Sequence[Nod
     scope = routine.names.scopes[(*routine.path, 0)]
     for i, instruction in enumerate(routine.instructions):
         modifiers = instruction.opcode.modifiers
-        if instruction.opcode.mnemonic != "ld" or not any(word.startswith(".param") for word in modifiers) or points(routine).sequence[i] >= 0:
+        if (
+            instruction.opcode.mnemonic != "ld"
+            or not any(word.startswith(".param") for word in modifiers)
+            or points(routine).sequence[i] >= 0
+        ):
             continue
         target, address = instruction.operands
         if not isinstance(address, Address) or not isinstance(address.base, Name):
@@ -155,33 +160,28 @@ def _instead(old: Instruction, texts: Sequence[str]) -> tuple[Node, ...]:
 
 def _folded(routine: Routine) -> dict[Path, Sequence[Node]]:
     """What stands for instructions whose results are certain, and for those whose guard is."""
-    known, values, named = constants(routine), ssa(routine), registers(routine)
+    terms, defined, named = values_of(routine), ssa(routine).definitions, registers(routine)
     flow = control_flow(routine)
     edits: dict[Path, Sequence[Node]] = {}
     for i, instruction in enumerate(routine.instructions):
         if flow.block_of[i] not in flow.reachable:
             continue
-        guard = instruction.guard
-        if guard is not None and values.uses[i] and values.uses[i][0] in known:
-            if points(routine).sequence[i] >= 0:
-                continue
-            runs = bool(known[values.uses[i][0]] & 1) != guard.negated
-            edits[routine.where(i)] = (_unguarded(instruction),) if runs else ()
+        guard = terms.guard(i)
+        if guard is not None and guard.constant is not None:
+            if points(routine).sequence[i] < 0:
+                edits[routine.where(i)] = (_unguarded(instruction),) if guard.constant else ()
             continue
-        written = values.definitions[i]
-        if len(written) != 1 or written[0] not in known or instruction.opcode.mnemonic == "mov" or traits(instruction.opcode.text).writes_carry:
+        target = instruction.operands[0] if len(defined[i]) == 1 else None
+        if not isinstance(target, Name) or instruction.opcode.mnemonic == "mov" or not is_pure(bindings(routine)[i]):
             continue
-        register = named.table[named.writes[i][0]]
-        target = instruction.operands[0]
-        if not isinstance(target, Name):
+        number = terms.of(defined[i][0]).constant
+        if number is None or traits(instruction.opcode.text).writes_carry:
             continue
-        move = _move(target.text, register, known[written[0]])
+        move = _move(target.text, named.table[named.writes[i][0]], number)
         if move is not None:
             edits[routine.where(i)] = _instead(instruction, [move])
     return edits
 
 
 def _unguarded(instruction: Instruction) -> Instruction:
-    from ptxkit.syntax.nodes import shape
-
     return Instruction(instruction.leading, shape("", *instruction.shape.literals[2:]), instruction.children[1:])

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.rewrite import Manifest, Rewrite
 from ptxkit.rewriters.engine.tree import without
-from ptxkit.syntax.nodes import Data, File, Line, Loc, Module, Node, Section, SectionHeader, Target, shape
+from ptxkit.syntax.nodes import Data, File, Line, Loc, Module, Node, Path, Section, SectionHeader, Target, shape
 
 
 def strip_debug(module: Module) -> Rewrite:
     """Takes out `.loc`, `.file`, the debugging sections, `@@DWARF` lines, and the word `debug` of `.target` (11.1.2, 11.5)."""
     counts: dict[str, int] = {}
 
-    def drop(node: Node) -> bool:
+    def drop(path: Path, node: Node) -> bool:
         is_debug = isinstance(node, Loc | File | Data | SectionHeader) or _is_dwarf(node)
         if is_debug:
             counts[type(node).__name__] = counts.get(type(node).__name__, 0) + 1

@@ -47,7 +47,7 @@ def source(scenes: Sequence[Scene], plain: bool = False, number: int | None = No
         scenes = [with_few_long_arrows(one) for one in scenes]
     graph = graphviz.Digraph("cfg", graph_attr=_settings(boxes, plain))
     graph.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=LIGHT["ink"])
-    graph.attr("edge", fontname=FONT, fontsize="10", arrowsize="0.7", penwidth="1.2")
+    graph.attr("edge", fontname=FONT, fontsize="10", labelfontsize="10", arrowsize="0.7", penwidth="1.2")
     if number is None:
         graph.attr(label=_legend(scenes), labelloc="t", labeljust="l")
     for i, one in enumerate(scenes):
@@ -132,10 +132,12 @@ def _arrow(graph: graphviz.Digraph, one: Scene, number: int, place: int, arrow: 
         words = f"{label} → {title}".strip()
         graph.node(target, label=_html([_text(words, "back" if arrow.is_back else COLORS[arrow.via])]), id=target)
         attributes["arrowhead"] = "none"
-    elif label and many:
-        attributes |= {"taillabel": f" {label} ", "labelfontsize": "10"}
     elif label:
-        attributes["label"] = f"  {label}  "
+        attributes |= {("headlabel" if arrow.is_upward else "taillabel") if many else "label": f"  {label}  "}
+    if arrow.is_upward and not arrow.is_stub:
+        # written the other way round, so that layout keeps what comes first at the top
+        graph.edge(target, f"f{number}b{arrow.source}", dir="back", **attributes)
+        return
     graph.edge(f"f{number}b{arrow.source}", target, **attributes)
 
 
@@ -160,16 +162,10 @@ def _table(box: Box, prefix: str, peak: int, values: bool) -> str:
     head = "dead" if not box.reachable else "entry" if box.is_entry else "title"
     if box.value is not None and box.reachable:
         head = f"heat-{step(box.value, peak)}"
-    title = [_text(box.title, "ink" if box.reachable else "dead-ink", bold=True)]
-    title += [_text(f" {short(label, 40)}", "label" if box.reachable else "dead-ink") for label in box.labels[:3]]
-    title += [_text(f" +{len(box.labels) - 3}", "comment")] if len(box.labels) > 3 else []
-    if box.badges:
-        title.append(_text("  " + " · ".join(box.badges), "comment" if box.reachable else "dead-ink"))
-    if box.value is not None and not values:
-        title.append(_text(f"  {box.value}", "ink"))
-    elif box.value is not None:
-        title.append(_text(f"  max {box.value}", "ink"))
-    lines = [f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{"".join(title)}</TD></TR>']
+    lines = []
+    if box.is_first or box.labels or box.badges:
+        title = "".join(_heading(box, values))
+        lines.append(f'<TR><TD COLSPAN="{columns}" ALIGN="LEFT" BGCOLOR="{LIGHT[head]}" CELLPADDING="4">{title}</TD></TR>')
     lines += [_row(row, box, prefix, peak, values, _spare(box)) for row in box.rows]
     return _html(
         [
@@ -179,6 +175,21 @@ def _table(box: Box, prefix: str, peak: int, values: bool) -> str:
             "</TABLE>",
         ]
     )
+
+
+def _heading(box: Box, values: bool) -> Iterator[str]:
+    """What stands at the top of a box: which block it is, its labels, what is special about it."""
+    dim = "" if box.reachable else "dead-ink"
+    if box.is_first:
+        yield _text(box.title, dim or "ink", bold=True)
+    for label in box.labels[:3]:
+        yield _text(f" {short(label, 40)}", dim or "label")
+    if len(box.labels) > 3:
+        yield _text(f" +{len(box.labels) - 3}", "comment")
+    if box.badges:
+        yield _text("  " + " · ".join(box.badges), dim or "comment")
+    if box.value is not None and not (values and box.end - box.start == 1):
+        yield _text(f"  {'max ' if values else ''}{box.value}", "ink")
 
 
 def _spare(box: Box) -> float:

@@ -69,6 +69,8 @@ class Box:
     value: int | None
     loop: int | None
     is_entry: bool = False
+    is_first: bool = True
+    """Whether it begins a block: only then it says which."""
 
     @property
     def title(self) -> str:
@@ -84,6 +86,9 @@ class Arrow:
     via: Via
     label: str
     is_back: bool
+    """Whether it leads from a loop's end to its header."""
+    is_upward: bool
+    """Whether its target comes first in the order of the picture, as with every way back."""
     is_stub: bool = False
 
 
@@ -194,6 +199,7 @@ class _Maker:
             value,
             None,
             start == 0,
+            start == block.start,
         )
 
     def _badges(self, block: BasicBlock, start: int, end: int, reachable: bool) -> Iterator[str]:
@@ -307,12 +313,14 @@ def _comments(leading: str) -> Iterator[str]:
 
 def _arrows(flow: ControlFlow, found: tuple[Loop, ...], instructions: bool) -> Iterator[Arrow]:
     back = {(latch, loop.header) for loop in found for latch in loop.latches}
+    place = {block: i for i, block in enumerate(flow.order)}
     for block in flow.blocks:
         if instructions:
-            yield from [Arrow(i, i + 1, Via.FALL, "", False) for i in range(block.start, block.end - 1)]
+            yield from [Arrow(i, i + 1, Via.FALL, "", False, False) for i in range(block.start, block.end - 1)]
         for edge in block.edges:
             ends = (block.end - 1, flow.blocks[edge.target].start) if instructions else (edge.source, edge.target)
-            yield Arrow(*ends, _via(block, edge), _label(block, edge), (edge.source, edge.target) in back)
+            upward = place.get(edge.target, edge.target) <= place.get(edge.source, edge.source)
+            yield Arrow(*ends, _via(block, edge), _label(block, edge), (edge.source, edge.target) in back, upward)
 
 
 def _via(block: BasicBlock, edge: Edge) -> Via:

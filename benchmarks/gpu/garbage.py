@@ -51,7 +51,7 @@ def spoiled(module: Module, pattern: int) -> Spoiled:
 
 @attrs.frozen
 class Fault:
-    """A text that is wrong on purpose: with garbage in a register that is live where a block starts, and that the block reads in any case."""
+    """A text that is wrong on purpose: with garbage in a register that is live where a block starts and that the block surely reads."""
 
     where: str
     text: str

@@ -37,7 +37,9 @@ def _command(rewriter: Any) -> click.Command:
         else:
             kind = {int: click.INT, float: click.FLOAT}.get(parameter.annotation, click.STRING)
             options.append(click.Option([flag, name], type=kind, required=required, default=None if required else parameter.default))
-    options.append(click.Option(["-o", "--output", "_output"], metavar="OUT", default="-", help="Where it is written; - is standard output."))
+    options.append(
+        click.Option(["-o", "--output", "_output"], metavar="OUT", default="-", help="Where it is written; - is standard output.")
+    )
     options.append(click.Option(["--manifest", "_manifest"], metavar="OUT", help="Also write what was done, as JSON."))
 
     def run(path: str, _output: str, _manifest: str | None, **given: Any) -> None:
@@ -79,12 +81,10 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
             files.write(manifest, json.dumps(rewrite.manifest.as_json(), indent=1) + "\n")
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}")
-    for word in ("changes", "probes"):
-        count = len(getattr(rewrite.manifest, word))
+    done = rewrite.manifest
+    for count, what in ((len(done.changes), "change"), (len(done.probes), "probe"), (len(rewrite.refusals), "refused point")):
         if count:
-            click.echo(f"ptxkit: {count} {word if count > 1 else word[:-1]}", err=True)
-    if rewrite.refusals:
-        click.echo(f"ptxkit: {len(rewrite.refusals)} points left out", err=True)
+            click.echo(f"ptxkit: {count} {what}{'' if count == 1 else 's'}", err=True)
 
 
 def _fail(reason: str) -> NoReturn:

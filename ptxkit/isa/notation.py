@@ -221,7 +221,7 @@ class Barrier:
 
 @attrs.frozen
 class Call:
-    """An operator with what it is applied to: calls, names of operands or slots, and numbers. An operator may be a slot, whose modifier names it."""
+    """An operator and what it is applied to: calls, names of operands or slots, and numbers. A slot may name the operator."""
 
     operator: str
     arguments: tuple[Call | str | int, ...]

@@ -21,6 +21,7 @@ VALIDATORS = ("driver", "nvjitlink", "ptxas")
 TIMEOUT = 120.0
 INSTALL = "install one: pip install 'ptxkit[nvjitlink]' (no GPU needed), 'ptxkit[ptxas]', or 'ptxkit[driver]' where there is a GPU"
 
+_TOO_OLD = "'Compile only(-c)' requires PTX ISA"
 _TOO_NEW = re.compile(r"Unsupported \.version .*current version is '(\d+\.\d+)'")
 
 
@@ -37,7 +38,8 @@ def revalidate(
 
     `target` (such as `sm_90a`) is the architecture to compile for instead of the one that the module names. The compiler runs in a child
     process for at most `timeout` seconds; a crash, a signal or no answer in time is the verdict *compiler bug*. With `isolated=False`
-    the driver and nvJitLink are loaded into this process, which is faster, without limit of time, and ends with them if they crash.
+    the driver and nvJitLink are loaded into this process, which is faster, without limit of time, ends with them if they crash, and lets
+    the driver keep its cache on disk.
     With `relocatable`, functions and variables that are `.extern` may be defined elsewhere; otherwise they make the module invalid.
 
     Where no validator can judge, the verdict is *unavailable*, never *valid*. Raises ValueError for a name that is no validator's or a
@@ -93,13 +95,15 @@ def _ask(name: str, request: Request, timeout: float, isolated: bool) -> Answer:
 
 
 def _judged(name: str, module: Module, request: Request, answer: Answer) -> Verdict:
-    """The verdict on an answer. Raises Unavailable if the compiler is too old to know."""
+    """The verdict on an answer. Raises Unavailable if the PTX is too new or too old for the compiler."""
     said = messages(answer.log)
     for message in said:
         newest = _TOO_NEW.match(message.text)
         if newest is not None and module.version is not None and module.version > parse_version(newest[1]):
             version = "{}.{}".format(*module.version)
             raise Unavailable(f"{name} {answer.version} knows PTX up to {newest[1]}, the module is of {version}")
+        if message.text.startswith(_TOO_OLD):
+            raise Unavailable(f"{name} {answer.version} compiles parts of programs, which PTX has since 3.1 only")
     if request.relocatable:
         said, answer = _unresolved_allowed(said, answer)
     errors = [message for message in said if message.severity is Severity.ERROR]

@@ -71,7 +71,6 @@ class Driver:
             option.CU_JIT_INFO_LOG_BUFFER: info,
             option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: len(info),
             option.CU_JIT_LOG_VERBOSE: 1,
-            option.CU_JIT_CACHE_MODE: self._cuda.CUjit_cacheMode.CU_JIT_CACHE_OPTION_NONE,
         }
         code, module = self._cuda.cuModuleLoadDataEx(request.source + b"\0", len(options), list(options), list(options.values()))
         text = _text(errors) + _text(info)

@@ -392,7 +392,9 @@ class _Batch:
             where = _list_path(routine, routine.paths[last], target.text)
             if not isinstance(listed, Targets) or where is None:
                 return Refusal("unknown-targets", path, f"the list of targets `{target.text}` is not to be found")
-            users = [i for i in routine.instructions if traits(i.opcode.text).flow == "branch-indexed" and i.operands[-1].text == target.text]
+            users = [
+                i for i in routine.instructions if traits(i.opcode.text).flow == "branch-indexed" and i.operands[-1].text == target.text
+            ]
             if len(users) > 1:
                 return Refusal("shared-targets", path, f"the list of targets `{target.text}` is shared by {len(users)} branches")
             goal = listed.children[edge.indices[0]].text
@@ -450,7 +452,9 @@ class _Batch:
                 return Refusal(
                     "carry-chain-cut",
                     path,
-                    "code that changes the condition code between its writer and its reader" if live else "code that reads the condition code",
+                    "code that changes the condition code between its writer and its reader"
+                    if live
+                    else "code that reads the condition code",
                     ("`add.cc`, `addc` and their like hand the carry from one to the next (9.7.2)",),
                 )
         at = i + 1 if is_after else i
@@ -476,7 +480,9 @@ class _Batch:
     def _check_code(self, routine: Routine, path: Path, found: Code, converged: bool, i: int) -> Refusal | None:
         """What is wrong with code at any point of a scope."""
         if found.loc:
-            return Refusal("loc-moved", path, "code with a `.loc` of its own", ("it would hold for the instructions behind as well (11.5.4)",))
+            return Refusal(
+                "loc-moved", path, "code with a `.loc` of its own", ("it would hold for the instructions behind as well (11.5.4)",)
+            )
         if found.leaves:
             return Refusal("leaves", path, f"code that leaves the function: {found.leaves}")
         if not converged:

@@ -16,7 +16,11 @@ def with_directive(header: Header, name: str, arguments: str) -> Header:
     (directive,) = made.header.directives
     for i, child in enumerate(header.children):
         if isinstance(child, PerformanceDirective) and child.name == name:
-            return header if child.text == directive.text else header.with_children((*header.children[:i], directive, *header.children[i + 1 :]))
+            return (
+                header
+                if child.text == directive.text
+                else header.with_children((*header.children[:i], directive, *header.children[i + 1 :]))
+            )
     *literals, last = header.shape.literals
     gap = next((literals[i] for i, child in enumerate(header.children) if isinstance(child, PerformanceDirective)), "\n")
     return attrs.evolve(header, shape=shape(*literals, gap, last), children=(*header.children, directive))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from ptxkit.names import Names, Scope, Symbol, resolve
 from ptxkit.syntax.nodes import (
@@ -17,13 +18,14 @@ from ptxkit.syntax.nodes import (
     Node,
     Number,
     Opcode,
-    Parameter,
     Parameters,
     Path,
     Prototype,
     Range,
     Section,
 )
+
+N = TypeVar("N", bound=Node)
 
 NewName = Callable[[Symbol, str], str]
 """The new name of what a symbol is, given the name as written: for a family `%r<9>`, a member such as `%r5`, or where it is declared `%r`."""
@@ -141,7 +143,7 @@ def _declared(scope: Scope, declarator: Declarator) -> Symbol | None:
     return next((symbol for symbol in scope.ranges.get(name, ()) if symbol.count == declarator.count), None)
 
 
-def _with(node: Node, children: list[Node]) -> Node:  # type: ignore[misc]
+def _with(node: N, children: list[Node]) -> N:
     """The node itself where nothing changes."""
     if all(map(_same, node.children, children)):
         return node
@@ -150,6 +152,3 @@ def _with(node: Node, children: list[Node]) -> Node:  # type: ignore[misc]
 
 def _same(one: Node, other: Node) -> bool:
     return one is other
-
-
-__all__ = ["NewCount", "NewName", "Parameter", "renamed"]

@@ -31,9 +31,7 @@ def diagnostics(module: Module, refusals: Iterable[Refusal]) -> tuple[Diagnostic
         function = module.at(refusal.path[:1]) if refusal.path else None
         name = function.name if isinstance(function, Function) else None
         found.append(
-            Diagnostic(
-                "X001", refusal.name, Severity.ERROR, refusal.message, index.span(refusal.path), module.path, name, refusal.notes
-            )
+            Diagnostic("X001", refusal.name, Severity.ERROR, refusal.message, index.span(refusal.path), module.path, name, refusal.notes)
         )
     return tuple(found)
 
@@ -94,12 +92,16 @@ class Variable(NamedTuple):
     bytes: int
 
 
+def _frozen(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(options))
+
+
 @attrs.frozen
 class Manifest:
     """What was done, for whoever launches the module or reads what it wrote."""
 
     rewriter: str
-    options: Mapping[str, Any] = attrs.field(factory=dict, converter=lambda options: MappingProxyType(dict(options)), eq=dict)
+    options: Mapping[str, Any] = attrs.field(factory=dict, converter=_frozen, eq=dict)
     probes: tuple[Probe, ...] = ()
     arguments: tuple[Argument, ...] = ()
     variables: tuple[Variable, ...] = ()

@@ -8,29 +8,32 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit.syntax.nodes import Block, Function, Module, Node
+from ptxkit.syntax.nodes import Block, Function, Module, Node, Path
 
 _COMMENTS = re.compile(r"(?:.*(?://[^\n]*|\*/))?", re.S)
 
 Container = TypeVar("Container", bound=Node)
 
 
-def without(container: Container, drop: Callable[[Node], bool]) -> Container:
-    """The module, block or function without the statements that are to be dropped, at any depth. Comments before them stay."""
+def without(container: Container, drop: Callable[[Path, Node], bool], at: Path = ()) -> Container:
+    """The module, block or function without the statements that are to be dropped, at any depth. Comments before them stay.
+
+    `drop` is asked with the path of the statement, which starts from `at`.
+    """
     if isinstance(container, Function):
         if container.body is None:
             return container
-        body = without(container.body, drop)
+        body = without(container.body, drop, (*at, 1))
         return container if body is container.body else container.with_children((container.header, body))
     children: list[Node] = []
     held = ""
     changed = False
-    for child in container.children:
-        if drop(child):
+    for i, child in enumerate(container.children):
+        if drop((*at, i), child):
             held = _joined(held, _comments(child.leading))  # type: ignore[attr-defined]
             changed = True
             continue
-        kept = without(child, drop) if isinstance(child, Function | Block) else child
+        kept = without(child, drop, (*at, i)) if isinstance(child, Function | Block) else child
         if held:
             kept = _led(kept, held)
             held = ""

@@ -1,15 +1,15 @@
 """Runs one thread of a small kernel, number by number: a second meaning of the instructions, written for the tests alone.
 
-It knows the integer instructions that the tests use, plain registers, and branches; what is loaded from elsewhere than parameters is made up.
+It knows the integer instructions that the tests use, plain registers, and branches; what is loaded from elsewhere than parameters is made
+up.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from ptxkit.analyses import Routine, registers
-from ptxkit.syntax.nodes import Address, Label, Name, Node, Number, Unary, Vector
+from ptxkit.syntax.nodes import Address, Node, Number, Unary, Vector
 
 WIDTHS = {".pred": 1, ".b16": 16, ".b32": 32, ".b64": 64, ".f32": 32}
 
@@ -157,7 +157,7 @@ class Thread:
         if base in ("div", "rem"):
             quotient = abs(numbers[0]) // abs(numbers[1]) * (1 if (numbers[0] < 0) == (numbers[1] < 0) else -1)
             return quotient if base == "div" else numbers[0] - quotient * numbers[1]
-        operations = {
+        operations: dict[str, Callable[..., int]] = {
             "add": lambda a, b: a + b,
             "sub": lambda a, b: a - b,
             "and": lambda a, b: a & b,
@@ -174,12 +174,5 @@ class Thread:
             "brev": lambda a: int(f"{a:0{width}b}"[::-1], 2),
             "cnot": lambda a: int(a == 0),
         }
-        return int(operations[base](*numbers))  # type: ignore[no-untyped-call]
+        return int(operations[base](*numbers))
 
-
-def names(operands: list[Node]) -> list[str]:
-    """The registers that stand plainly among operands."""
-    return [node.text for node in operands if isinstance(node, Name) and re.match(r"%[a-z]+\d", node.text)]
-
-
-__all__ = ["Label", "Thread", "names", "signed", "width_of"]

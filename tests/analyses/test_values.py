@@ -7,6 +7,7 @@ import random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interpreter import Thread
 
 import ptxkit
 from ptxkit.analyses import Routine, routines, ssa
@@ -17,8 +18,6 @@ from ptxkit.analyses.terms import Term, Terms, evaluate
 from ptxkit.analyses.values import Values, values
 from ptxkit.isa.notation import Call
 from ptxkit.isa.table import forms, mnemonics
-
-from tests.analyses.interpreter import Thread
 
 
 def holds(known: Known, value: int, width: int) -> bool:
@@ -70,7 +69,7 @@ def something_known(draw: random.Random, value: int, width: int) -> Known:
     return tighten(~value & mask & seen, value & seen, (value - draw.randint(0, span)) & mask, span, width)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from(sorted(OPERATORS)), st.sampled_from([1, 8, 16, 32, 64]))
 def test_what_is_known_holds_for_every_operator(draw: random.Random, operator: str, width: int) -> None:
     shape = shape_of(operator, width, draw)
@@ -85,7 +84,7 @@ def test_what_is_known_holds_for_every_operator(draw: random.Random, operator: s
     assert outcome is None or holds(result(operator, width, known, widths), outcome, width)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.randoms(use_true_random=False), st.sampled_from([1, 8, 32, 64]))
 def test_what_is_known_holds_for_sums_and_joins(draw: random.Random, width: int) -> None:
     mask = (1 << width) - 1
@@ -99,7 +98,7 @@ def test_what_is_known_holds_for_sums_and_joins(draw: random.Random, width: int)
     assert all(holds(join(known, width), n, width) for n in numbers)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_terms_are_what_they_were_made_of(draw: random.Random) -> None:
     terms = Terms()
@@ -122,7 +121,7 @@ def test_terms_are_what_they_were_made_of(draw: random.Random) -> None:
     for _ in range(20):
         operator = draw.choice([*OPERATORS, "add", "add", "mul", "and", "shr.u", "zext", "trunc"])
         shape = shape_of(operator, draw.choice([1, 16, 32, 32, 64]), draw)
-        if shape is None or shape[1][0] == shape[0] and operator in ("zext", "sext", "trunc"):
+        if shape is None or (shape[1][0] == shape[0] and operator in ("zext", "sext", "trunc")):
             continue
         width, widths = shape
         chosen = [pick(w) for w in widths]
@@ -223,7 +222,8 @@ TEMPLATES = (
     "add.s32 R, r, r;", "add.u32 R, r, k;", "sub.s32 R, r, r;", "mul.lo.s32 R, r, k;", "mul.lo.u32 R, r, r;", "mul.hi.u32 R, r, k;",
     "mul.hi.s32 R, r, k;", "mad.lo.s32 R, r, k, r;", "mul.wide.u32 D, r, k;", "mul.wide.s32 D, r, k;", "mad.wide.s32 D, r, k, d;",
     "and.b32 R, r, k;", "and.b32 R, r, r;", "or.b32 R, r, k;", "or.b32 R, r, r;", "xor.b32 R, r, k;", "not.b32 R, r;", "neg.s32 R, r;",
-    "shl.b32 R, r, s;", "shr.u32 R, r, s;", "shr.s32 R, r, s;", "shl.b32 R, r, r;", "shr.u32 R, r, r;", "shl.b64 D, d, s;", "shr.u64 D, d, s;",
+    "shl.b32 R, r, s;", "shr.u32 R, r, s;", "shr.s32 R, r, s;", "shl.b32 R, r, r;", "shr.u32 R, r, r;", "shl.b64 D, d, s;",
+    "shr.u64 D, d, s;",
     "shr.s64 D, d, s;", "add.s64 D, d, d;", "sub.s64 D, d, d;", "and.b64 D, d, k;", "cvt.u64.u32 D, r;", "cvt.s64.s32 D, r;",
     "cvt.u32.u64 R, d;", "cvt.u32.u16 R, h;", "cvt.s32.s16 R, h;", "cvt.u16.u32 H, r;", "cvt.s32.s8 R, r;", "cvt.u32.u8 R, r;",
     "bfe.u32 R, r, s, s;", "bfe.s32 R, r, s, s;", "bfi.b32 R, r, r, s, s;", "prmt.b32 R, r, r, 0x5410;", "prmt.b32 R, r, r, 0x7632;",
@@ -234,7 +234,8 @@ TEMPLATES = (
     "setp.eq.s32 P, r, k;", "setp.ne.u32 P, r, 0;", "setp.ge.u32 P, r, k;", "setp.gt.s32 P, r, k;", "setp.le.and.u32 P, r, k, p;",
     "setp.lt.or.s32 P, r, k, !p;", "and.pred P, p, p;", "or.pred P, p, !p;", "xor.pred P, p, p;", "not.pred P, p;", "mov.u32 R, r;",
     "mov.u32 R, k;", "mov.b64 D, {r, r};", "mov.b64 {R, R}, d;", "mov.b32 {H, H}, r;", "mov.b32 R, {h, h};", "cnot.b32 R, r;",
-    "mad.lo.s64 D, d, k, d;", "mul.lo.s64 D, d, d;", "ld.global.u32 R, [d];", "mul.hi.u32 R, r, 0xAAAAAAAB;", "mul.wide.u32 D, r, 0xCCCCCCCD;",
+    "mad.lo.s64 D, d, k, d;", "mul.lo.s64 D, d, d;", "ld.global.u32 R, [d];", "mul.hi.u32 R, r, 0xAAAAAAAB;",
+    "mul.wide.u32 D, r, 0xCCCCCCCD;",
 )  # fmt: skip
 
 
@@ -270,7 +271,7 @@ def random_kernel(draw: random.Random, length: int) -> str:
         guard = draw.choice(["", "", f"@%p{draw.randrange(ready['p'])} ", f"@!%p{draw.randrange(ready['p'])} "])
         if any(number >= ready[kind] for kind, number in written):
             guard = ""
-        if len({name for name in written}) < len(written):
+        if len(set(written)) < len(written):
             continue
         lines.append(f"{guard}{head} {''.join(text)}")
         for kind, number in written:
@@ -285,7 +286,7 @@ def _in_number(text: str, at: int) -> bool:
     return text[start].isdigit()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_what_is_claimed_of_straight_code_is_what_running_it_gives(draw: random.Random) -> None:
     directives = draw.choice(["", " .reqntid 256, 4", " .maxntid 1024"])
@@ -300,14 +301,17 @@ LOOPS = {
     "selp wrap": """mov.u32 %r1, 0; L: add.s32 %r2, %r1, 1; setp.eq.s32 %p1, %r2, 4; selp.b32 %r1, 0, %r2, %p1;
         ld.global.u32 %r5, [%rd1]; setp.ne.s32 %p2, %r5, 7; add.s32 %r9, %r9, 1; setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;""",
     "mask": "mov.u32 %r1, 0; L: add.s32 %r2, %r1, 1; and.b32 %r1, %r2, 7; add.s32 %r9, %r9, 1; setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;",
-    "magic": """mov.u32 %r1, 0; L: mul.wide.u32 %rd2, %r1, -1431655765; shr.u64 %rd3, %rd2, 33; cvt.u32.u64 %r3, %rd3; mul.lo.s32 %r4, %r3, 3;
+    "magic": """mov.u32 %r1, 0; L: mul.wide.u32 %rd2, %r1, -1431655765; shr.u64 %rd3, %rd2, 33; cvt.u32.u64 %r3, %rd3;
+        mul.lo.s32 %r4, %r3, 3;
         sub.s32 %r5, %r1, %r4; add.s32 %r1, %r1, 1; setp.lt.s32 %p3, %r1, %r0; @%p3 bra L;""",
     "xor": "mov.u32 %r1, 1; L: xor.b32 %r1, %r1, 1; add.s32 %r9, %r9, 1; setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;",
     "halving": "mov.u32 %r1, 128; L: shr.u32 %r1, %r1, 1; setp.ne.s32 %p3, %r1, 0; @%p3 bra L;",
     "counted": "mov.u32 %r1, 0; L: shl.b32 %r2, %r1, 4; add.s32 %r1, %r1, 4; setp.lt.s32 %p3, %r1, 100; @%p3 bra L;",
     "pointer": "mov.u64 %rd2, %rd1; L: add.s64 %rd2, %rd2, 64; add.s32 %r9, %r9, 1; setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;",
-    "guarded": "mov.u32 %r1, 0; L: setp.lt.u32 %p1, %r9, 3; @%p1 add.s32 %r1, %r1, 8; add.s32 %r9, %r9, 1; setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;",
-    "phase": """mov.u32 %r1, 0; mov.u32 %r2, 0; L: add.s32 %r1, %r1, 1; setp.eq.s32 %p1, %r1, 3; @%p1 mov.u32 %r1, 0; selp.u32 %r3, 1, 0, %p1;
+    "guarded": """mov.u32 %r1, 0; L: setp.lt.u32 %p1, %r9, 3; @%p1 add.s32 %r1, %r1, 8; add.s32 %r9, %r9, 1;
+        setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;""",
+    "phase": """mov.u32 %r1, 0; mov.u32 %r2, 0; L: add.s32 %r1, %r1, 1; setp.eq.s32 %p1, %r1, 3; @%p1 mov.u32 %r1, 0;
+        selp.u32 %r3, 1, 0, %p1;
         xor.b32 %r2, %r2, %r3; add.s32 %r9, %r9, 1; setp.lt.s32 %p3, %r9, %r0; @%p3 bra L;""",
     "nested": """mov.u32 %r1, 0; A: mov.u32 %r2, %r1; B: add.s32 %r2, %r2, 2; setp.lt.s32 %p1, %r2, 10; @%p1 bra B;
         add.s32 %r1, %r1, 2; setp.lt.s32 %p2, %r1, 8; @%p2 bra A;""",
@@ -376,7 +380,8 @@ class TestTerms:
         assert str(term_of(body, "%rd2")) == "zext(s) + .shared"
 
     def test_remainder_by_multiplication(self) -> None:
-        body = "ld.param.u32 %r1, [n]; mul.hi.u32 %r2, %r1, -1431655765; shr.u32 %r3, %r2, 1; mul.lo.s32 %r4, %r3, 3; sub.s32 %r5, %r1, %r4;"
+        body = "ld.param.u32 %r1, [n]; mul.hi.u32 %r2, %r1, -1431655765; shr.u32 %r3, %r2, 1;"
+        body += " mul.lo.s32 %r4, %r3, 3; sub.s32 %r5, %r1, %r4;"
         assert str(term_of(body, "%r3")) == "div.u(n, 3)"
         assert str(term_of(body, "%r5")) == "rem.u(n, 3)"
         assert term_of(body, "%r5").bounds == (0, 2)
@@ -397,7 +402,8 @@ class TestTerms:
         assert term_of(body, "%rd3").constant is None
 
     def test_warp_and_lane(self) -> None:
-        body = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31; shl.b32 %r4, %r2, 5; or.b32 %r5, %r4, %r3; shr.u32 %r6, %r5, 5;"
+        body = "mov.u32 %r1, %tid.x; shr.u32 %r2, %r1, 5; and.b32 %r3, %r1, 31;"
+        body += " shl.b32 %r4, %r2, 5; or.b32 %r5, %r4, %r3; shr.u32 %r6, %r5, 5;"
         assert term_of(body, "%r6", " .reqntid 256") is not None
         assert str(term_of(body, "%r6", " .reqntid 256")) == "shr.u(%tid.x, 5)"
         assert term_of(body, "%r2", " .reqntid 256").bounds == (0, 7)

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -24,11 +25,30 @@ def revalidate(text: str, *using: str, timeout: float = 60, target: str | None =
     return ptxkit.revalidate(ptxkit.parse(text), target, using, timeout, relocatable=relocatable)
 
 
-def children() -> set[str]:
-    done = subprocess.run(["ps", "-eo", "pid,ppid,pgid,stat,args"], capture_output=True, text=True, check=True)
-    mine = str(os.getpid())
-    rows = [line.split(None, 4) for line in done.stdout.splitlines()[1:]]
-    return {row[0] for row in rows if (row[1] == mine or "ptxkit.revalidation" in row[4]) and not row[4].startswith("ps ")}
+@pytest.fixture
+def mark(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Something in the environment by which to know what a test has started, and what that has started."""
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("processes cannot be looked at here")
+    text = f"PTXKIT_TEST_MARK={uuid.uuid4()}"
+    monkeypatch.setenv(*text.split("="))
+    return text
+
+
+def left_over(mark: str) -> list[str]:
+    """The processes with that mark, and the children of this one that nobody has waited for."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdecimal() and mark.encode() in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text())
+        except OSError:
+            pass
+    children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    zombies = (
+        [child for child in children.read_text().split() if " Z " in Path(f"/proc/{child}/stat").read_text()] if children.exists() else []
+    )
+    return found + zombies
 
 
 @pytest.fixture
@@ -129,8 +149,7 @@ class TestDriver:
         assert "C7907" in verdict.reason
 
     @pytest.mark.parametrize(("mode", "signal"), [("abort", "SIGABRT"), ("segfault", "SIGSEGV")])
-    def test_crash(self, mode: str, signal: str, driver: pytest.MonkeyPatch) -> None:
-        before = children()
+    def test_crash(self, mode: str, signal: str, driver: pytest.MonkeyPatch, mark: str) -> None:
         driver.setenv("FAKE_CUDA", mode)
 
         verdict = revalidate(GOOD, "driver", "nvjitlink")
@@ -138,10 +157,9 @@ class TestDriver:
         assert verdict.outcome is Outcome.COMPILER_BUG
         assert verdict.reason == f"it was killed by {signal}"
         assert verdict.version == "13.0"
-        assert children() == before
+        assert left_over(mark) == []
 
-    def test_hang(self, driver: pytest.MonkeyPatch) -> None:
-        before = children()
+    def test_hang(self, driver: pytest.MonkeyPatch, mark: str) -> None:
         driver.setenv("FAKE_CUDA", "hang")
         start = time.monotonic()
 
@@ -150,7 +168,7 @@ class TestDriver:
         assert time.monotonic() - start < 8
         assert verdict.outcome is Outcome.COMPILER_BUG
         assert verdict.reason == "no answer in 3 s"
-        assert children() == before
+        assert left_over(mark) == []
 
     def test_it_ends_the_process(self, driver: pytest.MonkeyPatch) -> None:
         driver.setenv("FAKE_CUDA", "exit")
@@ -215,14 +233,13 @@ class TestNvJitLink:
         assert (verdict.outcome, verdict.reason) == (Outcome.COMPILER_BUG, reason)
 
     @pytest.mark.parametrize("mode", ["hang", "hang with children"])
-    def test_hang(self, mode: str, linker: pytest.MonkeyPatch) -> None:
-        before = children()
+    def test_hang(self, mode: str, linker: pytest.MonkeyPatch, mark: str) -> None:
         linker.setenv("FAKE_NVJITLINK", mode)
 
         verdict = revalidate(GOOD, "nvjitlink", timeout=3)
 
         assert (verdict.outcome, verdict.reason) == (Outcome.COMPILER_BUG, "no answer in 3 s")
-        assert children() == before
+        assert left_over(mark) == []
 
     def test_no_architecture(self, linker: pytest.MonkeyPatch) -> None:
         linker.setenv("FAKE_NVJITLINK", "unknown architecture")
@@ -243,14 +260,13 @@ class TestPtxas:
 
         assert revalidate(GOOD, "ptxas").reason == "it was killed by SIGABRT"
 
-    def test_hang(self, assembler: Path) -> None:
+    def test_hang(self, assembler: Path, mark: str) -> None:
         write(assembler, "sleep 100 & sleep 100")
-        before = children()
 
         verdict = revalidate(GOOD, "ptxas", timeout=1)
 
         assert (verdict.outcome, verdict.reason) == (Outcome.COMPILER_BUG, "no answer in 1 s")
-        assert children() == before
+        assert left_over(mark) == []
 
     def test_it_admits_a_bug(self, assembler: Path) -> None:
         write(assembler, "echo 'ptxas fatal   : Internal error: no opcode' >&2; exit 255")

@@ -232,3 +232,11 @@ def test_the_tree_as_it_prints_is_what_is_judged(compiler: str) -> None:
 
     assert ptxkit.revalidate(module, using=[compiler]).ok
     assert not ptxkit.revalidate(broken, using=[compiler]).ok
+
+
+def test_older_than_parts_of_programs(nvjitlink: str) -> None:
+    """nvJitLink compiles everything as a part of a program, which is no fault of a module that is older than that."""
+    verdict = revalidate(GOOD.replace("8.0", "3.0").replace("sm_80", "sm_20"), nvjitlink)
+
+    assert verdict.outcome is Outcome.UNAVAILABLE
+    assert "since 3.1" in verdict.skipped[0].reason

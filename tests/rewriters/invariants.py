@@ -1,4 +1,4 @@
-"""What must be the same after code was put in: looked at by a second route that shares nothing with the engine but the parser and the names.
+"""What must be the same after code was put in, by a second route that shares nothing with the engine but the parser and the names.
 
 What was put in is known by its mark. Everything else is compared statement by statement.
 """
@@ -54,7 +54,9 @@ def _places(old: list[tuple[Path, Node, bool]], new: list[tuple[Path, Node, bool
     loc_after: str | None = None
     steps = iter(new)
     for (n, statement), original in zip(kept, originals, strict=True):
-        for _, one, _added in itertools.takewhile(lambda step: step[1] is not statement, steps):
+        for _, one, _ in steps:
+            if one is statement:
+                break
             loc_after = one.text.split(MARK)[-1] if isinstance(one, Loc) else loc_after
         if isinstance(original, Loc):
             loc_before, loc_after = original, statement.text
@@ -66,7 +68,7 @@ def _places(old: list[tuple[Path, Node, bool]], new: list[tuple[Path, Node, bool
             yield f".loc no longer before {original.text.strip()}"
         if added and isinstance(previous, Label) and isinstance(original, Pragma):
             yield f"code between a label and its {original.text.strip()}"
-        if added and isinstance(previous, Pragma) and isinstance(original, Instruction):
+        if added and isinstance(previous, Pragma) and isinstance(original, Instruction | Loc):
             between = list(itertools.takewhile(lambda step: step[2], reversed(new[:n])))
             if any(isinstance(one, Label) for _, one, _ in between) or "used_bytes" in previous.text:
                 yield f"code between {previous.text.strip()} and {original.text.strip()}"
@@ -84,8 +86,8 @@ def _places(old: list[tuple[Path, Node, bool]], new: list[tuple[Path, Node, bool
     writer = -1
     for n, one in instructions:
         if writer >= 0 and CARRY.search(one.opcode.text) and "c" in one.opcode.mnemonic[3:]:
-            between = [statement for _, statement, added in new[writer + 1 : n] if added and isinstance(statement, Instruction)]
-            if any(CARRY.search(statement.body_text) for statement in between):
+            texts = [other.body_text for _, other, added in new[writer + 1 : n] if added and isinstance(other, Instruction)]
+            if any(map(CARRY.search, texts)):
                 yield f"the carry of {one.body_text} is another"
         if ".cc" in one.opcode.text:
             writer = n
@@ -103,7 +105,9 @@ def _passes(instruction: Instruction, mnemonic: str, call: Instruction) -> bool:
     """Whether an instruction stores an argument of a call, or loads its result."""
     found = re.search(r"\[([\w$%]+)", instruction.body_text)
     opcode = instruction.opcode
-    return opcode.mnemonic == mnemonic and ".param" in opcode.text and found is not None and f"{found[1]}" in re.findall(r"[\w$%]+", call.text)
+    return (
+        opcode.mnemonic == mnemonic and ".param" in opcode.text and found is not None and f"{found[1]}" in re.findall(r"[\w$%]+", call.text)
+    )
 
 
 def _meanings(before: Module, after: Module) -> Iterator[str]:
@@ -111,10 +115,10 @@ def _meanings(before: Module, after: Module) -> Iterator[str]:
     old, new = resolve(before), resolve(after)
     olds, news = _ordinals(before, old), _ordinals(after, new)
     for (i, function), (j, other) in zip(_functions(before), _functions(after), strict=True):
-        originals = [(path, one) for path, one, _ in _flat(function, (i,)) if isinstance(one, Instruction)]
-        kept = [(path, one) for path, one, added in _flat(other, (j,)) if isinstance(one, Instruction) and not added]
+        originals = [(path, one) for path, one, _ in _flat(function, (i,))]
+        kept = [(path, one) for path, one, added in _flat(other, (j,)) if not added]
         for (path, one), (where, same) in zip(originals, kept, strict=True):
-            if _is_edited(same):
+            if _is_edited(same) or not isinstance(one, Instruction):
                 continue
             for _, name in names_in(one):
                 was, now = old.lookup(path, name.text), new.lookup(where, name.text)

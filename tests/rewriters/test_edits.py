@@ -39,7 +39,9 @@ HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n"
 
 
 def kernel(body: str, parameters: str = "(\n\t.param .u64 k_0\n)") -> ptxkit.Module:
-    return ptxkit.parse(f"{HEAD}.visible .entry k{parameters}\n{{\n\t.reg .pred %p<4>;\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<4>;\n{body}}}\n")
+    return ptxkit.parse(
+        f"{HEAD}.visible .entry k{parameters}\n{{\n\t.reg .pred %p<4>;\n\t.reg .b32 %r<9>;\n\t.reg .b64 %rd<4>;\n{body}}}\n"
+    )
 
 
 def site(module: ptxkit.Module, pattern: str, number: int = 0) -> Site:
@@ -145,7 +147,10 @@ class TestReplacing:
 
 class TestEntry:
     def test_first_of_all(self) -> None:
-        assert "%rd<4>;\n\t/*ptxkit+*/ mov.u32 %r5, 0;\n\tmov.u32 %r1" in done(STRAIGHT, AtEntry(routines(STRAIGHT)[0], "mov.u32 %r5, 0;")).text
+        assert (
+            "%rd<4>;\n\t/*ptxkit+*/ mov.u32 %r5, 0;\n\tmov.u32 %r1"
+            in done(STRAIGHT, AtEntry(routines(STRAIGHT)[0], "mov.u32 %r5, 0;")).text
+        )
 
     def test_before_a_loop_that_starts_at_once(self) -> None:
         module = kernel('L:\n\t.pragma "nounroll";\n\tadd.u32 %r2, %r1, 1;\n\t@%p1 bra L;\n\tret;\n')
@@ -184,7 +189,7 @@ class TestExits:
     def test_falling_off_the_end(self) -> None:
         module = kernel("\tadd.u32 %r2, %r1, 1;\n")
 
-        assert done(module, AtExits(routines(module)[0], "mov.u32 %r5, 0;")).text.endswith("mov.u32 %r5, 0;}\n")
+        assert done(module, AtExits(routines(module)[0], "mov.u32 %r5, 0;")).text.endswith("mov.u32 %r5, 0;\n}\n")
 
 
 BRANCHES = kernel(
@@ -208,7 +213,7 @@ class TestEdges:
         text = done(BRANCHES, self.edge(BRANCHES, 2, Via.TAKEN, 2)).text
 
         assert "/*ptxkit= @%p2 bra A;*/ @%p2 bra $pk_edge0;" in text
-        assert text.endswith("\tret;\n\t/*ptxkit+*/ $pk_edge0:\n\t/*ptxkit+*/ add.u32 %r5, %r5, 1;\n\t/*ptxkit+*/ bra A;}\n")
+        assert text.endswith("\tret;\n\t/*ptxkit+*/ $pk_edge0:\n\t/*ptxkit+*/ add.u32 %r5, %r5, 1;\n\t/*ptxkit+*/ bra A;\n}\n")
 
     def test_taken_and_the_graph_is_the_same_with_one_more_block(self) -> None:
         new = done(BRANCHES, self.edge(BRANCHES, 2, Via.TAKEN, 2)).module
@@ -331,7 +336,9 @@ class TestRefusals:
 
         assert refusal(SCOPES, Before(at, "{ .reg .b32 %x; mov.b32 %x, %r1; }")) == "name-collision"
 
-    @pytest.mark.parametrize("edit", [lambda: After(site(CARRY, "add.cc"), "sub.cc.u32 %r7, %r7, 1;"), lambda: remove(site(CARRY, "add.cc"))])
+    @pytest.mark.parametrize(
+        "edit", [lambda: After(site(CARRY, "add.cc"), "sub.cc.u32 %r7, %r7, 1;"), lambda: remove(site(CARRY, "add.cc"))]
+    )
     def test_carry(self, edit: Callable[[], Edit]) -> None:
         assert refusal(CARRY, edit()) == "carry-chain-cut"
 

@@ -20,7 +20,6 @@ from ptxkit.rewriters.strip import strip
 from ptxkit.rewriters.strip_debug import strip_debug
 
 
-
 class TestProbe:
     def test_comes_out_again_from_the_tree(self, module: ptxkit.Module) -> None:
         assert strip(noop_probe(module, after=True).module).text == module.text

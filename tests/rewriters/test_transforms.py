@@ -1,0 +1,156 @@
+"""Every rewriter on its own example: `fixtures/rewriters/NAME.before.ptx` says in its first line with which options it becomes `.after.ptx`.
+
+To write the `.after.ptx` anew after a change that is meant: PTXKIT_WRITE_FIXTURES=1.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import ptxkit
+from ptxkit.cli import main
+from ptxkit.rewriters import Refused, all_rewriters
+from ptxkit.rewriters.dead_code import dead_code
+from ptxkit.rewriters.extract import extract
+from ptxkit.rewriters.performance import performance
+from ptxkit.rewriters.rename import rename
+from ptxkit.rewriters.renumber import renumber
+from ptxkit.rewriters.retarget import retarget
+from ptxkit.rewriters.specialize import specialize
+
+FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "rewriters"
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["rewrite", *arguments])
+
+
+@pytest.mark.parametrize("before", sorted(FOLDER.glob("*.before.ptx")), ids=lambda path: path.name.partition(".")[0])
+class TestExample:
+    def test_becomes_what_it_should(self, before: Path, tmp_path: Path) -> None:
+        words = shlex.split(before.read_text().splitlines()[0].removeprefix("//"))[2:]
+        after = before.with_name(before.name.replace(".before.", ".after."))
+        out = tmp_path / "out.ptx"
+        result = run(words[0], str(before), *words[1:], "-o", str(out))
+        assert result.exit_code == 0, result.output
+        if os.environ.get("PTXKIT_WRITE_FIXTURES"):
+            after.write_text(out.read_text())
+
+        assert out.read_text() == after.read_text()
+
+    def test_has_no_errors_before_and_after(self, before: Path) -> None:
+        for path in (before, before.with_name(before.name.replace(".before.", ".after."))):
+            assert CliRunner().invoke(main, ["check", str(path)]).exit_code == 0
+
+
+def test_every_rewriter_has_an_example() -> None:
+    assert {name.replace("-", "_") for name in all_rewriters()} == {path.name.partition(".")[0] for path in FOLDER.glob("*.before.ptx")}
+
+
+class TestRefusals:
+    def test_rename_to_a_name_in_an_inner_scope(self) -> None:
+        module = ptxkit.parse(HEAD + ".global .u32 a;\n.entry k() { { .reg .b32 b; mov.u32 b, 0; } ret; }")
+
+        with pytest.raises(Refused) as refused:
+            rename(module, names="a=b")
+        assert refused.value.diagnostics[0].name == "name-collision"
+
+    def test_rename_into_a_family(self) -> None:
+        module = ptxkit.parse(HEAD + ".global .u32 a;\n.entry k() { .reg .b32 b<3>; ret; }")
+
+        with pytest.raises(Refused):
+            rename(module, names="a=b2")
+
+    def test_rename_what_is_not_there(self) -> None:
+        with pytest.raises(ValueError, match="nowhere"):
+            rename(ptxkit.parse(HEAD), names="nowhere=a")
+
+    @pytest.mark.parametrize("rewriter", [renumber, dead_code, lambda module: rename(module, prefix="a", what="registers")])
+    def test_debugging_data(self, rewriter: object) -> None:
+        module = ptxkit.parse(HEAD.replace("sm_80", "sm_80, debug") + ".entry k() { ret; }")
+
+        with pytest.raises(Refused) as refused:
+            rewriter(module)  # type: ignore[operator]
+        assert refused.value.diagnostics[0].span.line == 2
+
+    def test_extract_unknown(self) -> None:
+        with pytest.raises(ValueError, match="there are k"):
+            extract(ptxkit.parse(HEAD + ".entry k() { ret; }"), kernel="x")
+
+    @pytest.mark.parametrize("values", ["5=1", "b=1", "a=4294967296", "a", "a=hex:00"])
+    def test_specialize_with_what_does_not_fit(self, values: str) -> None:
+        with pytest.raises(ValueError):
+            specialize(ptxkit.parse(HEAD + ".entry k(.param .u32 a) { ret; }"), kernel="k", values=values)
+
+    def test_performance_that_makes_an_error(self) -> None:
+        with pytest.raises(Refused):
+            performance(ptxkit.parse(HEAD + ".entry k() { ret; }"), maxntid="0,1,1")
+
+    def test_retarget_names_all_that_cannot_be_said(self) -> None:
+        body = "\n.reg .b32 r; .reg .pred p;\nredux.sync.add.s32 r, r, -1;\nelect.sync r|p, -1;\nret;\n"
+        module = ptxkit.parse(f".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {{{body}}}")
+
+        with pytest.raises(Refused) as refused:
+            retarget(module, target="sm_75")
+        assert [found.span.line for found in refused.value.diagnostics] == [6, 7]
+
+    @pytest.mark.parametrize(("target", "version"), [("sm_1", ""), ("x", ""), ("", "8"), ("", "x.y")])
+    def test_retarget_to_what_is_none(self, target: str, version: str) -> None:
+        with pytest.raises(ValueError):
+            retarget(ptxkit.parse(HEAD), target=target, version=version)
+
+
+class TestRetarget:
+    def test_the_lowest_version(self) -> None:
+        module = ptxkit.parse(".version 8.8\n.target sm_80\n.address_size 64\n.entry k() { .reg .b32 r; mov.b32 r, 0; ret; }")
+
+        assert retarget(module).module.version == (7, 0)
+
+    def test_raises_the_version_that_a_target_needs(self) -> None:
+        module = ptxkit.parse(HEAD + ".entry k() { ret; }")
+
+        assert retarget(module, target="sm_100a").module.version == (8, 6)
+
+
+class TestSpecialize:
+    def test_a_loop_is_not_folded(self) -> None:
+        body = "\n.reg .pred p;\n.reg .b32 r<4>;\nld.param.u32 r1, [a];\nmov.u32 r2, 0;\nL: add.u32 r2, r2, r1;\nsetp.lt.u32 p, r2, 9;\n@p bra L;\nret;\n"
+        new = specialize(ptxkit.parse(f"{HEAD}.entry k(.param .u32 a) {{{body}}}"), kernel="k", values="a=3", clean=False)
+
+        assert "add.u32 r2, r2, r1;" in new.text
+        assert "mov.b32 r1, 3;" in new.text
+
+
+class TestCommand:
+    def test_list(self) -> None:
+        names = [line.split()[0] for line in run("--list").stdout.splitlines()]
+
+        assert names == sorted(all_rewriters())
+
+    def test_refused(self, tmp_path: Path) -> None:
+        path = tmp_path / "k.ptx"
+        path.write_text(HEAD + ".entry k() {\n.reg .b32 r;\nredux.sync.add.s32 r, r, -1;\nret; }\n")
+        result = run("retarget", str(path), "--target", "sm_75", "-o", str(tmp_path / "out.ptx"))
+
+        assert result.exit_code == 1
+        assert "6:1: error[V002]" in result.stderr
+        assert not (tmp_path / "out.ptx").exists()
+
+    def test_manifest(self, tmp_path: Path) -> None:
+        path = tmp_path / "k.ptx"
+        path.write_text(HEAD + ".entry k() { ret; }\n")
+        result = run("noop-probe", str(path), "--manifest", str(tmp_path / "m.json"))
+
+        assert result.exit_code == 0
+        assert "/*ptxkit+*/ mov.b32 %pk_nothing, 0;" in result.stdout
+        assert '"rewriter": "noop_probe"' in (tmp_path / "m.json").read_text()
+
+    @pytest.mark.parametrize("arguments", [("strip", "nowhere.ptx"), ("extract", "-", "--kernel", "k"), ("nothing", "-")])
+    def test_cannot_run(self, arguments: tuple[str, ...]) -> None:
+        assert run(*arguments).exit_code == 2
