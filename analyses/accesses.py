@@ -198,5 +198,3 @@ def size_of(symbol: Symbol) -> int | None:
             return None
         size *= dimension
     return size
-
-

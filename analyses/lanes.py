@@ -203,4 +203,3 @@ def _is_free(condition: Term) -> bool:
 def lanes(routine: Routine) -> Lanes:
     """What is known thread by thread."""
     return Lanes(routine)
-

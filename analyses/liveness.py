@@ -99,28 +99,33 @@ def live_ranges(routine: Routine) -> tuple[tuple[tuple[int, int], ...], ...]:
     flow, named, live = control_flow(routine), registers(routine), liveness(routine)
     reads, writes, weak = named.reads, named.writes, named.weak
     found: list[list[tuple[int, int]]] = [[] for _ in named.table]
-    for block in flow.blocks:
-        ends = dict.fromkeys(bits(live.after[block.index]), block.end)
-        ranges: list[tuple[int, int, int]] = []
+
+    def add(register: int, start: int, end: int) -> None:
+        of = found[register]
+        if of and of[-1][0] <= end:
+            of[-1] = (start, max(end, of[-1][1]))
+        else:
+            of.append((start, end))
+
+    # from the end to the start: by register, where the range ends that is open
+    ends: dict[int, int] = {}
+    entering, below = 0, 0
+    for block in reversed(flow.blocks):
+        leaving = live.after[block.index]
+        for register in bits(entering & ~leaving):
+            add(register, below, ends.pop(register))
+        for register in bits(leaving & ~entering):
+            ends[register] = block.end
         for i in range(block.end - 1, block.start - 1, -1):
-            sure = i not in weak
             for register in writes[i]:
-                end = ends.get(register)
-                if end is None:
-                    ranges.append((i, i + 1, register))
-                elif sure:
-                    ranges.append((i, end, register))
-                    del ends[register]
+                if register not in ends:
+                    add(register, i, i + 1)
+                elif i not in weak:
+                    add(register, i, ends.pop(register))
             for register in reads[i]:
                 if register not in ends:
                     ends[register] = i + 1
-        for register, end in ends.items():
-            ranges.append((block.start, end, register))
-        ranges.reverse()
-        for start, end, register in ranges:
-            of = found[register]
-            if of and of[-1][1] >= start:
-                of[-1] = (of[-1][0], max(end, of[-1][1]))
-            else:
-                of.append((start, end))
-    return tuple(map(tuple, found))
+        entering, below = live.before[block.index], block.start
+    for register, end in ends.items():
+        add(register, below, end)
+    return tuple([tuple(reversed(of)) for of in found])

@@ -49,16 +49,23 @@ def pressure(routine: Routine) -> Pressure:
     weight = [LOW + 1 if register.is_predicate else register.units for register in named.table]
     never = _never_written(routine, flow)
     units, predicates = [0] * count, [0] * count
-    entering = []
+    entering = [0] * len(flow.blocks)
     reads, writes, weak = named.reads, named.writes, named.weak
-    for block in flow.blocks:
+    # from the end to the start: the registers that are counted, also as bits, and their sum
+    alive: set[int] = set()
+    counted = now = 0
+    for block in reversed(flow.blocks):
         absent = never[block.index] if never else 0
         first_writes = _first_writes(routine, block.start, block.end, absent) if absent else {}
         out = live.after[block.index]
         if absent:
             out &= ~(absent & ~mask_of([register for new in first_writes.values() for register in new]))
-        alive = set(bits(out))
-        now = sum([weight[register] for register in alive])
+        for register in bits(counted & ~out):
+            alive.discard(register)
+            now -= weight[register]
+        for register in bits(out & ~counted):
+            alive.add(register)
+            now += weight[register]
         for i in range(block.end - 1, block.start - 1, -1):
             most = now
             for register in writes[i]:
@@ -77,7 +84,8 @@ def pressure(routine: Routine) -> Pressure:
                     now += weight[register]
             units[i] = max(most & LOW, now & LOW)
             predicates[i] = max(most, now) >> 32
-        entering.append(now & LOW)
+        entering[block.index] = now & LOW
+        counted = live.before[block.index] & ~absent
     peak = max(units, default=0)
     return Pressure(
         tuple(units),

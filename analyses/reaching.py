@@ -59,17 +59,17 @@ class Reaching:
 
     def readers(self, value: int) -> tuple[int, ...]:
         """The instructions that may read a value, be it through joins and guarded writes, ascending."""
-        users = self._ssa.users
+        readers, operand_of = self._ssa.readers, self._ssa.operand_of
         found: set[int] = set()
         seen = {value}
         work = [value]
         while work:
-            for use in users[work.pop()]:
-                if use.instruction >= 0:
-                    found.add(use.instruction)
-                elif use.value not in seen:
-                    seen.add(use.value)
-                    work.append(use.value)
+            at = work.pop()
+            found.update(readers[at])
+            for user in operand_of.get(at, ()):
+                if user not in seen:
+                    seen.add(user)
+                    work.append(user)
         return tuple(sorted(found))
 
 

@@ -89,7 +89,7 @@ def recipe(bound: Bound) -> Recipe | None:
     places = _places([operand for operand in bound.operands if operand.reads])
     inputs = {}
     for operand in bound.operands:
-        found = _input(operand, places) if operand.reads or operand.role == "imm" else None
+        found = _input(operand, places, bound) if operand.reads or operand.role == "imm" else None
         if found is not None:
             inputs[operand.name] = found
     outputs = [output for operand in writes for output in _outputs(operand, values.get(operand.name), inputs, bound)]
@@ -119,7 +119,7 @@ def _places(reading: Sequence[BoundOperand]) -> dict[tuple[int, ...], int]:
     return places
 
 
-def _input(operand: BoundOperand, places: Mapping[tuple[int, ...], int]) -> Input | None:
+def _input(operand: BoundOperand, places: Mapping[tuple[int, ...], int], bound: Bound) -> Input | None:
     if operand.role == "addr":
         return Input("address", operand.path, 0, False, places.get(operand.path, -1))
     kind = types()[operand.types[0]] if operand.types else None
@@ -129,6 +129,9 @@ def _input(operand: BoundOperand, places: Mapping[tuple[int, ...], int]) -> Inpu
         width = max((t.bits for t in map(types().__getitem__, operand.types)), default=0) // max(1, len(operand.shape.parts))
         parts = [_element(part, (*operand.path, i), width, False, places) for i, part in enumerate(operand.shape.parts)]
         return Input("vector", operand.path, width * len(parts), False, parts=tuple([part for part in parts if part is not None]))
+    if operand.shape.kind == "special" and len(operand.types) > 1:
+        # cvt takes a special register of any width, and reads it as its source type
+        kind = types().get(bound.slot(".atype"), kind)
     return _element(operand.shape, operand.path, kind.bits, kind.kind == "signed", places)
 
 

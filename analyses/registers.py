@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterator
 
 import attrs
 
@@ -25,6 +24,7 @@ CARRY = "CC.CF"
 """How the condition code register is called (9.7.2)."""
 
 Numbers = tuple[int, ...]
+REGISTER = Kind.REGISTER
 
 
 @attrs.frozen
@@ -143,6 +143,7 @@ class _Reader:
         self.table: list[Register] = []
         self.numbers: dict[tuple[int, str], Numbers] = {}
         self.scope: Scope = routine.names.root
+        self.types: dict[int, tuple[str, int]] = {}
         self.shared: set[int] = set()
 
     def run(self) -> Registers:
@@ -158,6 +159,7 @@ class _Reader:
         bounds = bindings(routine)
         carry: Numbers = ()
         plans: dict[int, _Plan] = {}
+        named = self._named
         for start, end, path in routine.runs:
             self.scope = routine.names.scopes[path]
             of_node = by_node.setdefault(path, {})
@@ -198,13 +200,13 @@ class _Reader:
                     child = children[first + at]
                     found = known(id(child))
                     if found is None:
-                        found = of_node[id(child)] = self._of(child)
+                        found = of_node[id(child)] = named(child.text) if type(child) is Name else self._of(child)
                     written += found
                 for at in plan.reads:
                     child = children[first + at]
                     found = known(id(child))
                     if found is None:
-                        found = of_node[id(child)] = self._of(child)
+                        found = of_node[id(child)] = named(child.text) if type(child) is Name else self._of(child)
                     read += found
                 if plan.parts:
                     for part, does_read, does_write in plan.parts:
@@ -275,14 +277,28 @@ class _Reader:
         if symbol is None:
             if not name.startswith("%") or special_register(name) is not None:
                 return ()
-        elif symbol.kind is not Kind.REGISTER:
+        elif symbol.kind is not REGISTER:
             return ()
         key = (id(symbol), name)
         found = self.numbers.get(key)
         if found is None:
-            found = self.numbers[key] = self._new(*_declared(name, symbol))
-            if symbol is not None and len(symbol.path) > 1 and symbol.path[0] != self.routine.path[0]:
-                self.shared.update(found)
+            found = self.numbers[key] = self._declared(name, symbol)
+        return found
+
+    def _declared(self, name: str, symbol: Symbol | None) -> Numbers:
+        """Numbers for a register that stands here for the first time."""
+        known = self.types.get(id(symbol))
+        if known is None:
+            type_ = symbol.type or "" if symbol is not None else ""
+            known = self.types[id(symbol)] = (type_, types()[type_].bits if type_ in types() else 0)
+        if symbol is None or symbol.vector == 1:
+            found = (len(self.table),)
+            self.table.append(Register(name, known[0], known[1], symbol))
+        else:
+            places = [f"{name}.{'xyzw'[place : place + 1] or place}" for place in range(symbol.vector)]
+            found = self._new(*[Register(place, *known, symbol) for place in places])
+        if symbol is not None and symbol.path[0] != self.routine.path[0]:
+            self.shared.update(found)
         return found
 
     def _of(self, node: Node) -> Numbers:
@@ -297,19 +313,6 @@ class _Reader:
             place = "xyzwrgba".find(node.selector[1:]) % 4 if node.selector[1:] in COMPONENTS else None
             return base if place is None or len(base) <= place or len(base) == 1 else (base[place],)
         return tuple([number for child in node.children for number in self._of(child)])
-
-
-def _declared(name: str, symbol: Symbol | None) -> Iterator[Register]:
-    if symbol is None:
-        yield Register(name, "", 0, None)
-        return
-    type_ = symbol.type or ""
-    size = types()[type_].bits if type_ in types() else 32
-    if symbol.vector == 1:
-        yield Register(name, type_, size, symbol)
-        return
-    for component in range(symbol.vector):
-        yield Register(f"{name}.{'xyzw'[component : component + 1] or component}", type_, size, symbol)
 
 
 def _part(node: Node, path: tuple[int, ...]) -> Node:

@@ -750,9 +750,7 @@ def _less(operator: str, bounds_of: Callable[[Known, int], tuple[int, int]]) -> 
     return simplify
 
 
-def _extreme(
-    bounds_of: Callable[[Known, int], tuple[int, int]], greatest: bool
-) -> Callable[[Terms, int, tuple[Term, ...]], Term | None]:
+def _extreme(bounds_of: Callable[[Known, int], tuple[int, int]], greatest: bool) -> Callable[[Terms, int, tuple[Term, ...]], Term | None]:
     def simplify(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
         a, b = args
         if a is b:

@@ -33,9 +33,12 @@ from ptxkit.syntax.nodes import Address, Expression, Guard, Name, Node
 
 MOST_ROUNDS = 256
 """Loops that take their counter through more numbers than this are not followed one by one."""
+MOST_TERMS = 100
+"""Steps made of more terms than this are not followed."""
 SHARED_BITS = 24
 """No shared memory, that of other CTAs included, is larger than two to the power of this."""
 MOST_CHANGES = 4
+"""After so many changes of what is known of a value of a loop, nothing is."""
 
 _SMALL = frozenset((".shared", ".const", ".param"))
 """Spaces whose addresses fit 32 bits."""
@@ -78,6 +81,7 @@ class Values:
         self._recipes: dict[int, Recipe | None] = {}
         self._order = {block: place for place, block in enumerate(self._flow.order)}
         self._constants: dict[tuple[int, int], Term] = {}
+        self._leaves: dict[Term, frozenset[Term]] = {}
 
     # --- questions
 
@@ -401,7 +405,7 @@ class Values:
                 continue
             state[leaf] = None
             for _, term in arriving[number]:
-                work += [inner.data[0] for inner in _rough_leaves(term)]  # type: ignore[misc]
+                work += [inner.data[0] for inner in self._loop_leaves(term)]  # type: ignore[misc]
         unknown = [number for number in arriving if self._final[number] is None]
         self._iterate(unknown, arriving, state)
         for number in unknown:
@@ -428,25 +432,30 @@ class Values:
                     continue
                 changes[number] += 1
                 state[leaf] = _widened(new, leaf.width, changes[number])
-                if state[leaf] != old:
-                    changed = True
-                    found = {}
+                changed = changed or state[leaf] != old
 
     def _note_step(self, number: int, arriving: list[tuple[int, Term]], leaf: Term) -> None:
-        starts = [term for _, term in arriving if leaf not in _rough_leaves(term)]
-        steps = [self.terms.sub(term, leaf).constant for _, term in arriving if leaf in _rough_leaves(term)]
+        starts = [term for _, term in arriving if leaf not in self._loop_leaves(term)]
+        steps = [self.terms.sub(term, leaf).constant for _, term in arriving if leaf in self._loop_leaves(term)]
         if len(set(starts)) != 1 or len(set(steps)) != 1 or steps[0] is None or starts[0].in_loop:
             return
         half = 1 << (leaf.width - 1)
         step = steps[0] - 2 * half if steps[0] >= half else steps[0]
         self._inductions[number] = Induction(number, starts[0], step, (), None)
 
+    def _loop_leaves(self, term: Term) -> frozenset[Term]:
+        """The leaves in a rough term that stand for values of loops."""
+        found = self._leaves.get(term)
+        if found is None:
+            found = self._leaves[term] = frozenset(_rough_leaves(term))
+        return found
+
     def _follow(self, number: int, arriving: list[tuple[int, Term]]) -> tuple[int, ...] | None:
         """All numbers that a value can be, by taking every step from the constants it starts at; None if they are not known or too many."""
         leaf = self._used(number, -1, self._rough)
         starts = [term.constant for _, term in arriving if term.constant is not None]
         steps = [(place, term) for place, term in arriving if term.constant is None]
-        if not starts or any(leaf not in _rough_leaves(term) for _, term in steps):
+        if not starts or any(leaf not in self._loop_leaves(term) or not _is_small(term) for _, term in steps):
             return None
         block = self._flow.blocks[self._ssa.values[number].block]
         conditions = [self._way(block.predecessors[place], block.index) if place < len(block.predecessors) else None for place, _ in steps]
@@ -524,6 +533,18 @@ def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
             return None
         found.append(number)
     return None
+
+
+def _is_small(term: Term) -> bool:
+    """Whether a term is made of few enough others to be evaluated again and again."""
+    seen = {term}
+    stack = [term]
+    while stack and len(seen) <= MOST_TERMS:
+        for inner in inside(stack.pop()):
+            if inner not in seen:
+                seen.add(inner)
+                stack.append(inner)
+    return len(seen) <= MOST_TERMS
 
 
 def _rough_leaves(term: Term) -> list[Term]:

@@ -4,8 +4,9 @@
 
 Compared are, for every function: the graph, dominators, post-dominators and their frontiers (networkx), liveness (from each read back),
 and for functions of at most --chains instructions what each read may see. The second route is tests/analyses/second_route.py.
-Timed are the files of at least --least bytes: parsing, and then names, bindings, registers, graph, dominators, frontiers, loops, liveness,
-live ranges, pressure, values and chains of all functions; each the best of three. Printed is the median of the ratios.
+Timed are the files of at least --least bytes, with the cyclic garbage collector off: parsing, and then names, bindings, registers, graph,
+dominators, frontiers, loops, liveness, live ranges, pressure, values and chains of all functions; each the best of three, in time of this
+process. Printed is the median of the ratios.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ptxkit.analyses.reaching import reaching
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.ssa import ssa
+from ptxkit.memo import collector_paused
 from ptxkit.syntax.nodes import Module
 from ptxkit.syntax.parsing import parse
 
@@ -47,17 +49,18 @@ FACTS: tuple[Callable[[Routine], object], ...] = (
     live_ranges,
     pressure,
     ssa,
-    lambda routine: ssa(routine).users,
+    lambda routine: (ssa(routine).readers, ssa(routine).operand_of),
     reaching,
 )
 
 
 def timed(work: Callable[[], object]) -> float:
-    """Seconds for one run, without the garbage of the runs before."""
+    """Seconds of this process for one run, without the garbage of the runs before."""
     gc.collect()
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+    with collector_paused():
+        start = time.process_time()
+        work()
+        return time.process_time() - start
 
 
 def all_facts(module: Module) -> None:

@@ -57,7 +57,9 @@ def _transforms(module: ptxkit.Module) -> Iterator[tuple[str, Callable[[], Rewri
         name = kernel.name
         yield "extract", lambda: extract(module, kernel=name)
         yield "performance", lambda: performance(module, kernel=name, maxnreg=128)
-        scalars = [parameter.name for parameter in kernel.header.parameters if parameter.type in INTEGERS and not parameter.declarator.dimensions]
+        scalars = [
+            parameter.name for parameter in kernel.header.parameters if parameter.type in INTEGERS and not parameter.declarator.dimensions
+        ]
         if scalars:
             yield "specialize", lambda: specialize(module, kernel=name, values=f"{scalars[0]}=4")
     yield "retarget", lambda: retarget(module)

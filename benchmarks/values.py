@@ -2,8 +2,8 @@
 
     python benchmarks/values.py [FOLDER] [--least BYTES] [--files N]
 
-`claims` lists what can be checked by reading registers back. Run as a program, it prints for the files of a folder the processor time of symbolic values and memory
-accesses over that of parsing (best of three), and how much is claimed.
+`claims` lists what can be checked by reading registers back. Run as a program, it prints for the files of a folder the processor time of
+symbolic values and memory accesses over that of parsing (best of three), and how much is claimed.
 """
 
 from __future__ import annotations

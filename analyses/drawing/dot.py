@@ -187,7 +187,7 @@ def _heading(box: Box, values: bool) -> Iterator[str]:
     if len(box.labels) > 3:
         yield _text(f" +{len(box.labels) - 3}", "comment")
     if box.badges:
-        yield _text("  " + " · ".join(box.badges), dim or "comment")
+        yield _text("  " + " · ".join(box.badges), dim or ("comment" if box.value is None else "ink"))
     if box.value is not None and not (values and box.end - box.start == 1):
         yield _text(f"  {'max ' if values else ''}{box.value}", "ink")
 

@@ -20,7 +20,7 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.nodes import File, Instruction, Label, Loc, Module
 
-WIDEST = 92
+WIDEST = 116
 """How many characters of an instruction a row shows."""
 MOST_JUMPED = 1000
 """How many boxes all arrows together may jump over, besides two for each box: layout time grows with it. The rest become stubs."""
@@ -230,7 +230,7 @@ class _Maker:
                 for label in self.labels.get(i, ()):
                     yield Row((Token(Class.LABEL, short(label, 40) + ":"),), i, i)
             for comment in self.comments.get(i, ()):
-                yield Row((Token(Class.COMMENT, short(comment, WIDEST - 20)),), i, i)
+                yield Row((Token(Class.COMMENT, short(comment, 72)),), i, i)
             yield self._row(i, self.sources[i] if self.sources[i] != source else "")
             source = self.sources[i]
             i += 1

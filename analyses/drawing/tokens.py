@@ -15,7 +15,7 @@ from ptxkit.names import Kind, Scope
 from ptxkit.syntax.nodes import Component, Group, Instruction, Name, Node, Number, Opcode, Vector
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-MOST_ELEMENTS = 6
+MOST_ELEMENTS = 4
 """How many elements of a list a picture shows before it leaves out those in the middle."""
 
 

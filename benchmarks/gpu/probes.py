@@ -26,13 +26,16 @@ from ptxkit.names import Kind, Symbol
 from ptxkit.rewriters import AddParameter, After, AtEntry, Declare, Site, apply, fresh
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.extract import extract
-from ptxkit.syntax.nodes import Module, Name
+from ptxkit.syntax.nodes import Module, Name, Opcode
 from ptxkit.syntax.parsing import parse
 
 SLOT = 32
 """Bytes of a slot: four 64-bit words."""
 MOST_SLOTS = 240
 WIDTHS = (1, 8, 16, 32, 64)
+
+FLOATS = {".f16", ".f16x2", ".bf16", ".bf16x2", ".f32", ".f32x2", ".f64"}
+ROUNDINGS = {".rn", ".rz", ".rm", ".rp"}
 
 
 class Watch(NamedTuple):
@@ -107,7 +110,7 @@ def _picked(routine: Routine) -> list[Watch]:
     """What instructions write; of very many, some all over the function."""
     table, found = registers(routine).table, []
     for i, written in enumerate(registers(routine).writes):
-        if len(ssa(routine).definitions[i]) != len(written):
+        if len(ssa(routine).definitions[i]) != len(written) or _may_fuse(routine.instructions[i].opcode):
             continue
         for place, number in enumerate(written):
             register = table[number]
@@ -115,6 +118,12 @@ def _picked(routine: Routine) -> list[Watch]:
                 found.append(Watch(i, place))
     step = -(-len(found) // MOST_SLOTS) or 1
     return found[::step]
+
+
+def _may_fuse(opcode: Opcode) -> bool:
+    """Whether the compiler may make one fma of this and another instruction (9.7.3): not if something else reads what lies between."""
+    modifiers = set(opcode.modifiers)
+    return opcode.mnemonic in ("add", "sub", "mul") and bool(modifiers & FLOATS) and not modifiers & ROUNDINGS
 
 
 def _row(parameter: str, base: str, row: int) -> str:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import bisect
 import functools
 import re
+from collections import Counter, deque
 from collections.abc import Iterator
+from typing import TypeVar
 
 import attrs
 
@@ -30,7 +32,6 @@ from ptxkit.syntax.nodes import (
     Instruction,
     Line,
     Module,
-    Name,
     Node,
     Opcode,
     Path,
@@ -40,6 +41,8 @@ from ptxkit.syntax.nodes import (
     Vector,
     Version,
 )
+
+T = TypeVar("T")
 
 _QUOTED = re.compile(r"'([^']+)'")
 _ARGUMENT = re.compile(r"\b(?:[Aa]rgument|operand) (\d+)\b")
@@ -80,10 +83,11 @@ class Locator:
         self.module = module
         self.target = target or named_target(module)
         self.index = Index(module)
-        self._taken: set[tuple[str, Path]] = set()
+        self._queues: dict[tuple[int, str], deque[_Site]] = {}
+        self._lines: dict[int, tuple[list[_Site], dict[str, list[int]]]] = {}
 
     def place(self, message: Message) -> Place:
-        """The place of a message; asked again with the same words and line, the next statement there that they fit."""
+        """The place of a message; asked again with the same words and line, the next statement there that they fit as well."""
         line = self._line(message)
         if line is None or line > len(self.index.line_starts):
             return self._by_name(message.text)
@@ -212,25 +216,38 @@ class Locator:
         return [site.start for site in self._sites]
 
     def _site(self, text: str, line: int) -> _Site | None:
-        """The statement on a line that a message fits best: it has the words, it starts there, no message like this had it before."""
-        starts = self.index.line_starts
-        end = starts[line] if line < len(starts) else len(self.index.text)
-        at = bisect.bisect_left(self._starts, end)
-        words = _QUOTED.findall(text)
-        best: tuple[tuple[bool, int, bool], _Site] | None = None
-        while at > 0:
-            at -= 1
-            site = self._sites[at]
-            fits = sum(_mentions(site.node, word) for word in words)
-            rank = ((text, site.path) not in self._taken, fits, site.start >= starts[line - 1])
-            if site.end > starts[line - 1] and (best is None or rank >= best[0]):
-                best = rank, site
-            if site.start < starts[line - 1]:
-                break
-        if best is None:
+        """The statement on a line that a message fits best; asked again, the next one that it fits as well."""
+        queue = self._queues.get((line, text))
+        if queue is None:
+            queue = self._queues[line, text] = self._fitting(_QUOTED.findall(text), line)
+        if not queue:
             return None
-        self._taken.add((text, best[1].path))
-        return best[1]
+        return queue[0] if len(queue) == 1 else queue.popleft()
+
+    def _fitting(self, words: list[str], line: int) -> deque[_Site]:
+        """The statements on a line that have the most of these words, those first that start there."""
+        sites, index = self._on_line(line)
+        counts = Counter([i for word in words for i in index.get(word) or index.get(_first_word(word)) or ()])
+        most = max(counts.values(), default=0)
+        fitting = [site for i, site in enumerate(sites) if counts[i] == most]
+        start = self.index.line_starts[line - 1]
+        return deque(sorted(fitting, key=lambda site: site.start < start))
+
+    def _on_line(self, line: int) -> tuple[list[_Site], dict[str, list[int]]]:
+        """The statements that are on a line, and which of them have a word."""
+        found = self._lines.get(line)
+        if found is None:
+            starts = self.index.line_starts
+            end = starts[line] if line < len(starts) else len(self.index.text)
+            first, last = bisect.bisect_left(self._starts, starts[line - 1]), bisect.bisect_left(self._starts, end)
+            before = first > 0 and self._sites[first - 1].end > starts[line - 1]
+            sites = self._sites[first - before : last]
+            index: dict[str, list[int]] = {}
+            for i, site in enumerate(sites):
+                for word in _words_of(site.node):
+                    index.setdefault(word, []).append(i)
+            found = self._lines[line] = sites, index
+        return found
 
     def _in_statement(self, site: _Site, text: str, line: int) -> Place:
         """The node of a statement that a message is about."""
@@ -249,9 +266,9 @@ class Locator:
         problem = self._problems.get(site.path)
         if problem is not None:
             return self._of_problem(problem)
-        for use in resolve(self.module).unresolved:
-            if use.path[: len(site.path)] == site.path:
-                return self._whole(use.path)
+        undeclared = self._undeclared.get(site.path)
+        if undeclared is not None:
+            return self._whole(undeclared)
         if isinstance(site.node, Instruction):
             return self._whole((*site.path, 0 if site.node.guard is None else 1))
         return Place(site.path, self.index.between(site.start, site.end))
@@ -312,14 +329,24 @@ class Locator:
     @functools.cached_property
     def _problems(self) -> dict[Path, Problem]:
         """What the instruction table has against statements, by their paths."""
+        problems = check.problems(self.module, resolve(self.module), self.module.version, self.target)
+        return self._by_statement([(problem.path, problem) for problem in problems])
+
+    @functools.cached_property
+    def _undeclared(self) -> dict[Path, Path]:
+        """The first name in a statement that nothing declares."""
+        return self._by_statement([(use.path, use.path) for use in resolve(self.module).unresolved])
+
+    def _by_statement(self, found: list[tuple[Path, T]]) -> dict[Path, T]:
+        """The first of the things in each statement."""
         statements = {site.path for site in self._sites}
-        found: dict[Path, Problem] = {}
-        for problem in check.problems(self.module, resolve(self.module), self.module.version, self.target):
-            for length in range(len(problem.path), 0, -1):
-                if problem.path[:length] in statements:
-                    found.setdefault(problem.path[:length], problem)
-                    break
-        return found
+        kept: dict[Path, T] = {}
+        for path, thing in found:
+            length = len(path)
+            while length and path[:length] not in statements:
+                length -= 1
+            kept.setdefault(path[:length], thing)
+        return kept
 
 
 def _arguments(instruction: Instruction) -> Iterator[Path]:
@@ -334,15 +361,20 @@ def _arguments(instruction: Instruction) -> Iterator[Path]:
         yield from [(i, j) for j, child in enumerate(operand.children) if any(child is part for part in parts)]
 
 
-def _mentions(node: Node, word: str) -> bool:
-    """Whether a statement has a word: as its opcode or the beginning of it, a modifier, a name, a number."""
+def _words_of(node: Node) -> set[str]:
+    """What a message may say of a statement: its names and numbers, its opcode and what that begins with, the modifiers."""
+    words = {leaf.text for _, leaf in node.walk() if not leaf.children}
     if isinstance(node, Instruction):
-        opcode = node.opcode.text
-        if opcode == word or opcode.startswith(f"{word}.") or _modifier(opcode, word) is not None:
-            return True
-        if node.opcode.mnemonic == word.partition(".")[0].partition(" ")[0]:
-            return True
-    return any(leaf.text == word for _, leaf in node.walk() if isinstance(leaf, Name) or not leaf.children)
+        parts = node.opcode.text.split(".")
+        words.update([".".join(parts[: i + 1]) for i in range(len(parts))])
+        words.update([modifier.partition("::")[0] for modifier in node.opcode.modifiers])
+        words.update(node.opcode.modifiers)
+    return words
+
+
+def _first_word(text: str) -> str:
+    """The instruction in `mma with floating point types` and `mul.lo.u16x2`."""
+    return text.partition(".")[0].partition(" ")[0]
 
 
 def _modifier(opcode: str, word: str) -> int | None:

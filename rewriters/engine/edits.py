@@ -131,8 +131,8 @@ def remove(site: Site) -> Edit:
 def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = True, partly: bool = False, **options: object) -> Rewrite:
     """The module with all these edits, which are of it as it is now; `name` is the rewriter's.
 
-    Code at one point stands in the order of its edits. With `marked`, `rewriters.strip` can take it all out again. Raises Refused if an edit
-    would break something, unless `partly`: then it is left out, and the result says so. Raises ValueError for code that is none, and for
+    Code at one point stands in the order of its edits. With `marked`, `strip` can take it all out again. Raises Refused if an edit would
+    break something, unless `partly`: then it is left out, and the result says so. Raises ValueError for code that is none, and for
     edits of another module.
     """
     return _Batch(module, name, marked, partly, options).run(edits)
@@ -301,7 +301,7 @@ class _Batch:
     def _instead(self, old: Node, new: Sequence[Node]) -> tuple[Node, ...]:
         """What stands for a statement. Where nothing does, an empty block holds its mark."""
         if not self.marked:
-            return tuple([new[0].with_leading(old.leading), *new[1:]]) if new else ()  # type: ignore[attr-defined]
+            return (_plainly(new[0], old.leading), *new[1:]) if new else ()  # type: ignore[attr-defined]
         first = new[0] if new else code("{}").statements[0]
         return (marks.replaced(first, old), *[marks.inserted(statement) for statement in new[1:]])
 

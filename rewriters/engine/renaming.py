@@ -28,7 +28,7 @@ from ptxkit.syntax.nodes import (
 N = TypeVar("N", bound=Node)
 
 NewName = Callable[[Symbol, str], str]
-"""The new name of what a symbol is, given the name as written: for a family `%r<9>`, a member such as `%r5`, or where it is declared `%r`."""
+"""The new name of a symbol, given the name as written: of a family `%r<9>` a member such as `%r5`, or, where it is declared, `%r`."""
 NewCount = Callable[[Symbol], int | None]
 """The new number of members of a family."""
 

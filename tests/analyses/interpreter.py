@@ -175,4 +175,3 @@ class Thread:
             "cnot": lambda a: int(a == 0),
         }
         return int(operations[base](*numbers))
-

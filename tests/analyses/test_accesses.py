@@ -52,9 +52,7 @@ class TestAccesses:
 
     def test_a_generic_address_tells_its_space(self) -> None:
         (shared,) = accesses_of("mov.u64 %rd1, s; cvta.shared.u64 %rd1, %rd1; ld.u32 %r1, [%rd1];")
-        _, given, _, unknown = accesses_of(
-            "ld.param.u64 %rd2, [p]; st.u32 [%rd2], %r1; ld.param.u64 %rd3, [q]; st.u32 [%rd3], %r1;"
-        )
+        _, given, _, unknown = accesses_of("ld.param.u64 %rd2, [p]; st.u32 [%rd2], %r1; ld.param.u64 %rd3, [q]; st.u32 [%rd3], %r1;")
         assert (shared.declared, shared.space) == ("", ".shared")
         assert (given.space, given.writes) == (".global", True)
         assert unknown.space == ""
@@ -71,7 +69,9 @@ class TestAccesses:
         assert (atom.reads, atom.writes, atom.bytes) == (True, True, 4)
 
     def test_place_in_a_variable(self) -> None:
-        (routine,) = routines(ptxkit.parse(KERNEL.format("", "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 8, %r2; st.shared.u32 [%r3+4], %r1;")))
+        (routine,) = routines(
+            ptxkit.parse(KERNEL.format("", "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 8, %r2; st.shared.u32 [%r3+4], %r1;"))
+        )
         (store,) = accesses(routine)
         assert store.address is not None
         where = place(values(routine), store.address)
@@ -85,7 +85,9 @@ class TestMisaligned:
 
     def test_for_one_thread(self) -> None:
         body = "mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; ld.shared.u64 %rd1, [%r3];"
-        assert found(body, " .reqntid 32") == [("S001", Severity.ERROR, "the address must be a multiple of 8; for thread 1 it is 4 more than one")]
+        assert found(body, " .reqntid 32") == [
+            ("S001", Severity.ERROR, "the address must be a multiple of 8; for thread 1 it is 4 more than one")
+        ]
 
     def test_not_without_knowing_the_threads(self) -> None:
         assert found("mov.u32 %r1, %tid.x; mov.u32 %r2, s; mad.lo.u32 %r3, %r1, 4, %r2; ld.shared.u64 %rd1, [%r3];") == []
@@ -161,7 +163,9 @@ class TestSpaces:
 
 class TestParameters:
     def test_half_a_pointer(self) -> None:
-        body = "ld.param.u32 %r1, [q]; cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %tid.x; mad.wide.u32 %rd2, %r2, 4, %rd1; ld.global.u32 %r3, [%rd2];"
+        body = (
+            "ld.param.u32 %r1, [q]; cvt.u64.u32 %rd1, %r1; mov.u32 %r2, %tid.x; mad.wide.u32 %rd2, %r2, 4, %rd1; ld.global.u32 %r3, [%rd2];"
+        )
         assert found(body)[0][0] == "R006"
 
     def test_both_halves(self) -> None:

@@ -7,7 +7,7 @@ from sample import function, kernel
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.ssa import Origin, Use, Value, ssa
+from ptxkit.analyses.ssa import Origin, Value, ssa
 
 
 def value(routine: Routine, i: int, name: str) -> Value:
@@ -22,7 +22,8 @@ class TestSSA:
 
         assert [v.origin for v in found.values] == [Origin.WRITE, Origin.WRITE]
         assert found.uses[1] == found.definitions[0] == (0,)
-        assert found.users[0] == (Use(1, -1),)
+        assert found.readers == ((1,), ())
+        assert found.operand_of == {}
 
     def test_phi_where_branches_meet(self) -> None:
         routine = kernel("@%p1 bra a; mov.u32 %r1, 1; bra b; a: mov.u32 %r1, 2; b: mov.u32 %r2, %r1; ret;")
@@ -54,6 +55,7 @@ class TestSSA:
         assert last.instruction == 2
         assert ssa(routine).values[last.operands[0]].instruction == 1
         assert ssa(routine).uses[1][0] == ssa(routine).uses[2][0]
+        assert ssa(routine).operand_of == {value: (value + 1,) for value in last.operands} | {ssa(routine).definitions[0][0]: last.operands}
 
     def test_guarded_first_write(self) -> None:
         routine = kernel("@%p1 mov.u32 %r1, 2; @%p1 mov.u32 %r2, %r1; ret;")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -408,10 +409,27 @@ class TestTerms:
         assert str(term_of(body, "%r6", " .reqntid 256")) == "shr.u(%tid.x, 5)"
         assert term_of(body, "%r2", " .reqntid 256").bounds == (0, 7)
 
+    def test_special_register_that_cvt_reads(self) -> None:
+        assert str(term_of("cvt.u64.u32 %rd1, %ctaid.x;", "%rd1")) == "zext(%ctaid.x)"
+        assert str(term_of("cvt.u32.u16 %r1, %ctaid.x;", "%r1")) == "zext(trunc(%ctaid.x))"
+
     def test_what_is_loaded_narrow_is_small(self) -> None:
         body = "ld.param.u64 %rd1, [p]; ld.global.u8 %r1, [%rd1]; ld.global.s8 %r2, [%rd1];"
         assert term_of(body, "%r1").bounds == (0, 255)
         assert term_of(body, "%r2").signed_bounds == (-128, 127)
+
+
+def test_many_values_of_one_loop_take_time_in_proportion() -> None:
+    count = 1500
+    lines = [f".reg .b32 %x<{count}>;", *[f"mov.u32 %x{i}, {i};" for i in range(count)], "L: ld.param.u32 %r0, [n];"]
+    lines += [f"xor.b32 %r0, %r0, %x{i};\nadd.s32 %x{i}, %r0, %x{(i + 1) % count};" for i in range(count)]
+    lines += ["setp.ne.s32 %p1, %r0, 0;", "@%p1 bra L;", *[f"st.global.u32 [%rd1], %x{i};" for i in range(count)]]
+    routine = routine_of("\n".join(lines))
+    known = values(routine)
+    start = time.process_time()
+    for number in range(len(ssa(routine).values)):
+        known.of(number)
+    assert time.process_time() - start < 20
 
 
 def test_long_chains_take_time_in_proportion() -> None:

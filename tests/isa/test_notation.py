@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from ptxkit.isa.notation import Atom, Choice, Form, Item, Limits, NotationError, Width, parse_condition, parse_entries
+from ptxkit.isa.notation import (
+    Atom,
+    Call,
+    Choice,
+    Computes,
+    Form,
+    Item,
+    Limits,
+    NotationError,
+    Width,
+    parse_condition,
+    parse_entries,
+)
 from ptxkit.isa.requirements import Needs, TargetNeed
 
 LDMATRIX = """
@@ -160,3 +172,18 @@ def test_errors_say_where_and_what_was_expected(text: str, where: int, expected:
         list(parse_entries(text, "x.isa"))
     assert str(caught.value).startswith(f"x.isa:{where}: ")
     assert expected in str(caught.value)
+
+
+def test_what_is_computed() -> None:
+    head = "a{.sat}.cmp d, x, y\n  .cmp = .lt .ge\n  d: w .b32\n  x, y: r .b32\n"
+    form = one(head + "  computes when !.sat: d = add(.cmp(x, y), and(x, 31))\n  computes d = x\n")
+    first, second = form.computes
+    assert first.what == Computes("d", Call("add", (Call(".cmp", ("x", "y")), Call("and", ("x", 31)))))
+    assert first.when == (Atom("has", "", (".sat",), True),)
+    assert second.what == Computes("d", "x")
+
+
+@pytest.mark.parametrize("value", ["d", "d = ", "d = add(x", "d = x)", "d = x y", "d = add(x; y)", "= x"])
+def test_what_is_computed_must_be_one_value(value: str) -> None:
+    with pytest.raises(NotationError):
+        one(f"a d, x\n  d: w .b32\n  x: r .b32\n  computes {value}\n")

@@ -311,7 +311,8 @@ SCOPES = kernel("\t{\n\t.reg .b32 %x;\n\tmov.u32 %x, 1;\n\tadd.u32 %r1, %r1, %x;
 CARRY = kernel("\tadd.cc.u32 %r1, %r2, %r3;\n\taddc.u32 %r4, %r5, %r6;\n\tret;\n")
 CALL = ptxkit.parse(
     HEAD + ".func (.param .b32 r) f(.param .b32 a)\n{\n\tret;\n}\n.visible .entry k()\n{\n\t.reg .pred %p<2>;\n\t.reg .b32 %r<9>;\n"
-    "\t{\n\t.param .b32 a0;\n\t.param .b32 r0;\n\tst.param.b32 [a0], %r1;\n\tcall (r0), f, (a0);\n\tld.param.b32 %r2, [r0];\n\t}\n\tret;\n}\n"
+    "\t{\n\t.param .b32 a0;\n\t.param .b32 r0;\n\tst.param.b32 [a0], %r1;\n\tcall (r0), f, (a0);\n"
+    "\tld.param.b32 %r2, [r0];\n\t}\n\tret;\n}\n"
 )
 LINES = kernel("\t.loc 1 5 3\n\tadd.u32 %r1, %r1, 1;\n\t.loc 1 6 3\n\tadd.u32 %r2, %r2, 1;\n\tret;\n")
 LOOP = kernel('L:\n\t.pragma "nounroll";\n\t.loc 1 5 3\n\tadd.u32 %r1, %r1, 1;\n\t@%p1 bra L;\n\tret;\n')

@@ -1,4 +1,4 @@
-"""Every rewriter on its own example: `fixtures/rewriters/NAME.before.ptx` says in its first line with which options it becomes `.after.ptx`.
+"""Every rewriter on its own example: the first line of `fixtures/rewriters/NAME.before.ptx` says how it becomes `NAME.after.ptx`.
 
 To write the `.after.ptx` anew after a change that is meant: PTXKIT_WRITE_FIXTURES=1.
 """
@@ -120,7 +120,8 @@ class TestRetarget:
 
 class TestSpecialize:
     def test_a_loop_is_not_folded(self) -> None:
-        body = "\n.reg .pred p;\n.reg .b32 r<4>;\nld.param.u32 r1, [a];\nmov.u32 r2, 0;\nL: add.u32 r2, r2, r1;\nsetp.lt.u32 p, r2, 9;\n@p bra L;\nret;\n"
+        body = "\n.reg .pred p;\n.reg .b32 r<4>;\nld.param.u32 r1, [a];\nmov.u32 r2, 0;\n"
+        body += "L: add.u32 r2, r2, r1;\nsetp.lt.u32 p, r2, 9;\n@p bra L;\nret;\n"
         new = specialize(ptxkit.parse(f"{HEAD}.entry k(.param .u32 a) {{{body}}}"), kernel="k", values="a=3", clean=False)
 
         assert "add.u32 r2, r2, r1;" in new.text
