@@ -292,7 +292,7 @@ class _Reader:
             type_ = symbol.type or "" if symbol is not None else ""
             known = self.types[id(symbol)] = (type_, types()[type_].bits if type_ in types() else 0)
         if symbol is None or symbol.vector == 1:
-            found = (len(self.table),)
+            found: Numbers = (len(self.table),)
             self.table.append(Register(name, known[0], known[1], symbol))
         else:
             places = [f"{name}.{'xyzw'[place : place + 1] or place}" for place in range(symbol.vector)]

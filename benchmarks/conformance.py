@@ -126,9 +126,8 @@ def requires(shared: Path, show: int) -> None:
         if agrees(needed, base, specific, row["min_version_at_that_target"]):
             right += 1
         elif total - right <= show:
-            print(
-                f"  {row['file']}: {needed}; measured {base or ' '.join(specific)} {row['min_version_at_that_target']} | {row['statement'][:80]}"
-            )
+            measured = f"{base or ' '.join(specific)} {row['min_version_at_that_target']}"
+            print(f"  {row['file']}: {needed}; measured {measured} | {row['statement'][:80]}")
     print(f"requires equal to the measured minimum: {100 * right / total:.2f} % ({right} of {total})")
 
 

@@ -22,7 +22,8 @@ def performance(
 ) -> Rewrite:
     """Adds or changes the performance directives of kernels: of those named (with commas), or of all.
 
-    `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises Refused if the module gets an error by it, ValueError for a kernel that is not there.
+    `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises Refused if the module gets
+    an error by it, ValueError for a kernel that is not there.
     """
     options = {
         "maxnreg": str(maxnreg or ""),

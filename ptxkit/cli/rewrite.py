@@ -74,7 +74,7 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
         _fail(str(error))
     try:
         if output == "-":
-            click.get_binary_stream("stdout").write(files.encode(rewrite.text))
+            click.echo(files.encode(rewrite.text), nl=False)
         else:
             files.write(output, rewrite.text)
         if manifest:

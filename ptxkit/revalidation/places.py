@@ -145,7 +145,7 @@ class Locator:
         found = [first + at for at in _words(self.index.line_text(line), word)]
         if not found:
             at = ours.span.start if ours is not None and ours.span.line == line else first
-            return Place(self._around(at), self.index.between(at, at + 1), note)
+            return self._character(at, note)
         at = min(found, key=lambda at: abs(at - ours.span.start)) if ours is not None else found[0]
         return Place(self._deepest(at), self.index.between(at, at + len(word)), note)
 
@@ -177,7 +177,10 @@ class Locator:
         start = self.index.line_starts[line - 1]
         text = self.index.line_text(line)
         at = next((i for i, character in enumerate(text) if not "\0" < character < "\x7f"), 0)
-        return Place(self._around(start + at), self.index.between(start + at, start + at + 1))
+        return self._character(start + at)
+
+    def _character(self, at: int, note: str = "") -> Place:
+        return Place(self._around(at), self.index.between(at, min(at + 1, len(self.index.text))), note)
 
     def _by_name(self, text: str) -> Place:
         """The declaration of what a message names that has no line; else the directive that it speaks of."""
@@ -229,7 +232,7 @@ class Locator:
         sites, index = self._on_line(line)
         counts = Counter([i for word in words for i in index.get(word) or index.get(_first_word(word)) or ()])
         most = max(counts.values(), default=0)
-        fitting = [site for i, site in enumerate(sites) if counts[i] == most]
+        fitting = [sites[i] for i in sorted(counts) if counts[i] == most] if counts else sites
         start = self.index.line_starts[line - 1]
         return deque(sorted(fitting, key=lambda site: site.start < start))
 
