@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.cfg import BasicBlock, ControlFlow, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.linting import lint
@@ -13,6 +14,7 @@ from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.rule import Facts, Rule, all_rules
 from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.values import values
 
 __all__ = [
     "BasicBlock",
@@ -20,6 +22,7 @@ __all__ = [
     "Facts",
     "Routine",
     "Rule",
+    "accesses",
     "all_rules",
     "control_flow",
     "dominators",
@@ -32,4 +35,5 @@ __all__ = [
     "registers",
     "routines",
     "ssa",
+    "values",
 ]

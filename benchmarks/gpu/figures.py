@@ -2,7 +2,8 @@
 
     python benchmarks/gpu/figures.py RECORD.json.gz…
 
-Of garbage and transforms: for each kind of variant how many kernels it was tried on, and how many launches had equal outputs. Of values:
+Of garbage and transforms: for each kind of variant how many kernels and modules it was tried on, in how many modules it changed the text,
+and how many launches had equal outputs. Of values:
 how many statements about registers were compared with what was read back, and how many it contradicted; then the same with every claimed
 number too large by one, of which each must be contradicted. Planted faults must be found. Exit status 1 if anything is not as it must be.
 """
@@ -48,11 +49,12 @@ def equal_outputs(results: Sequence[Result]) -> bool:
     for result in results:
         groups.setdefault(kind_of(result), []).append(result)
     fine = True
-    print(f"{'variant':28} {'kernels':>8} {'modules':>8} {'launches':>9} {'equal':>7}")
+    print(f"{'variant':28} {'kernels':>8} {'modules':>8} {'changed':>8} {'launches':>9} {'equal':>7}")
     for kind, group in groups.items():
         equal = [result for result in group if result["verdict"] == "equal"]
         kernels, modules = {(r["fixture"], r["kernel"]) for r in group}, {(r["fixture"], r["target"]) for r in group}
-        print(f"{kind:28} {len(kernels):8} {len(modules):8} {len(group):9} {len(equal):7}")
+        changed = {(r["fixture"], r["target"]) for r in group if r["about"].get("changed", kind != "control")}
+        print(f"{kind:28} {len(kernels):8} {len(modules):8} {len(changed):8} {len(group):9} {len(equal):7}")
         if kind in ("planted", "trap"):
             continue
         fine &= len(equal) == len(group)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
-from plan import Fixture, Variant
+from garbage import spoiled
+from plan import LARGE, Fixture, Variant
 
 from ptxkit.rewriters import Refused, Rewrite
 from ptxkit.rewriters.dead_code import dead_code
@@ -26,9 +27,12 @@ Transform = tuple[str, str | None, Callable[[], Rewrite]]
 
 def transforms(module: Module, fixture: Fixture) -> Iterator[Transform]:
     """The transforms that are tried on a fixture."""
-    yield "noop_probe", None, lambda: noop_probe(module, after=True, live=True)
+    # where there are very many instructions, one that the compiler takes out again: else it would take minutes
+    live = len(fixture.text) < LARGE
+    yield "noop_probe", None, lambda: noop_probe(module, after=live, live=live)
     yield "strip_debug", None, lambda: strip_debug(module)
     yield "dead_code", None, lambda: dead_code(module)
+    yield "dead_code of garbage", None, lambda: dead_code(parse(spoiled(module, 0).text))
     yield "renumber", None, lambda: renumber(module)
     yield "rename symbols", None, lambda: rename(module, prefix="other_")
     yield "rename labels", None, lambda: rename(module, prefix="other_", what="labels")
@@ -48,7 +52,7 @@ def transforms(module: Module, fixture: Fixture) -> Iterator[Transform]:
 
 
 def transform_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
-    """The variants of a fixture; of a transform that changes nothing none. `counts` takes what was refused and what stayed as it was."""
+    """The variants of a fixture. `counts` takes what was refused and what stayed as it was."""
     module = parse(fixture.text)
     made = [Variant("control", fixture.text)]
     for name, only, transform in transforms(module, fixture):
@@ -62,7 +66,6 @@ def transform_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
             continue
         if text == fixture.text:
             counts[f"{name}: unchanged"] += 1
-            continue
         entries = {entry: f"other_{entry}" for entry in fixture.entries} if name == "rename symbols" else {}
-        made.append(Variant(name, text, only=only, entries=entries))
+        made.append(Variant(name, text, only=only, entries=entries, about={"changed": text != fixture.text}))
     return made

@@ -105,24 +105,26 @@ class Locator:
         """The line of the file, which is not what the compiler counts after `# 100 "a.cu"`."""
         if message.line is None:
             return None
-        found: dict[str | None, int] = {}
-        ends = [part[0] - 1 for part in self._parts[1:]] + [len(self.index.line_starts)]
-        for (first, counted, source), end in zip(self._parts, ends, strict=True):
-            line = first + message.line - counted
-            if first <= line <= end:
-                found.setdefault(source, line)
+        if not self._counted:
+            return message.line
+        found = self._counted.get(message.line, {})
         # of a name that nothing declares it says so at the end, and names the file that it is in then
         return found.get(message.source, next(iter(found.values()), None))
 
     @functools.cached_property
-    def _parts(self) -> list[tuple[int, int, str | None]]:
-        """Where the counting of lines begins anew: the line, the number it is given, the file's name."""
+    def _counted(self) -> dict[int, dict[str | None, int]]:
+        """For each number that the compiler gives to lines the lines that have it, by the file named for them; empty without markers."""
         parts: list[tuple[int, int, str | None]] = [(1, 1, None)]
         for site in self._sites:
             marker = _MARKER.match(self.index.text, site.start) if type(site.node) is Line else None
             if marker is not None:
                 parts.append((self.index.line_column(site.start)[0] + 1, int(marker[1]), marker[2]))
-        return parts
+        found: dict[int, dict[str | None, int]] = {}
+        ends = [part[0] - 1 for part in parts[1:]] + [len(self.index.line_starts)]
+        for (first, counted, source), end in zip(parts, ends, strict=True):
+            for line in range(first, end + 1):
+                found.setdefault(counted + line - first, {}).setdefault(source, line)
+        return found if len(parts) > 1 else {}
 
     def _in_line(self, line: int) -> Place:
         """The innermost node around the first character of a line, and that of the line's text."""

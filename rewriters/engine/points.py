@@ -68,7 +68,10 @@ def _stops(flow: ControlFlow, index: int) -> bool:
 
 def _carry(routine: Routine) -> list[int]:
     """The instructions right behind which the condition code is live."""
-    (number,) = registers(routine).named(CARRY)
+    numbers = registers(routine).named(CARRY)
+    if not numbers:
+        return []
+    (number,) = numbers
     live = liveness(routine)
     return [i for block in control_flow(routine).blocks for i, after in live.points(block.index) if after >> number & 1]
 
