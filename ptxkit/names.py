@@ -343,7 +343,7 @@ def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:
         yield from names_in(statement)
     elif kind is Declaration:
         for i, child in enumerate(statement.children):
-            if type(child) is Declarator:
+            if type(child) is Declarator and len(child.children) > 1:
                 yield from [((i, *path), name) for path, name in names_in(child) if path != (0,)]
 
 

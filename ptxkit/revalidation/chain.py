@@ -19,7 +19,7 @@ from ptxkit.syntax.nodes import Function, Module, Path
 
 VALIDATORS = ("driver", "nvjitlink", "ptxas")
 TIMEOUT = 120.0
-INSTALL = "install one: pip install 'ptxkit[nvjitlink]' (no GPU needed), 'ptxkit[ptxas]', or 'ptxkit[driver]' where there is a GPU"
+INSTALL = "install one, or a newer one: pip install -U 'ptxkit[nvjitlink]' (no GPU needed), 'ptxkit[ptxas]', or 'ptxkit[driver]' for a GPU"
 
 _TOO_OLD = "'Compile only(-c)' requires PTX ISA"
 _TOO_NEW = re.compile(r"Unsupported \.version .*current version is '(\d+\.\d+)'")

@@ -39,7 +39,7 @@ class TestSecondRoute:
     def test_fixture(self, path: Path) -> None:
         module = ptxkit.parse(path.read_bytes().decode("utf-8", "surrogateescape"))
 
-        assert [found for routine in routines(module) for found in differences(routine)] == []
+        assert [found for routine in routines(module) for found in differences(routine, len(routine.instructions) < 1500)] == []
 
     @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
     def test_corpus(self, path: Path) -> None:

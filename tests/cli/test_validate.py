@@ -101,7 +101,7 @@ def test_without_a_validator_it_says_what_to_install(tmp_path: Path, monkeypatch
     result = run(path)
 
     assert result.exit_code == 2
-    assert "pip install 'ptxkit[nvjitlink]'" in result.stderr
+    assert "pip install -U 'ptxkit[nvjitlink]'" in result.stderr
     assert result.stdout == ""
 
 

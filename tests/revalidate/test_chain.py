@@ -316,7 +316,7 @@ def test_without_any_validator(nothing: None) -> None:
 
     assert verdict.outcome is Outcome.UNAVAILABLE
     assert not verdict.ok
-    assert "pip install 'ptxkit[nvjitlink]'" in verdict.reason
+    assert "pip install -U 'ptxkit[nvjitlink]'" in verdict.reason
     assert [one.validator for one in verdict.skipped] == ["nvjitlink", "ptxas"]
 
 

@@ -118,6 +118,28 @@ class TestRetarget:
         assert retarget(module, target="sm_100a").module.version == (8, 6)
 
 
+class TestDeadCode:
+    def cleaned(self, body: str) -> str:
+        declared = ".reg .b32 r<4>;\n.reg .b64 rd<2>;\n"
+        return dead_code(ptxkit.parse(f"{HEAD}.entry k(.param .u64 a)\n{{\n{declared}{body}ret;\n}}\n")).text
+
+    def test_the_pragma_of_a_load_goes_with_it(self) -> None:
+        text = self.cleaned('ld.param.u64 rd1, [a];\n.pragma "used_bytes_mask 15";\nld.global.v2.u32 {r1, r2}, [rd1];\n')
+
+        assert ".pragma" not in text
+        assert "ld." not in text
+
+    @pytest.mark.parametrize("load", ["ld.acquire.gpu.global.u32", "ld.relaxed.gpu.global.u32", "ld.volatile.global.u32"])
+    def test_strong_loads_stay(self, load: str) -> None:
+        assert load in self.cleaned(f"ld.param.u64 rd1, [a];\n{load} r1, [rd1];\n")
+
+    def test_what_stays_is_the_same_twice(self) -> None:
+        text = self.cleaned("mov.u32 r1, 1;\nadd.u32 r2, r1, 1;\nbra L;\nmov.u32 r3, 0;\nL:\n")
+
+        assert dead_code(ptxkit.parse(text)).text == text
+        assert "mov" not in text
+
+
 class TestSpecialize:
     def test_a_loop_is_not_folded(self) -> None:
         body = "\n.reg .pred p;\n.reg .b32 r<4>;\nld.param.u32 r1, [a];\nmov.u32 r2, 0;\n"
