@@ -35,8 +35,8 @@ MOST_ROUNDS = 256
 """Loops that take their counter through more numbers than this are not followed one by one."""
 MOST_TERMS = 100
 """Steps made of more terms than this are not followed."""
-SHARED_BITS = 24
-"""No shared memory, that of other CTAs included, is larger than two to the power of this."""
+SHARED_BITS = 28
+"""Addresses of shared variables have no more bits than this; in a cluster a CTA sees even its own at 0x1000000 times its rank."""
 MOST_CHANGES = 4
 """After so many changes of what is known of a value of a loop, nothing is."""
 
@@ -337,7 +337,8 @@ class Values:
         natural = 32 if space in _SMALL else 64
         key = (symbol.name, symbol.path)
         self._symbols[key] = symbol
-        align = alignment_of(symbol)
+        # parameters need not lie in their space as they are declared to: of `.param .align 128` a GPU says 0x70
+        align = 1 if space == ".param" else alignment_of(symbol)
         high = (1 << SHARED_BITS) - 1 if space == ".shared" else (1 << natural) - 1
         leaf = self.terms.leaf("address", natural, key, tighten(align - 1, 0, 0, high, natural))
         found = self.terms.add(leaf, self.terms.constant(offset, natural))

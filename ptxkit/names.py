@@ -25,7 +25,6 @@ from ptxkit.syntax.nodes import (
     Declaration,
     Declarator,
     Function,
-    Guard,
     Header,
     Instruction,
     Keyword,
@@ -34,7 +33,6 @@ from ptxkit.syntax.nodes import (
     Module,
     Name,
     Node,
-    Opcode,
     Parameter,
     Path,
     Setting,
@@ -212,7 +210,6 @@ _DECLARING = frozenset((Declaration, Label, Function, Alias))
 _USING = frozenset((Declaration, Targets, Alias))
 """The statements besides instructions that use names."""
 
-_HEADS = frozenset((Opcode, Guard))
 
 
 class _Resolver:
@@ -310,13 +307,13 @@ class _Resolver:
         nodes: dict[int, Node] = {}
         others: set[str] = set()
         for _, block in blocks:
-            nodes.update(zip(map(id, _parts(block)), _parts(block), strict=True))
+            parts = _parts(block)
+            nodes.update(zip(map(id, parts), parts, strict=True))
             for statement in block.children:
                 if type(statement) is not Instruction and type(statement) in _USING:
                     others.update([name.text for _, name in _names_of_other(statement)])
         shaper = scope.shaper
         shaper.learn(nodes.items())
-        scope.heads.update([(key, node) for key, node in nodes.items() if type(node) in _HEADS])
         missing = set(shaper.missing)
         self.used.update(shaper.used)
         for name in others:
@@ -331,9 +328,9 @@ class _Resolver:
             missing.difference_update([use.name for use in uses])
 
 
-def _parts(block: Node) -> Iterator[Node]:
+def _parts(block: Node) -> list[Node]:
     """The opcodes, guards and operands of the instructions directly in a block."""
-    return chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction])
+    return list(chain.from_iterable([statement.children for statement in block.children if type(statement) is Instruction]))
 
 
 def _names_of_other(statement: Node) -> Iterator[tuple[Path, Name]]:

@@ -58,7 +58,7 @@ class Shaper:
         """
         known, by_symbol = self.known, self._symbols
         inside: list[tuple[int, Node]] = []
-        symbols, families = self.scope.symbols, self.scope.families()
+        symbols, families, heads = self.scope.symbols, self.scope.families(), self.scope.heads
         for key, node in nodes:
             kind = type(node)
             if kind is Name:
@@ -75,6 +75,7 @@ class Shaper:
                 known[key] = by_symbol.get(id(symbol)) or self._name(name)
             elif kind is Opcode:
                 known[key] = node.text
+                heads[key] = node
             elif kind is Number:
                 known[key] = _INTEGER if node.text.isdecimal() else _number(node.text)
             else:
@@ -83,6 +84,7 @@ class Shaper:
             if type(node) is Guard:
                 self(node.predicate)
                 known[key] = ""
+                heads[key] = node
             elif type(node) is Group:
                 known[key] = shapes.operands(*[self(element) for element in node.children])
             else:

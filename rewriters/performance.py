@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxkit.isa.binding import match
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
@@ -23,7 +24,8 @@ def performance(
     """Adds or changes the performance directives of kernels: of those named (with commas), or of all.
 
     `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises Refused if the module gets
-    an error by it, ValueError for a kernel that is not there.
+    an error by it, ValueError for a kernel that is not there, and for `maxnreg` on one that shares registers out itself
+    (setmaxnreg, 9.7.19.5): its counts were made for another limit, and it would wait for registers for ever.
     """
     options = {
         "maxnreg": str(maxnreg or ""),
@@ -40,6 +42,8 @@ def performance(
     children = []
     for child in module.children:
         if isinstance(child, Function) and child.is_entry and child.body is not None and (not wanted or child.name in wanted):
+            if maxnreg and _shares_registers_out(child):
+                raise ValueError(f"{child.name} shares registers out itself (setmaxnreg); its limit cannot be changed alone")
             header = child.header
             for name in remove.replace(",", " ").split():
                 header = without_directive(header, f".{name.lstrip('.')}")
@@ -54,3 +58,9 @@ def performance(
         raise FailedCheck(new, errors)
     given = {name: value for name, value in options.items() if value} | {"kernel": kernel, "remove": remove}
     return Rewrite(new, Manifest("performance", given))
+
+
+def _shares_registers_out(kernel: Function) -> bool:
+    """Whether an instruction of the kernel gives registers away or asks for more."""
+    opcodes = {instruction.opcode.text for instruction in kernel.instructions}
+    return any("setmaxnreg" in effect.what for opcode in opcodes for candidate in match(opcode) for effect in candidate.form.effects)

@@ -26,8 +26,8 @@ Transform = tuple[str, str | None, Callable[[], Rewrite]]
 
 
 DIVISORS = {("triton_layer_norm", 3)}
-"""Kernels and arguments that an approximate division divides by (`div.full.f32`, 9.7.3.8): of a divisor that it knows, the compiler
-multiplies by the reciprocal, which is as exact as the division has to be but not always the same number."""
+"""Kernels and arguments that an approximate division divides by (`div.full.f32`, 9.7.3.8): by a divisor that it knows, the compiler
+divides another way, as exactly as it has to but not always with the same result."""
 
 
 def transforms(module: Module, fixture: Fixture) -> Iterator[Transform]:
