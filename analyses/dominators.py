@@ -105,7 +105,7 @@ def dominators(routine: Routine) -> Dominance:
 
 def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: Neighbours) -> DominatorTree:
     """The dominator tree of any graph, by the algorithm of Lengauer and Tarjan, without recursion."""
-    number, vertex, parent = _depth_first(count, root, successors)
+    number, vertex, parent = depth_first(count, root, successors)
     size = len(vertex)
     semi = list(range(size))
     ancestor = [-1] * size
@@ -148,7 +148,7 @@ def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: 
     return _tree(count, root, vertex, number, dominator, predecessors)
 
 
-def _depth_first(count: int, root: int, successors: Neighbours) -> tuple[list[int], list[int], list[int]]:
+def depth_first(count: int, root: int, successors: Neighbours) -> tuple[list[int], list[int], list[int]]:
     """Numbers by node (-1 where the root does not lead), nodes by number, and the number of each one's parent."""
     number = [-1] * count
     number[root] = 0

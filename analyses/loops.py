@@ -1,8 +1,8 @@
-"""The loops of a function, nested, those with several entries included.
+"""The loops of a function, nested, those with several entries included (the forest of Havlak).
 
-A loop is a strongly connected part of the graph, and the loops in it are those of that part once the edges back to its header are taken
-away (the forest of Steensgaard, which is that of Havlak where control flow is reducible). The header is the block by which control enters;
-where there are several, the first of them in reverse post-order, and the loop is irreducible.
+A loop belongs to a block, its header, to which control goes back from blocks that a depth-first walk reaches through it: the loop is what
+reaches those without leaving what is reached through the header. Where control comes in by other blocks too, the loop is irreducible; the
+header is then the entry that the walk comes to first.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import cached_property
 
 import attrs
 
-from ptxkit.analyses.bits import mask_of
+from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import ControlFlow, control_flow
-from ptxkit.analyses.dominators import components
+from ptxkit.analyses.dominators import depth_first
 from ptxkit.analyses.routine import Routine, fact
 
 
@@ -29,8 +29,6 @@ class Loop:
     """The set of its blocks, those of inner loops included."""
     latches: tuple[int, ...]
     """The blocks from which control goes back to the header."""
-    exits: tuple[tuple[int, int], ...]
-    """The edges that lead out, as pairs of blocks. Where control leaves the function, there is none."""
     parent: int | None
     """The index of the innermost loop around it."""
     depth: int
@@ -51,11 +49,16 @@ class LoopForest:
     loops: tuple[Loop, ...]
     innermost: tuple[int | None, ...]
     """By block, the index of the innermost loop around it."""
+    _flow: ControlFlow = attrs.field(repr=False)
 
     def depth(self, block: int) -> int:
         """How many loops are around a block."""
         inner = self.innermost[block]
         return 0 if inner is None else self.loops[inner].depth
+
+    def exits(self, loop: Loop) -> tuple[tuple[int, int], ...]:
+        """The edges that lead out of a loop, as pairs of blocks. Where control leaves the function, there is none."""
+        return tuple([(block, to) for block in bits(loop.blocks) for to in self._flow.blocks[block].successors if to not in loop])
 
     @cached_property
     def headers(self) -> frozenset[int]:
@@ -67,41 +70,114 @@ class LoopForest:
 def loops(routine: Routine) -> LoopForest:
     """The loops among the blocks that control can reach."""
     flow = control_flow(routine)
+    count = len(flow.blocks)
+    if not count:
+        return LoopForest((), (), flow)
+    number, vertex, parent_of = depth_first(count, 0, lambda block: flow.blocks[block].successors)
+    around, back = _nesting(flow, number, vertex, parent_of)
+    # in the order of the walk a header comes after those around it
+    index_of: dict[int, int] = {}
+    for node in range(len(vertex)):
+        if back[node]:
+            index_of[node] = len(index_of)
+    innermost: list[int | None] = [None] * count
+    for node, block in enumerate(vertex):
+        inner = node if back[node] else around[node]
+        innermost[block] = index_of[inner] if inner >= 0 else None
+    parents = [index_of[around[node]] if around[node] >= 0 else None for node in index_of]
+    headers = [vertex[node] for node in index_of]
+    entries = _entries(flow, innermost, parents, headers)
     found: list[Loop] = []
-    innermost: list[int | None] = [None] * len(flow.blocks)
-    # each entry: the blocks of a part, the loop around it, and the headers whose edges back no longer count
-    work: list[tuple[tuple[int, ...], int | None]] = [(flow.order, None)]
-    rank = [0] * len(flow.blocks)
-    for place, block in enumerate(flow.order):
-        rank[block] = place
-    headers: set[int] = set()
-    while work:
-        nodes, parent = work.pop()
-        parts = components(nodes, lambda block: [s for s in flow.blocks[block].successors if s not in headers])
-        inner: list[tuple[tuple[int, ...], int | None]] = []
-        cycles = [part for part in parts if _is_cycle(flow, part, headers)]
-        for part in sorted(cycles, key=lambda part: min([rank[block] for block in part])):
-            loop = _loop(flow, part, rank, len(found), parent, found)
-            found.append(loop)
-            for block in part:
-                innermost[block] = loop.index
-            inner.append((tuple([block for block in part if block != loop.header]), loop.index))
-            headers.add(loop.header)
-        work += reversed(inner)
-    return LoopForest(tuple(found), tuple(innermost))
+    for (node, index), blocks in zip(index_of.items(), _blocks(innermost, parents), strict=True):
+        parent = parents[index]
+        depth = 1 if parent is None else found[parent].depth + 1
+        latches = tuple(sorted([vertex[latch] for latch in back[node]]))
+        found.append(Loop(index, headers[index], (headers[index], *entries[index]), blocks, latches, parent, depth))
+    return LoopForest(tuple(found), tuple(innermost), flow)
 
 
-def _is_cycle(flow: ControlFlow, part: list[int], headers: set[int]) -> bool:
-    return len(part) > 1 or (part[0] in flow.blocks[part[0]].successors and part[0] not in headers)
+def _nesting(flow: ControlFlow, number: list[int], vertex: list[int], parent_of: list[int]) -> tuple[list[int], list[list[int]]]:
+    """By number in the walk: the header of the innermost loop around a block (-1 for none; not its own), and the blocks that go back to it."""
+    size = len(vertex)
+    # what is reached through a block has the numbers after its own, up to its last
+    last = list(range(size))
+    for node in range(size - 1, 0, -1):
+        last[parent_of[node]] = max(last[parent_of[node]], last[node])
+    back: list[list[int]] = [[] for _ in range(size)]
+    other: list[set[int]] = [set() for _ in range(size)]
+    for node, block in enumerate(vertex):
+        for before in flow.blocks[block].predecessors:
+            source = number[before]
+            if source >= 0:
+                if node <= source <= last[node]:
+                    back[node].append(source)
+                else:
+                    other[node].add(source)
+    around = [-1] * size
+    leader = list(range(size))
+
+    def find(node: int) -> int:
+        root = node
+        while leader[root] != root:
+            root = leader[root]
+        while leader[node] != root:
+            leader[node], node = root, leader[node]
+        return root
+
+    for header in range(size - 1, -1, -1):
+        body = {find(source) for source in back[header]} - {header}
+        work = list(body)
+        while work:
+            for source in other[work.pop()]:
+                inside = find(source)
+                if not header <= inside <= last[header]:
+                    other[header].add(inside)
+                elif inside != header and inside not in body:
+                    body.add(inside)
+                    work.append(inside)
+        for node in body:
+            around[node] = leader[node] = header
+    return around, back
 
 
-def _loop(flow: ControlFlow, part: list[int], rank: list[int], index: int, parent: int | None, found: list[Loop]) -> Loop:
-    inside = set(part)
-    entries = [b for b in part if not rank[b] or any(p not in inside and p in flow.reachable for p in flow.blocks[b].predecessors)]
-    entries.sort(key=lambda block: rank[block])
-    header = entries[0]
-    latches = tuple(sorted([p for p in flow.blocks[header].predecessors if p in inside]))
-    exits = tuple([(block, s) for block in sorted(part) for s in flow.blocks[block].successors if s not in inside])
-    depth = 1 if parent is None else found[parent].depth + 1
-    return Loop(index, header, tuple(entries), mask_of(part), latches, exits, parent, depth)
+def _blocks(innermost: list[int | None], parents: list[int | None]) -> list[int]:
+    """By loop, its blocks."""
+    found = [0] * len(parents)
+    for block, inner in enumerate(innermost):
+        if inner is not None:
+            found[inner] |= 1 << block
+    for index in range(len(parents) - 1, -1, -1):
+        parent = parents[index]
+        if parent is not None:
+            found[parent] |= found[index]
+    return found
 
+
+def _entries(flow: ControlFlow, innermost: list[int | None], parents: list[int | None], headers: list[int]) -> list[list[int]]:
+    """By loop, the blocks other than its header into which control comes from outside."""
+    depths: list[int] = []
+    for parent in parents:
+        depths.append(1 if parent is None else depths[parent] + 1)
+    found: list[list[int]] = [[] for _ in parents]
+    for block in flow.blocks:
+        inner = innermost[block.index]
+        if inner is None:
+            continue
+        for before in block.predecessors:
+            if before not in flow.reachable:
+                continue
+            # the loops around the block up to the first that is around the predecessor too
+            entered, source = inner, innermost[before]
+            chain = []
+            at: int | None = entered
+            while at is not None and at != source:
+                while source is not None and depths[source] > depths[at]:
+                    source = parents[source]
+                if at == source:
+                    break
+                chain.append(at)
+                at = parents[at]
+            for index in chain:
+                if headers[index] != block.index and block.index not in found[index]:
+                    found[index].append(block.index)
+    return found

@@ -45,6 +45,7 @@ class Shaper:
         self.missing: set[str] = set()
         """The names that were met and that nothing declares, special registers aside."""
         self._symbols: dict[int, OperandShape] = {}
+        self._families = scope.families()
 
     @property
     def used(self) -> Iterable[int]:
@@ -58,7 +59,7 @@ class Shaper:
         """
         known, by_symbol = self.known, self._symbols
         inside: list[tuple[int, Node]] = []
-        symbols, families, heads = self.scope.symbols, self.scope.families(), self.scope.heads
+        symbols, families, heads = self.scope.symbols, self._families, self.scope.heads
         for key, node in nodes:
             kind = type(node)
             if kind is Name:
@@ -82,7 +83,7 @@ class Shaper:
                 inside.append((key, node))
         for key, node in inside:
             if type(node) is Guard:
-                self(node.predicate)
+                self(node.children[0])
                 known[key] = ""
                 heads[key] = node
             elif type(node) is Group:
@@ -103,6 +104,8 @@ class Shaper:
         return found
 
     def _shape(self, operand: Node) -> OperandShape:
+        if type(operand) is Address and len(operand.children) == 1:
+            return shapes.address(self(operand.children[0]))
         if type(operand) is Address and len(operand.children) == 2 and (offset := operand.offset) is not None:
             if type(offset) is not Number:
                 self(offset)
@@ -125,10 +128,20 @@ class Shaper:
             return self._expression(operand)
         return shapes.UNKNOWN
 
+    def _meaning(self, name: str) -> Symbol | None:
+        """What a name means in the scope, registers of a family first."""
+        family = self._families.get(name.rstrip("0123456789"))
+        if family is not None and name not in self.scope.symbols:
+            only, count = family
+            digits = name[len(only.name) :]
+            if 0 < len(digits) < 10 and int(digits) < count and (digits[0] != "0" or digits == "0"):
+                return only
+        return self.scope.lookup(name)
+
     def _name(self, name: str) -> OperandShape:
         if name == "_":
             return shapes.SINK
-        symbol = self.scope.lookup(name)
+        symbol = self._meaning(name)
         if symbol is not None:
             found = self._symbols.get(id(symbol))
             if found is None:

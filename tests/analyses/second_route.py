@@ -14,6 +14,7 @@ from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import DominatorTree, dominators
 from ptxkit.analyses.liveness import liveness
+from ptxkit.analyses.loops import loops
 from ptxkit.analyses.reaching import reaching
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
@@ -82,6 +83,7 @@ def differences(routine: Routine, whole: bool = True) -> Iterator[str]:
     """Where the facts and those of the second route differ, in words. `whole` compares the reaching definitions of every read too."""
     yield from _flow(routine)
     yield from _dominance(routine)
+    yield from _loops(routine)
     yield from _liveness(routine)
     if whole:
         yield from _reaching(routine)
@@ -140,6 +142,41 @@ def _tree(what: str, tree: DominatorTree, graph: nx.DiGraph, root: int) -> Itera
     theirs = {block: set(frontiers.get(block, ())) for block in own}
     if mine != theirs:
         yield f"{what} frontiers differ: {[(b, mine[b], theirs[b]) for b in own if mine[b] != theirs[b]][:5]}"
+
+
+def _loops(routine: Routine) -> Iterator[str]:
+    """Natural loops, where the header dominates what goes back to it; of others what must hold of any loop."""
+    flow, tree, forest = control_flow(routine), dominators(routine).tree, loops(routine)
+    graph = nx.DiGraph((b, to) for b in flow.order for to in flow.blocks[b].successors)
+    graph.add_nodes_from(flow.order)
+    cyclic = set().union(*[part for part in nx.strongly_connected_components(graph) if len(part) > 1], nx.nodes_with_selfloops(graph))
+    if {block for block, inner in enumerate(forest.innermost) if inner is not None} != cyclic:
+        yield "blocks in loops differ from blocks on cycles"
+    natural: dict[int, set[int]] = {}
+    for source, header in graph.edges:
+        if tree.dominates(header, source):
+            body = {header, source}
+            work = [source] if source != header else []
+            while work:
+                new = set(graph.predecessors(work.pop())) - body
+                body |= new
+                work += new
+            natural.setdefault(header, set()).update(body)
+    mine = {loop.header: set(bits(loop.blocks)) for loop in forest.loops}
+    if all(loop.is_reducible for loop in forest.loops) and mine != natural:
+        yield f"loops differ: {mine} should be {natural}"
+    for loop in forest.loops:
+        inside = mine[loop.header]
+        entries = {to for before, to in graph.edges if to in inside and before not in inside} | ({0} & inside)
+        if entries | {loop.header} != set(loop.entries):
+            yield f"entries of loop {loop.index} differ"
+        if len(inside) > 1 and not nx.is_strongly_connected(graph.subgraph(inside)):
+            yield f"loop {loop.index} is no cycle"
+        if loop.parent is not None and not inside < mine[forest.loops[loop.parent].header]:
+            yield f"loop {loop.index} is not inside its parent"
+    for block, inner in enumerate(forest.innermost):
+        if inner is not None and any(block in other and other.depth > forest.loops[inner].depth for other in forest.loops):
+            yield f"block {block} is in a deeper loop"
 
 
 def _liveness(routine: Routine) -> Iterator[str]:

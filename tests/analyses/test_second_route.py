@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -29,11 +30,22 @@ CASES = {
     "loop at the entry": "a: add.u32 %r1, %r1, 1; @%p1 bra a; st.global.u32 [%d1], %r1; ret;",
 }
 
+ENDS = ("", "@%p1 bra L{0};", "@%p1 bra L{0};", "@!%p2 bra L{0};", "bra L{0};", "@%p3 ret;", "@%p1 add.u32 %r{0}, 1, 1;")
+
 
 class TestSecondRoute:
     @pytest.mark.parametrize("case", CASES)
     def test_case(self, case: str) -> None:
         assert list(differences(kernel(CASES[case]))) == []
+
+    def test_random_graphs(self) -> None:
+        draw = random.Random(7)
+        for _ in range(150):
+            count = draw.randrange(1, 14)
+            ends = [draw.choice(ENDS).format(draw.randrange(count)) for _ in range(count)]
+            lines = [f"L{i}: add.u32 %r{i}, %r{draw.randrange(14)}, 1; {end}" for i, end in enumerate(ends)]
+
+            assert list(differences(kernel("\n".join([*lines, "ret;"])))) == [], lines
 
     @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
     def test_fixture(self, path: Path) -> None:
