@@ -56,8 +56,13 @@ def solve(
         rank[block] = place
     pending = bytearray(b"\1" * count)
     queue = list(range(count))
-    while queue:
-        block = order[heapq.heappop(queue)]
+    later: list[int] = []
+    while queue or later:
+        if not queue:
+            # the next sweep: what came up behind the block at hand waits for it, so that a header is not looked at anew for each latch
+            queue, later = sorted(later), []
+        place = heapq.heappop(queue)
+        block = order[place]
         pending[block] = 0
         incoming = [outputs[source] for source in sources[block]]
         outside = boundaries[block]
@@ -70,7 +75,10 @@ def solve(
             for user in users[block]:
                 if not pending[user]:
                     pending[user] = 1
-                    heapq.heappush(queue, rank[user])
+                    if rank[user] > place:
+                        heapq.heappush(queue, rank[user])
+                    else:
+                        later.append(rank[user])
     return Solution(tuple(outputs), tuple(inputs)) if backward else Solution(tuple(inputs), tuple(outputs))
 
 

@@ -97,7 +97,7 @@ def loops(routine: Routine) -> LoopForest:
 
 
 def _nesting(flow: ControlFlow, number: list[int], vertex: list[int], parent_of: list[int]) -> tuple[list[int], list[list[int]]]:
-    """By number in the walk: the header of the innermost loop around a block (-1 for none; not its own), and the blocks that go back to it."""
+    """By number in the walk: the header of the innermost loop around a block (not its own; -1: none), and the blocks that go back to it."""
     size = len(vertex)
     # what is reached through a block has the numbers after its own, up to its last
     last = list(range(size))
