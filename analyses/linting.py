@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from ptxkit.analyses.rule import Facts, Rule, select
 from ptxkit.diagnostics import Diagnostic
+from ptxkit.memo import collector_paused
 from ptxkit.syntax.nodes import Module
 
 
@@ -17,5 +18,6 @@ def lint(
     `target` and `version` override those that the file names. A rule that fails on a module is a bug of ptxkit and raises.
     """
     facts = Facts(module, target, version)
-    found = [diagnostic for rule in (select() if rules is None else rules) for diagnostic in rule.check(facts)]
+    with collector_paused():
+        found = [diagnostic for rule in (select() if rules is None else rules) for diagnostic in rule.check(facts)]
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))

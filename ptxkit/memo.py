@@ -1,10 +1,10 @@
-"""Remembering what was computed for an object, for as long as the object lives; and building large things undisturbed."""
+"""Remembering what was computed for the last few objects; and building large things undisturbed."""
 
 from __future__ import annotations
 
 import functools
 import gc
-import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -13,18 +13,24 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
+KEPT = 4
+"""So many objects have what was computed for them remembered; results may refer to their object, so keeping more would keep those alive."""
+
+
 def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
-    """A function of one immutable object, computed once for each object (by identity: comparing trees would cost more than most facts)."""
-    known: dict[int, tuple[weakref.ref[T], R]] = {}
+    """A function of an immutable object, remembered for the last few objects (by identity: comparing trees would cost more than most facts)."""
+    known: OrderedDict[int, tuple[T, R]] = OrderedDict()
 
     @functools.wraps(function)
     def remembered(subject: T) -> R:
         key = id(subject)
         found = known.get(key)
-        if found is not None and found[0]() is subject:
+        if found is not None and found[0] is subject:
             return found[1]
         result = function(subject)
-        known[key] = (weakref.ref(subject, lambda _: known.pop(key, None)), result)
+        known[key] = (subject, result)
+        while len(known) > KEPT:
+            known.popitem(last=False)
         return result
 
     return remembered

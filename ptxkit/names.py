@@ -183,7 +183,7 @@ class Names:
 
 @per_object
 def resolve(module: Module) -> Names:
-    """The names of a module. Time grows with the size of the module; the result is remembered as long as the module lives."""
+    """The names of a module. Time grows with the size of the module; the results for the last few modules are remembered."""
     with collector_paused():
         return _Resolver(module).run()
 

@@ -198,8 +198,8 @@ class Candidate:
 
 
 def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
-    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`."""
-    mnemonic, *rest = opcode.split(".")
+    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`; blanks before a dot do not count."""
+    mnemonic, *rest = "".join(opcode.split()).split(".")
     return mnemonic, tuple("." + r for r in rest)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ptxkit.isa import binding
-from ptxkit.isa.binding import Bound, bind, bind_all, check_constants, match
+from ptxkit.isa.binding import Bound, bind, bind_all, check_constants, match, split_opcode
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.notation import parse_entries
 from ptxkit.isa.shapes import (
@@ -340,3 +340,8 @@ def test_a_kernel_is_a_function_with_a_name_of_its_own() -> None:
         bound = binding._Binding(candidate, (U64, shape), 64).of(form.variants[0])
         assert isinstance(bound, Bound)
         assert str(bound.requirement) == expected
+
+
+def test_blanks_before_a_modifier_do_not_count() -> None:
+    assert split_opcode("mov .u32") == ("mov", (".u32",))
+    assert isinstance(bind("mov .u32", (register(".b32"), immediate("int"))), Bound)
