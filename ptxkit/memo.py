@@ -18,7 +18,7 @@ KEPT = 4
 
 
 def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
-    """A function of an immutable object, remembered for the last few objects (by identity: comparing trees would cost more than most facts)."""
+    """A function of an immutable object, remembered for the last few objects; by identity, since comparing trees would cost too much."""
     known: OrderedDict[int, tuple[T, R]] = OrderedDict()
 
     @functools.wraps(function)
