@@ -1,20 +1,27 @@
 """Every rewriter on many files: does the compiler take what comes out, is its machine code the same where it must be, and does the probe
 at every instruction come out again byte for byte?
 
-    python benchmarks/rewriters.py [--all] [--largest BYTES] [--every N] [FOLDER…]
+    python benchmarks/rewriters.py [--largest BYTES] [--above N] [--limit SECONDS] [--record FILE [--budget SECONDS]] [FOLDER…]
 
-Without --all, files up to 40,000 bytes. A file that the compiler does not take as it is counts for the laws on bytes only.
+The files are those of at most `--largest` bytes (0: of any size), and of the larger ones every `--above`-th, by size; for these a compile
+may take `--limit` seconds, and what takes longer is counted as slow. A file that the compiler does not take as it is counts for the laws on
+bytes only. What a rewriter leaves as it was is not compiled again.
+
+`--record` keeps what was found, a line of JSON a file, and goes on where the last run was stopped; `--budget` stops after that many
+seconds (the file in hand is finished). What is printed is of all that is in the record.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import struct
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import ptxkit
 from ptxkit import files
@@ -40,6 +47,9 @@ SAME_CODE = ("strip-debug", "dead-code", "renumber")
 
 NEARLY = ("probe", "probe before and after")
 """After these it is, unless the compiler decides by the number of instructions, as between a jump table and a chain of comparisons."""
+
+Found = dict[str, Any]
+"""What was found of one file, as it stands in the record."""
 
 
 def _transforms(module: ptxkit.Module) -> Iterator[tuple[str, Callable[[], Rewrite]]]:
@@ -81,107 +91,172 @@ def _code(cubin: bytes) -> dict[str, list[bytes]]:
     return found
 
 
-def _compile(module: ptxkit.Module, using: str) -> Verdict:
-    return revalidate(module, using=(using,), isolated=False, relocatable=True)
+class _Compiler:
+    """One validator; with a limit of time in a process of its own, else in this one."""
+
+    def __init__(self, name: str, limit: float | None) -> None:
+        self.name = name
+        self.limit = limit
+
+    def __call__(self, module: ptxkit.Module) -> Verdict:
+        if self.limit is None:
+            return revalidate(module, using=(self.name,), isolated=False, relocatable=True)
+        return revalidate(module, using=(self.name,), timeout=self.limit, relocatable=True)
+
+    def wavers(self, module: ptxkit.Module) -> bool:
+        """Whether it gives different code for one and the same text, as it does for some large kernels."""
+        codes = [_code(verdict.cubin) for verdict in [self(module) for _ in range(6)] if verdict.cubin]
+        return any(code != codes[0] for code in codes)
 
 
-def _wavers(module: ptxkit.Module, using: str) -> bool:
-    """Whether the compiler gives different code for one and the same text, as it does for some large kernels."""
-    codes = [_code(verdict.cubin) for verdict in [_compile(module, using) for _ in range(6)] if verdict.cubin]
-    return any(code != codes[0] for code in codes)
+def _is_slow(verdict: Verdict) -> bool:
+    return verdict.outcome is Outcome.COMPILER_BUG and verdict.reason.startswith("no answer")
+
+
+def _said(verdict: Verdict) -> str:
+    reasons = [found.message for found in verdict.diagnostics if found.severity is ptxkit.Severity.ERROR]
+    return f"{verdict.outcome}: {(reasons or [verdict.reason])[0]}"
+
+
+def examine(path: Path, using: str, limit: float | None, only: str) -> Found:
+    """Every rewriter on one file."""
+    text = files.read(str(path))
+    module = ptxkit.parse(text, str(path))
+    found: Found = {"size": path.stat().st_size, "debugging": "debug" in module.targets, "rewriters": {}, "points": Counter(), "wrong": []}
+    if found["debugging"]:
+        # `.target debug` asks for code that is not optimised, so without it the code is another: that is measured from here on
+        module = strip_debug(module).module
+        text = module.text
+    compiler = _Compiler(using, limit)
+    before = compiler(module) if using != "none" else None
+    if before is not None and before.outcome is Outcome.VALID and before.cubin is None:
+        # nvJitLink gives no code where something is to be linked from elsewhere; ptxas does
+        by_ptxas = _Compiler("ptxas", limit)(module)
+        if by_ptxas.outcome is Outcome.VALID:
+            before, compiler = by_ptxas, _Compiler("ptxas", limit)
+    found["original"] = "not asked" if before is None else "slow" if _is_slow(before) else str(before.outcome)
+    for name, transform in _transforms(module):
+        if only not in name:
+            continue
+        one = found["rewriters"][name] = {}
+        try:
+            rewrite = transform()
+        except Refused as refused:
+            one["refused"] = refused.diagnostics[0].name
+            continue
+        except Exception as error:
+            found["wrong"].append(f"{name}: {type(error).__name__}: {error}")
+            continue
+        if name == "probe before and after":
+            found["points"].update([refusal.name for refusal in rewrite.refusals])
+        if name.startswith("probe"):
+            one["probes"] = len(rewrite.manifest.probes)
+            again = ptxkit.parse(rewrite.text)
+            one["byte for byte"] = strip(rewrite.module).text == text and strip(again).text == text
+            if not one["byte for byte"]:
+                found["wrong"].append(f"{name}: does not come out again")
+        if before is None or before.outcome is not Outcome.VALID:
+            continue
+        if rewrite.module.text == text:
+            one["accepted"], one["unchanged"] = True, True
+            continue
+        after = compiler(rewrite.module)
+        if _is_slow(after):
+            one["slow"] = True
+            continue
+        one["accepted"] = after.outcome is Outcome.VALID
+        if not one["accepted"]:
+            found["wrong"].append(f"{name}: {_said(after)}")
+        elif before.cubin and after.cubin and name in SAME_CODE + NEARLY:
+            if _code(before.cubin) == _code(after.cubin):
+                one["same code"] = True
+            elif compiler.wavers(module):
+                one["wavers"] = True
+            else:
+                one["same code"] = False
+                if name in SAME_CODE:
+                    found["wrong"].append(f"{name}: other machine code")
+    return found
+
+
+def report(record: Mapping[str, Found]) -> bool:
+    """Prints what was found of all files; whether nothing is wrong."""
+    for path, found in record.items():
+        for line in found["wrong"]:
+            print(f"{path}: {line}")
+    originals = Counter([found["original"] for found in record.values()])
+    print(f"\n{len(record)} files, {sum(found['size'] for found in record.values()) / 1e6:.1f} MB, the largest of "
+          f"{max([found['size'] for found in record.values()], default=0)} bytes; as they are: "
+          + ", ".join([f"{count} {outcome}" for outcome, count in originals.items()]))
+    print(f"{sum(found['debugging'] for found in record.values())} stripped of debugging data first, "
+          f"{sum(found['seconds'] for found in record.values()):.0f} s")
+    print(f"{'rewriter':24} {'files':>6} {'refused':>8} {'accepted':>12} {'unchanged':>10} {'slow':>5} {'same code':>12} {'wavers':>7} "
+          f"{'byte for byte':>14} {'probes':>9}")
+    names = dict.fromkeys([name for found in record.values() for name in found["rewriters"]])
+    refusals: Counter[str] = Counter()
+    for name in names:
+        mine = [found["rewriters"][name] for found in record.values() if name in found["rewriters"]]
+        refusals.update([f"{name}: {one['refused']}" for one in mine if "refused" in one])
+
+        def share(key: str, mine: list[Found] = mine) -> str:
+            there = [one[key] for one in mine if key in one]
+            return f"{sum(there)}/{len(there)}" if there else "-"
+
+        print(f"{name:24} {len(mine):6} {sum('refused' in one for one in mine):8} {share('accepted'):>12} "
+              f"{sum('unchanged' in one for one in mine):10} {sum('slow' in one for one in mine):5} {share('same code'):>12} "
+              f"{sum('wavers' in one for one in mine):7} {share('byte for byte'):>14} {sum(one.get('probes', 0) for one in mine):9}")
+    for found in record.values():
+        refusals.update({f"a point: {name}": count for name, count in found["points"].items()})
+    for reason, times in refusals.most_common():
+        print(f"refused {times:8}  {reason}")
+    return not any(found["wrong"] for found in record.values())
+
+
+def chosen(folders: list[Path], largest: int, above: int) -> Iterator[tuple[Path, bool]]:
+    """The files, by size, and whether they are of the larger ones."""
+    paths = {path for folder in folders for path in ([folder] if folder.is_file() else folder.rglob("*.ptx"))}
+    ordered = sorted(paths, key=lambda path: (path.stat().st_size, path))
+    small = [path for path in ordered if not largest or path.stat().st_size <= largest]
+    yield from [(path, False) for path in small]
+    if above:
+        yield from [(path, True) for path in ordered[len(small) :: above]]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--all", action="store_true", help="files of any size")
     parser.add_argument("--largest", type=int, default=40_000)
-    parser.add_argument("--every", type=int, default=1, help="only every so-many-th file, by size")
+    parser.add_argument("--above", type=int, default=0, help="of the larger files every so-many-th too")
+    parser.add_argument("--every", type=int, default=1, help="only every so-many-th file of all")
+    parser.add_argument("--limit", type=float, default=60.0, help="seconds for a compile of one of the larger files")
+    parser.add_argument("--budget", type=float, default=float("inf"), help="stop after so many seconds")
+    parser.add_argument("--record", type=Path)
     parser.add_argument("--using", default="nvjitlink", help="nvjitlink, ptxas or none")
     parser.add_argument("--only", default="", help="rewriters whose name contains this")
-    parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS)
-    arguments = parser.parse_args()
-    paths = sorted({path for folder in arguments.folders for path in folder.rglob("*.ptx")}, key=lambda path: (path.stat().st_size, path))
-    chosen = [path for path in paths if arguments.all or path.stat().st_size <= arguments.largest][:: arguments.every]
-    done: dict[str, Counter[str]] = {}
-    refusals: Counter[str] = Counter()
-    wrong: list[str] = []
-    wavering: set[str] = set()
-    unknown = probes = debugging = 0
-    start = time.perf_counter()
-    for path in chosen:
-        text = files.read(str(path))
-        module = ptxkit.parse(text, str(path))
-        if "debug" in module.targets:
-            # `.target debug` asks for code that is not optimised, so without it the code is another: that is measured from here on
-            debugging += 1
-            module = strip_debug(module).module
-            text = module.text
-        before = _compile(module, arguments.using) if arguments.using != "none" else None
-        using = arguments.using
-        if before is not None and before.outcome is Outcome.VALID and before.cubin is None:
-            # nvJitLink gives no code where something is to be linked from elsewhere; ptxas does
-            by_ptxas = _compile(module, "ptxas")
-            if by_ptxas.outcome is Outcome.VALID:
-                before, using = by_ptxas, "ptxas"
-        taken = before is not None and before.outcome is Outcome.VALID
-        unknown += not taken
-        for name, transform in _transforms(module):
-            if arguments.only not in name:
-                continue
-            count = done.setdefault(name, Counter())
-            count["files"] += 1
-            try:
-                rewrite = transform()
-            except Refused as refused:
-                count["refused"] += 1
-                refusals[f"{name}: {refused.diagnostics[0].name}"] += 1
-                continue
-            except Exception as error:
-                wrong.append(f"{path}: {name}: {type(error).__name__}: {error}")
-                continue
-            for refusal in rewrite.refusals if name == "probe before and after" else ():
-                refusals[f"a point: {refusal.name}"] += 1
-            if name.startswith("probe"):
-                probes += len(rewrite.manifest.probes)
-                again = ptxkit.parse(rewrite.text)
-                if strip(rewrite.module).text == text and strip(again).text == text:
-                    count["byte for byte"] += 1
-                else:
-                    wrong.append(f"{path}: {name}: does not come out again")
-            if before is None or not taken:
-                continue
-            after = _compile(rewrite.module, using)
-            count["compiled"] += 1
-            if after.outcome is not Outcome.VALID:
-                reasons = [found.message for found in after.diagnostics if found.severity is ptxkit.Severity.ERROR]
-                wrong.append(f"{path}: {name}: {after.outcome}: {(reasons or [after.reason])[0]}")
-                continue
-            count["accepted"] += 1
-            if before.cubin and after.cubin and name in SAME_CODE + NEARLY:
-                count["compared"] += 1
-                same = _code(before.cubin) == _code(after.cubin)
-                if not same and _wavers(module, using):
-                    count["compared"] -= 1
-                    wavering.add(str(path))
-                    continue
-                count["same code"] += same
-                if not same and name in SAME_CODE:
-                    wrong.append(f"{path}: {name}: other machine code")
-    for line in wrong:
-        print(line)
-    seconds = time.perf_counter() - start
-    print(f"\n{len(chosen)} files, {unknown} not compiled as they are, {debugging} stripped of debugging data first")
-    print(f"{len(wavering)} of which the compiler gives different code from run to run: not compared where it differed")
-    print(f"{probes} probes, {seconds:.0f} s, {arguments.using}")
-    print(f"{'rewriter':30} {'files':>6} {'refused':>8} {'accepted':>14} {'same code':>14} {'byte for byte':>14}")
-    for name, count in done.items():
-        alike = f"{count['same code']}/{count['compared']}" if name in SAME_CODE + NEARLY else "-"
-        whole = f"{count['byte for byte']}/{count['files']}" if name.startswith("probe") else "-"
-        accepted = f"{count['accepted']}/{count['compiled']}"
-        print(f"{name:30} {count['files']:6} {count['refused']:8} {accepted:>14} {alike:>14} {whole:>14}")
-    for reason, times in refusals.most_common():
-        print(f"refused {times:8}  {reason}")
-    sys.exit(1 if wrong else 0)
+    parser.add_argument("folders", nargs="*", type=Path, default=list(FOLDERS), help="or files")
+    options = parser.parse_args()
+    record: dict[str, Found] = {}
+    if options.record and options.record.is_file():
+        record = {found.pop("path"): found for found in map(json.loads, options.record.read_text().splitlines())}
+    begun = time.monotonic()
+    left = 0
+    for path, large in list(chosen(options.folders, options.largest, options.above))[:: options.every]:
+        name = f"{path.parent.name}/{path.name}"
+        if name in record:
+            continue
+        if time.monotonic() - begun > options.budget:
+            left += 1
+            continue
+        start = time.monotonic()
+        found = examine(path, options.using, options.limit if large else None, options.only)
+        found["seconds"] = round(time.monotonic() - start, 2)
+        record[name] = found
+        if options.record:
+            with options.record.open("a") as out:
+                out.write(json.dumps({"path": name, **found}) + "\n")
+    right = report(record)
+    if left:
+        print(f"{left} files are left for another run")
+    sys.exit(0 if right else 1)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from ptxkit.isa.notation import (
     Converges,
     Deprecated,
     Form,
+    Fragment,
     Item,
     Limits,
     Memory,
@@ -150,6 +151,24 @@ class Bound:
         return self._holding(self.form.barrier)
 
     @cached_property
+    def threads(self) -> BoundOperand | None:
+        """The operand that says how many threads take part, if it is there."""
+        return self._named(self.form.threads)
+
+    @cached_property
+    def members(self) -> BoundOperand | None:
+        """The operand that has a mask of lanes: of those that take part if it is read, of those found there if it is written."""
+        return self._named(self.form.members)
+
+    @cached_property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The operands that hold parts of matrices; shape, type and layout are the modifiers written."""
+        return tuple(
+            attrs.evolve(f, shape=self._word(f.shape, ()), type=self._word(f.type, ()), layout=self._word(f.layout, ()))
+            for f in self._holding(self.form.fragments)
+        )
+
+    @cached_property
     def carry(self) -> str:
         """What is done to the condition code register: r, w, rw or nothing."""
         return next(iter(self._holding(self.form.carry)), "")
@@ -182,6 +201,9 @@ class Bound:
 
     def _holding(self, statements: tuple[Conditional[T], ...]) -> tuple[T, ...]:
         return tuple(s.what for s in statements if self.holds(s.when))
+
+    def _named(self, statements: tuple[Conditional[str], ...]) -> BoundOperand | None:
+        return next((operand for name in self._holding(statements) if (operand := self.operand(name)) is not None), None)
 
     def _word(self, word: str, general: tuple[Conditional[str], ...]) -> str:
         word = word or next(iter(self._holding(general)), "")

@@ -24,7 +24,7 @@ def entries_with(opcode: str) -> tuple[str, ...]:
 def describe(form: Form) -> dict[str, Any]:
     """A form as plain data: syntax, section, summary, modifiers by slot, what it needs whatever its modifiers, who executes it together."""
     base = every(requirement(needs.what) for needs in form.needs if not needs.when)
-    converges = [str(one.what.level) + (" aligned" if one.what.aligned else "") for one in form.converges]
+    converges = [f"{one.what.level}{' aligned' * one.what.aligned}{' whole' * one.what.whole}" for one in form.converges]
     return {
         "syntax": form.syntax,
         "section": form.section,

@@ -180,6 +180,8 @@ class Converges:
 
     level: str
     aligned: bool
+    whole: bool = False
+    """Whether those that have exited are missed: no thread of the group may have."""
 
 
 @attrs.frozen
@@ -201,6 +203,8 @@ class Async:
     group: str
     action: str
     operand: str
+    reading: bool = False
+    """Of a wait: only until the operations have read their sources."""
 
 
 @attrs.frozen
@@ -209,6 +213,21 @@ class Completes:
 
     mechanism: str
     what: str
+
+
+@attrs.frozen
+class Fragment:
+    """The part of a matrix that an operand's registers hold for a thread; words with a dot name a slot or stand for themselves."""
+
+    operand: str
+    matrix: str
+    """a or b for what is multiplied, c for what is added and what comes of it."""
+    shape: str
+    type: str
+    layout: str
+    """How the matrix lies in memory; empty where that does not matter."""
+    is_opaque: bool
+    """Whether the manual leaves open which element is where."""
 
 
 @attrs.frozen
@@ -267,6 +286,9 @@ class Form:
     asynchronous: tuple[Conditional[Async], ...]
     completes: tuple[Conditional[Completes], ...]
     barrier: tuple[Conditional[Barrier], ...]
+    fragments: tuple[Conditional[Fragment], ...]
+    threads: tuple[Conditional[str], ...]
+    members: tuple[Conditional[str], ...]
     carry: tuple[Conditional[str], ...]
     flow: tuple[Conditional[str], ...]
     effects: tuple[Conditional[str], ...]
@@ -316,6 +338,9 @@ class _Body:
     asynchronous: list[Conditional[Async]] = attrs.field(factory=list)
     completes: list[Conditional[Completes]] = attrs.field(factory=list)
     barrier: list[Conditional[Barrier]] = attrs.field(factory=list)
+    fragments: list[Conditional[Fragment]] = attrs.field(factory=list)
+    threads: list[Conditional[str]] = attrs.field(factory=list)
+    members: list[Conditional[str]] = attrs.field(factory=list)
     carry: list[Conditional[str]] = attrs.field(factory=list)
     flow: list[Conditional[str]] = attrs.field(factory=list)
     effects: list[Conditional[str]] = attrs.field(factory=list)
@@ -427,6 +452,9 @@ def _form(head: str, body: _Body, file: str, line: int, entry: int) -> Form:
         asynchronous=tuple(body.asynchronous),
         completes=tuple(body.completes),
         barrier=tuple(body.barrier),
+        fragments=tuple(body.fragments),
+        threads=tuple(body.threads),
+        members=tuple(body.members),
         carry=tuple(body.carry),
         flow=tuple(body.flow),
         effects=tuple(body.effects),
@@ -781,9 +809,9 @@ def _needs(body: _Body, when: Condition, text: str) -> None:
 
 def _converges(body: _Body, when: Condition, text: str) -> None:
     words = text.split()
-    if not words or words[0] not in ("warp", "warpgroup", "cta", "cluster") or words[1:] not in ([], ["aligned"]):
-        raise ValueError(f"'converges warp|warpgroup|cta|cluster [aligned]' is expected, not {text!r}")
-    body.converges.append(Conditional(when, Converges(words[0], len(words) > 1)))
+    if not words or words[0] not in ("warp", "warpgroup", "cta", "cluster") or words[1:] not in ([], ["aligned"], ["aligned", "whole"]):
+        raise ValueError(f"'converges warp|warpgroup|cta|cluster [aligned [whole]]' is expected, not {text!r}")
+    body.converges.append(Conditional(when, Converges(words[0], "aligned" in words, "whole" in words)))
 
 
 def _memory(body: _Body, when: Condition, text: str) -> None:
@@ -814,9 +842,12 @@ def _scope(body: _Body, when: Condition, text: str) -> None:
 
 def _async(body: _Body, when: Condition, text: str) -> None:
     words = text.split()
+    reading = words[1:2] == ["wait"] and words[-1] == "reading"
+    if reading:
+        words.pop()
     if len(words) not in (2, 3) or words[1] not in ("open", "commit", "wait"):
-        raise ValueError(f"'async GROUP open|commit|wait [OPERAND]' is expected, not {text!r}")
-    body.asynchronous.append(Conditional(when, Async(words[0], words[1], "".join(words[2:]))))
+        raise ValueError(f"'async GROUP open|commit|wait [OPERAND] [reading]' is expected, not {text!r}")
+    body.asynchronous.append(Conditional(when, Async(words[0], words[1], "".join(words[2:]), reading)))
 
 
 def _completes(body: _Body, when: Condition, text: str) -> None:
@@ -831,6 +862,25 @@ def _barrier(body: _Body, when: Condition, text: str) -> None:
     if len(words) not in (1, 2):
         raise ValueError(f"'barrier ACTION [OPERAND]' is expected, not {text!r}")
     body.barrier.append(Conditional(when, Barrier(words[0], "".join(words[1:]))))
+
+
+def _threads(body: _Body, when: Condition, text: str) -> None:
+    body.threads.append(Conditional(when, _word(text)))
+
+
+def _members(body: _Body, when: Condition, text: str) -> None:
+    body.members.append(Conditional(when, _word(text)))
+
+
+def _fragment(body: _Body, when: Condition, text: str) -> None:
+    words = text.split()
+    is_opaque = words[-1:] == ["opaque"]
+    if is_opaque:
+        words.pop()
+    if len(words) not in (4, 5) or words[1] not in ("a", "b", "c"):
+        raise ValueError(f"'fragment OPERAND a|b|c SHAPE TYPE [LAYOUT] [opaque]' is expected, not {text!r}")
+    operand, matrix, shape, type_, *layout = words
+    body.fragments.append(Conditional(when, Fragment(operand, matrix, shape, type_, "".join(layout), is_opaque)))
 
 
 def _carry(body: _Body, when: Condition, text: str) -> None:
@@ -911,6 +961,9 @@ _STATEMENTS: dict[str, Callable[[_Body, Condition, str], None]] = {
     "async": _async,
     "completes": _completes,
     "barrier": _barrier,
+    "fragment": _fragment,
+    "threads": _threads,
+    "members": _members,
     "carry": _carry,
     "flow": _flow,
     "effect": _effect,

@@ -8,16 +8,18 @@ from ptxkit.syntax import shapes
 from ptxkit.syntax.nodes import Braces, Node, Numbers, shape
 from ptxkit.syntax.shapes import Failure, build
 
-_ELEMENT = r"(?:[^{},\"/()\s;=]++|\((?:[^(){},;\"/]++|\([^(){},;\"/]*+\))*+\)|[ \t]++(?![{},\s/;\"]))++"
+_ELEMENT = (
+    rf"(?:[^{{}},\"/()\s;=]++|\((?:[^(){{}},;\"/]++|\([^(){{}},;\"/]*+\)|{shapes.NOT})*+\)|[ \t]++(?![{{}},\s/;\"])|{shapes.NOT})++"
+)
 _ROW = r"\{[^{}\"/;]{0,200}+\}"
 
 
 def _pieces(run: str) -> re.Pattern[str]:
     word = rf"(?:-?{shapes.NUMBER}|{shapes.NAME})(?=[ \t\r\n,}}])"
-    return re.compile(rf"({shapes.TRIVIA}*+)(?:({run})|({_ROW})|([{{}},])|({word})|({_ELEMENT}))?+", re.S)
+    return re.compile(rf"({shapes.TRIVIA}*+)(?:({run})|({_ROW})|([{{}},])|({word})|({_ELEMENT})|{shapes.NOT})?+", re.S)
 
 
-_FIRST, _NEXT = _pieces(shapes.RUN), _pieces("(?!)")
+_FIRST, _NEXT = _pieces(shapes.RUN), _pieces(shapes.NOT)
 _RUN, _WHOLE_ROW, _MARK, _WORD, _TERM = 2, 3, 4, 5, 6
 
 

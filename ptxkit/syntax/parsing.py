@@ -41,6 +41,7 @@ from ptxkit.syntax.shapes import (
     END,
     KEYWORD_TOKEN,
     NAME_TOKEN,
+    NOT,
     NUMBER_TOKEN,
     OTHER,
     RUN_TOKEN,
@@ -67,33 +68,35 @@ _LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
 
 _STATEMENT = re.compile(
     rf"""({shapes.TRIVIA}*+)
-    (?: (?:(@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+)([ \t]++))?+
-        ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+)
-        (?:([ \t]++(?:\r?\n[ \t]++)?+|\r?\n[ \t]++)((?![:;\s])[^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+)*+))?+;
+    (?: (?:(@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+)([ \t]++)|{NOT})?+
+        ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{shapes.PARTS}|{NOT})*+)
+        (?:([ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)
+           ((?![:;\s])[^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+)|{NOT})?+;
       | ([%$_A-Za-z][A-Za-z0-9_$]*+):(?!:)
       | (\{{|\}}++)
       | \.loc([ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
       | (\.b(?:8|16|32|64))([ \t]++)([0-9]++)(?=[ \t\r]*+(?:\n|//))
       | (.)
+      | {NOT}
     )?+""",
     re.S | re.X,
 )
 _LEADING, _GUARD, _GUARD_GAP, _OPCODE, _GAP, _ARGUMENTS, _LABEL, _BRACE, _LOC, _DATA, _OTHER = 1, 2, 3, 4, 5, 6, 7, 8, 14, 17, 18
 
 _QUICK = re.compile(
-    r"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{}"/\n@]{0,5000}+(?:"[^"\\\n]*+"[ ]*+)?+;
-      | (?:\.(?:visible|extern|weak)\s++)?+\.(?:entry|func)\b
-        (?:[^;{}"/@\s]++|\s++(?!\{|\.(?:visible|extern|weak|entry|func)\b)){1,2000}+(?:;|(?=\s*+\{))
+    rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;
+      | (?:\.(?:visible|extern|weak)\s++|{NOT})?+\.(?:entry|func)\b
+        (?:[^;{{}}"/@\s]++|\s++(?!\{{|\.(?:visible|extern|weak|entry|func)\b)|{NOT}){{1,2000}}+(?:;|(?=\s*+\{{))
       | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)""",
     re.X,
 )
 """Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
 
-_PIECE = re.compile(r"((?:[^,{}\[\]()\s]|\{[^{}]*+\}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z))++)(\s*+,\s*+|\s*+\Z)")
+_PIECE = re.compile(rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)")
 """An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{shapes.NUMBER})|{shapes.NAME}")
-_SIMPLE_ADDRESS = re.compile(rf"\[({shapes.NAME})(?:\+(-?[0-9]++))?+\]")
-_FLAT_VECTOR = re.compile(r"\{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++)*+)\}")
+_SIMPLE_ADDRESS = re.compile(rf"\[({shapes.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
+_FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
 _BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
 _LABEL_SHAPE = shape("", ":")
 
@@ -553,7 +556,7 @@ _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
-_OPCODE_AHEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++(?:::[A-Za-z0-9_]++)*+)*+")
+_OPCODE_AHEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++{shapes.PARTS}|{NOT})*+")
 _INSTRUCTION_AHEAD = re.compile(rf"{shapes.NAME}(?:\.[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
 _SPACE = re.compile(rf"{shapes.TRIVIA}*+")
 

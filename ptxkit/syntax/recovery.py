@@ -8,8 +8,9 @@ from ptxkit.syntax import shapes
 from ptxkit.syntax.nodes import Error
 from ptxkit.syntax.shapes import END, MALFORMED, TOKEN, UNCLOSED, Cutter, Failure
 
-_COMMENT = r"/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/"
-_LINE_REST = re.compile(rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{shapes.STRING}|{_COMMENT}|/(?![/*]))*+;?')
+_LINE_REST = re.compile(
+    rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{shapes.STRING}|{shapes.COMMENT}|/(?![/*])|{shapes.NOT})*+;?'
+)
 _STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{shapes.TRIVIA}|{shapes.STRING}|["/])*+;?')
 _LONG = 10_000
 """A statement that is longer goes on to its semicolon, however many lines that takes."""

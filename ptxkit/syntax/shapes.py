@@ -25,16 +25,22 @@ MAX_DEPTH = 30
 MAX_TOKENS = 50_000
 """A statement may have this many tokens besides what stands in the braces of an initialiser."""
 
-TRIVIA = r"(?:[ \t\r\n\f\v]++|//[^\n]*+|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/)"
+NOT = "(?!)"
+"""Never matches. Before Python 3.11.5 a possessive repetition goes on where its last round failed, not where it began; as the last
+alternative of a round that can fail half-way, this brings it back."""
+COMMENT = rf"/\*[^*]*+\*++(?:[^/*][^*]*+\*++|{NOT})*+/"
+TRIVIA = rf"(?:[ \t\r\n\f\v]++|//[^\n]*+|{COMMENT}|{NOT})"
 NUMBER = (
     r"(?:0[xX][0-9a-fA-F]++U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[bB][01]++U?"
     r"|(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?U?)(?![A-Za-z0-9_$])"
 )
 NAME = r"(?:[A-Za-z][A-Za-z0-9_$]*+|[_$%][A-Za-z0-9_$]++|_)"
 STRING = r'"(?:[^"\\\n]++|\\[^\n])*+"'
-KEYWORD = r"\.[A-Za-z_][A-Za-z0-9_]*+(?:::[A-Za-z0-9_]++)*+"
+PARTS = rf"(?:::[A-Za-z0-9_]++|{NOT})*+"
+"""What may follow a word of a directive or modifier: `::cta`."""
+KEYWORD = rf"\.[A-Za-z_][A-Za-z0-9_]*+{PARTS}"
 _ENTRY = r"-?(?:0[xX][0-9a-fA-F]++U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?U?)"
-RUN = rf"{_ENTRY}(?:[ \t\r\n]*+,[ \t\r\n]*+{_ENTRY}){{7,}}+(?=\s*+[}};])"
+RUN = rf"{_ENTRY}(?:[ \t\r\n]*+,[ \t\r\n]*+{_ENTRY}|{NOT}){{7,}}+(?=\s*+[}};])"
 """Eight or more plain numbers, to the end of the list that they stand in."""
 
 END, RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN, KEYWORD_TOKEN, UNCLOSED, MALFORMED, OTHER = range(1, 10)
@@ -44,14 +50,13 @@ END, RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN, KEYWORD_TOKEN, UNCLOSED,
 def _tokens(number: str, run: str) -> re.Pattern[str]:
     unclosed = r'"(?:[^"\\\n]++|\\[^\n])*+\\?|/\*.*+'
     return re.compile(
-        rf"({TRIVIA}*+)(?:({run})|({STRING})|({number})|({NAME})|({KEYWORD})|({unclosed})|([0-9][A-Za-z0-9_$.]*+)|(.))?+", re.S
+        rf"({TRIVIA}*+)(?:({run})|({STRING})|({number})|({NAME})|({KEYWORD})|({unclosed})|([0-9][A-Za-z0-9_$.]*+)|(.)|{NOT})?+", re.S
     )
 
 
-_NOTHING = r"(?!)"
-TOKEN = _tokens(f"-?{NUMBER}", _NOTHING)
+TOKEN = _tokens(f"-?{NUMBER}", NOT)
 """White space and comments, and the token after them; the number of the last group is the token's kind."""
-_AFTER_VALUE = _tokens(NUMBER, _NOTHING)
+_AFTER_VALUE = _tokens(NUMBER, NOT)
 """After a value a sign is an operator."""
 _IN_LIST = _tokens(f"-?{NUMBER}", RUN)
 """Where a list may begin; only there, or looking for the end of a run in vain would take quadratic time."""
@@ -169,9 +174,9 @@ def cut_with_cutter(text: str) -> tuple[Key, Slots]:
 
 
 _PART = re.compile(
-    rf"""((?:(?<=[A-Za-z0-9_$"])[ \t\r\n]*+-)?+
-        (?:[)\]}}][ \t\r\n]*+-?+|[^A-Za-z0-9_$%."/)\]}}-]++|{KEYWORD}|%(?![A-Za-z0-9_$])|/(?![/*])|-(?!\.?[0-9]))*+)
-        (-?{NUMBER}|{NAME}|{STRING})?+""",
+    rf"""((?:(?<=[A-Za-z0-9_$"])[ \t\r\n]*+-|{NOT})?+
+        (?:[)\]}}][ \t\r\n]*+-?+|[^A-Za-z0-9_$%."/)\]}}-]++|{KEYWORD}|%(?![A-Za-z0-9_$])|/(?![/*])|-(?!\.?[0-9])|{NOT})*+)
+        (?:(-?{NUMBER}|{NAME}|{STRING})|{NOT})?+""",
     re.X,
 )
 _LETTER_OF = {**dict.fromkeys("0123456789.-", "d"), '"': "s"}

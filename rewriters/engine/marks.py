@@ -13,7 +13,7 @@ from ptxkit.syntax.parsing import parse
 
 INSERTED = "/*ptxkit+*/"
 _REPLACED = "/*ptxkit="
-_MARK = re.compile(r"/\*ptxkit(?:(\+)\*/|=((?:[^*]|\*(?!/))*+)\*/) ?")
+_MARK = re.compile(r"/\*ptxkit(?:(\+)\*/|=((?:[^*]|\*(?!/)|(?!))*+)\*/) ?")
 _CLOSE = re.compile(r"\*(~*)/")
 _HELD = re.compile(r"\*~(~*)/")
 

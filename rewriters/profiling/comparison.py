@@ -1,0 +1,73 @@
+"""Whether two runs of a kernel came to the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import attrs
+
+from ptxkit.rewriters.profiling.contents import unpacked
+from ptxkit.rewriters.profiling.launch import SIZES, Array, Launch
+
+
+@attrs.frozen
+class Difference:
+    """What an argument holds after one run and not after the other."""
+
+    argument: int
+    """Its number, from 0."""
+    count: int
+    """How many elements differ."""
+    of: int
+    """How many there are."""
+    first: int
+    """The first that differs; of arrays compared as multisets, in the order of their bytes."""
+    before: int | float
+    after: int | float
+
+    def __str__(self) -> str:
+        return f"argument {self.argument}: {self.count} of {self.of} elements differ, [{self.first}] was {self.before}, is {self.after}"
+
+
+def compared(launch: Launch) -> tuple[int, ...]:
+    """The numbers of the arguments that are compared: the outputs, or every array if none is called an output."""
+    arrays = [i for i, argument in enumerate(launch.arguments) if isinstance(argument, Array)]
+    outputs = [i for i in arrays if _array(launch, i).output]
+    return tuple([i for i in outputs or arrays if _array(launch, i).compare != "none"])
+
+
+def differences(launch: Launch, before: Sequence[bytes], after: Sequence[bytes]) -> tuple[Difference, ...]:
+    """Where the compared arguments differ; both runs' contents are in the order of `compared`."""
+    found = [_difference(i, _array(launch, i), a, b) for i, a, b in zip(compared(launch), before, after, strict=True)]
+    return tuple([one for one in found if one is not None])
+
+
+def _array(launch: Launch, argument: int) -> Array:
+    array = launch.arguments[argument]
+    assert isinstance(array, Array)
+    return array
+
+
+def _difference(argument: int, array: Array, before: bytes, after: bytes) -> Difference | None:
+    if before == after:
+        return None
+    size = SIZES[array.type]
+    a = [before[at : at + size] for at in range(0, len(before), size)]
+    b = [after[at : at + size] for at in range(0, len(after), size)]
+    if array.compare == "sorted":
+        a, b = sorted(a), sorted(b)
+    wrong = [i for i, (one, other) in enumerate(zip(a, b, strict=True)) if one != other]
+    if array.atol or array.rtol:
+        wrong = [i for i in wrong if not _near(array, *unpacked(array.type, a[i] + b[i]))]
+    if not wrong:
+        return None
+    was, now = unpacked(array.type, a[wrong[0]] + b[wrong[0]])
+    return Difference(argument, len(wrong), len(a), wrong[0], was, now)
+
+
+def _near(array: Array, a: float, b: float) -> bool:
+    """NaN is near to NaN; an infinity to itself only."""
+    if math.isnan(a) or math.isnan(b):
+        return math.isnan(a) and math.isnan(b)
+    return a == b or abs(a - b) <= array.atol + array.rtol * abs(a) < math.inf

@@ -1,0 +1,117 @@
+"""Where things stand in a TOML text: `tomllib` gives the values, this the lines and columns of their keys and elements."""
+
+from __future__ import annotations
+
+import re
+
+Key = tuple[str | int, ...]
+"""The way to a value: names of keys and numbers of elements."""
+
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\[\[|\]\]|[\[\]{},=\n]|#[^\n]*|[^\s\[\]{},="\'#]+', re.DOTALL
+)
+
+
+def places(text: str) -> dict[Key, int]:
+    """For each key and array element, the character (from 0) at which it begins. The text is one that `tomllib` takes."""
+    return _Reader(text).found
+
+
+def line_and_column(text: str, at: int) -> tuple[int, int]:
+    """Both count from 1."""
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def nearest(found: dict[Key, int], key: Key) -> int:
+    """Where the value is; if it is not there, where the table or array is that it would be in."""
+    while key and key not in found:
+        key = key[:-1]
+    return found.get(key, 0)
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self.found: dict[Key, int] = {}
+        self._tables: dict[Key, int] = {}  # by the way to an array of tables, the number of the last one
+        # brackets that touch are one token in a header only, which stands at the start of a line
+        self._tokens = [(token[0], token.start()) for token in _TOKEN.finditer(text) if token[0][0] != "#"]
+        self._tokens.append(("\n", len(text)))
+        self._at = 0
+        table: Key = ()
+        while self._at < len(self._tokens):
+            word, _ = self._tokens[self._at]
+            if word == "\n":
+                self._at += 1
+            elif word in ("[", "[["):
+                self._at += 1
+                table = self._header(array=word == "[[")
+            else:
+                self._pair(table)
+
+    def _header(self, array: bool) -> Key:
+        """The way to the table that a header opens; below an array of tables it goes through the last of them."""
+        start, names = self._name(until=("]", "]]"))
+        self._at += 1
+        way: Key = ()
+        for i, name in enumerate(names):
+            way = (*way, name)
+            if array and i == len(names) - 1:
+                self._tables[way] = self._tables.get(way, -1) + 1
+            if way in self._tables:
+                way = (*way, self._tables[way])
+            self.found.setdefault(way, start)
+        return way
+
+    def _pair(self, table: Key) -> None:
+        """A key and its value."""
+        start, names = self._name(until=("=",))
+        self._at += 1
+        for i in range(len(names)):
+            self.found.setdefault((*table, *names[: i + 1]), start)
+        self._value((*table, *names))
+
+    def _name(self, until: tuple[str, ...]) -> tuple[int, list[str]]:
+        start, names = self._tokens[self._at][1], []
+        while self._tokens[self._at][0] not in until:
+            word = self._tokens[self._at][0]
+            names += [word[1:-1]] if word[0] in "\"'" else [name for name in word.split(".") if name]
+            self._at += 1
+        return start, names
+
+    def _value(self, way: Key) -> None:
+        """Steps over a value."""
+        word, start = self._tokens[self._at]
+        self.found.setdefault(way, start)
+        self._at += 1
+        if word == "{":
+            while (word := self._tokens[self._at][0]) != "}":
+                if word in (",", "\n"):
+                    self._at += 1
+                else:
+                    self._pair(way)
+            self._at += 1
+        elif word in ("[", "[["):
+            self._elements(way, twice=word == "[[")
+        else:
+            while self._tokens[self._at][0] not in ("\n", ",", "]", "]]", "}"):  # a date and a time are two words
+                self._at += 1
+
+    def _elements(self, way: Key, twice: bool) -> None:
+        """Steps over the elements of an array and its bracket; with `twice`, it and its first element were opened by one token."""
+        number = 0
+        if twice:
+            self.found.setdefault((*way, 0), self._tokens[self._at - 1][1] + 1)
+            self._elements((*way, 0), twice=False)
+            number = 1
+        while True:
+            word, start = self._tokens[self._at]
+            if word == "]]":  # closes this one and the one around it
+                self._tokens[self._at] = ("]", start + 1)
+                return
+            if word in ("]", ",", "\n"):
+                self._at += 1
+                if word == "]":
+                    return
+                continue
+            self._value((*way, number))
+            number += 1
