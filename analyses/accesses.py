@@ -16,7 +16,7 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
-from ptxkit.isa.binding import GENERIC, Bound, BoundOperand
+from ptxkit.isa.binding import GENERIC, Bound, BoundOperand, number_of
 from ptxkit.isa.notation import Memory
 from ptxkit.isa.types import types
 from ptxkit.memo import collector_paused
@@ -44,6 +44,10 @@ class Access:
     their addresses need count then."""
     align: int
     """What the address must be a multiple of, 0 if nothing is asked."""
+    least: int
+    """How many bytes from the address on are touched at least, though `bytes` may not be known; 0 if that is not known either."""
+    lanes: int
+    """Where threads work together: how many lanes of the warp, the first ones, hold an address that counts; 0 for all."""
 
     @property
     def reads(self) -> bool:
@@ -75,6 +79,7 @@ class _Plan:
     bytes: int | None
     size: BoundOperand | None
     align: int
+    lanes: int
 
 
 _SIZES = ("size", "n")
@@ -102,7 +107,8 @@ def _plans(bound: Bound) -> tuple[_Plan, ...]:
             align *= count
         else:
             width = align or None
-        found.append(_Plan(operand, memory, declared, width, size, align))
+        lanes = number_of(memory.lanes, bound.slots) if memory.lanes is not None else 0
+        found.append(_Plan(operand, memory, declared, width, size, align, lanes))
     return tuple(found)
 
 
@@ -156,7 +162,8 @@ def _access(routine: Routine, known: Values, i: int, plan: _Plan) -> Access:
     space = plan.declared
     if not space and address is not None:
         space = place(known, address).space
-    return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align)
+    least = size if size is not None else plan.memory.row or (plan.align if plan.memory.is_async and plan.size is None else 0)
+    return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align, least, plan.lanes)
 
 
 def place(known: Values, address: Term) -> Place:

@@ -175,14 +175,15 @@ class ProbeManifest:
     variables: tuple[tuple[str, int], ...] = ()
     """The `.global` variables of the module with their bytes: memory that a kernel may touch too."""
     allocations: int = 0
-    """How many allocations the words have room for, behind those of the regions."""
+    """How many allocations the words have room for, at their end."""
     pinned: bool = False
     """Whether the buffer must be host memory that the device sees: a probe may end the launch by a trap, after which nothing else is read."""
     source: str = ""
     """The path of the file that was instrumented."""
 
     def layout(self, launch: LaunchShape, *, rows: int | None = None) -> Layout:
-        """Where everything lies for a launch; `rows` is how many rows rings get, in all. Raises ValueError for too many allocations."""
+        """Where everything lies for a launch; `rows` is how many rows rings get, in all (of each
+        copy the number is made a power of two). Raises ValueError for too many allocations."""
         if len(launch.allocations) > self.allocations > 0:
             raise ValueError(f"{len(launch.allocations)} allocations, and the probe has room for {self.allocations}: `bounds:allocations=N`")
         placed: list[Placed] = []
@@ -194,6 +195,7 @@ class ProbeManifest:
                     count = launch.blocks * launch.warps
                 elif region.per == "ring":
                     count = max(1, (rows or region.rows * region.copies) // region.copies)
+                    count = 1 << count.bit_length() - 1
                 stride = _aligned(region.header + count * region.row)
                 placed.append(Placed(number, region, at, count, stride))
                 at += stride * region.copies
@@ -258,9 +260,13 @@ class Layout:
         found: list[int] = []
         for placed in self.placed:
             found += [address + placed.offset, placed.rows, placed.stride, 0]
-        for start, size in self.launch.allocations[: self.manifest.allocations]:
-            found += [start, size]
-        return struct.pack(f"<{len(found)}Q", *found).ljust(self.manifest.symbol_bytes, b"\0")
+        words = struct.pack(f"<{len(found)}Q", *found)
+        if not self.manifest.allocations:
+            return words
+        known = [number for one in self.launch.allocations for number in one]
+        return words.ljust(self.manifest.symbol_bytes - 16 * self.manifest.allocations, b"\0") + struct.pack(
+            f"<{2 * self.manifest.allocations}Q", *known, *[0] * (2 * self.manifest.allocations - len(known))
+        )
 
     def off(self) -> bytes:
         """What the module's variable must hold for the probes to do nothing."""
@@ -327,7 +333,8 @@ class Read:
     def table(self, name: str, columns: Mapping[str, Sequence[Value]], units: Mapping[str, str] | None = None, *notes: str) -> Table:
         """A table of these columns."""
         made = tuple([Column(key, values, (units or {}).get(key, "")) for key, values in columns.items()])
-        return Table(name, self.use.name, made, (*notes, *self.notes))
+        again = sum([one.name == self.use.name for one in self.layout.manifest.probes[: self.number]])
+        return Table(f"{name}-{again + 1}" if again else name, self.use.name, made, (*notes, *self.notes))
 
 
 def site_columns(sites: Sequence[ProbeSite]) -> dict[str, Sequence[Value]]:

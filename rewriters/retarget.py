@@ -6,21 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from ptxkit.check import Binder
 from ptxkit.isa.binding import Bound
-from ptxkit.isa.requirements import satisfies
-from ptxkit.isa.targets import Version, parse_version, split_target, targets
+from ptxkit.isa.directives import directives
+from ptxkit.isa.targets import Version, parse_version, runs, split_target, targets
 from ptxkit.names import resolve
 from ptxkit.operands import Shaper
 from ptxkit.requirement import module_needs
 from ptxkit.rewriters.engine.checking import new_errors
-from ptxkit.rewriters.engine.code import code
+from ptxkit.rewriters.engine.code import code, guarded
+from ptxkit.rewriters.engine.expansions import SUBSTITUTIONS
+from ptxkit.rewriters.engine.fresh import fresh
+from ptxkit.rewriters.engine.points import is_bound_pragma
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
-from ptxkit.rewriters.engine.substitutions import SUBSTITUTIONS
-from ptxkit.syntax.nodes import Block, Function, Instruction, Module, Name, Node, Number, Path, Pragma, Target
+from ptxkit.rewriters.engine.substitutions import Goal
+from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module, Name, Node, Number, Path, Pragma, Target
 from ptxkit.syntax.nodes import Version as VersionStatement
-
-PRAGMAS = {"used_bytes_mask": (8, 3), "enable_smem_spilling": (9, 0), "frequency": (9, 0)}
-"""The versions that brought pragmas which change no result (11.4.11): in older ones they are left out."""
-
 
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
     """The module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), with whatever must be written otherwise.
@@ -63,11 +62,14 @@ def _versions(module: Module, target: str, lowest: bool) -> list[Version]:
 def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite:
     edits: dict[Path, Sequence[Node]] = {}
     changes: list[str] = []
-    for path, old, new, why in _substituted(module, target, version):
+    goal = Goal(version, target, fresh(module))
+    for path, old, new, why in _substituted(module, goal):
         edits[path] = new
+        if len(new) != 1 or not isinstance(new[0], Instruction):
+            edits.update(dict.fromkeys(_bound_pragmas(module, path), ()))
         changes.append(f"{old.opcode.text}: {why}")
     for path, node in _statements(module):
-        if isinstance(node, Pragma) and all(version < PRAGMAS.get(text.partition(" ")[0], (0, 0)) for text in node.strings):
+        if isinstance(node, Pragma) and all(not _has_pragma(text, goal) for text in node.strings):
             edits[path] = ()
             changes.append(f".pragma {node.strings[0]}: pragmas change no result")
     for i, child in enumerate(module.children):
@@ -92,30 +94,47 @@ def _statements(module: Module) -> Iterator[tuple[Path, Node]]:
             yield from [((i, *path), statement) for path, statement in child.statements()]
 
 
-def _substituted(module: Module, target: str, version: Version) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
+def _has_pragma(text: str, goal: Goal) -> bool:
+    """Whether a pragma is known, as far as the table has it; what it does not have stays."""
+    known = directives().get(f"pragma-{text.partition(' ')[0]}")
+    return known is None or goal.has(known.needs)
+
+
+def _bound_pragmas(module: Module, path: Path) -> Iterator[Path]:
+    """The pragmas that speak of the instruction at a path: what is written instead may be no one instruction, or another one."""
+    children = module.at(path[:-1]).children
+    at = path[-1] - 1
+    while at >= 0 and (isinstance(children[at], Loc) or is_bound_pragma(children[at])):
+        if is_bound_pragma(children[at]):
+            yield (*path[:-1], at)
+        at -= 1
+
+
+def _substituted(module: Module, goal: Goal) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
     """The instructions that the new target or version does not have, what to write instead, and why that is the same."""
     names = resolve(module)
-    binder = Binder(module, names, version, target)
+    binder = Binder(module, names, goal.version, goal.target)
     for site, shaper in binder.sites():
         bound = binder.verdict(site.instruction, shaper).bound
-        if not isinstance(bound, Bound) or _is_there(bound, version, target):
+        if not isinstance(bound, Bound) or _is_there(bound, goal):
             continue
-        found = _instead(site.instruction, bound, binder, shaper, version, target)
+        found = _instead(site.instruction, binder, shaper, goal)
         if found is not None:
             yield site.path, site.instruction, *found
 
 
-def _is_there(bound: Bound, version: Version, target: str) -> bool:
-    return satisfies(version, target, bound.requirement)
+def _is_there(bound: Bound, goal: Goal) -> bool:
+    gone = any(
+        goal.version >= removed.version and (removed.target is None or runs(goal.target, removed.target.target)) for removed in bound.removed
+    )
+    return not gone and goal.has(bound.requirement)
 
 
-def _instead(
-    instruction: Instruction, bound: Bound, binder: Binder, shaper: Shaper, version: Version, target: str
-) -> tuple[tuple[Node, ...], str] | None:
+def _instead(instruction: Instruction, binder: Binder, shaper: Shaper, goal: Goal) -> tuple[tuple[Node, ...], str] | None:
     """The first way to write it that is there; one way may be needed after another."""
     whys: list[str] = []
     statements: tuple[Node, ...] = (instruction,)
-    for same, make in SUBSTITUTIONS:
+    for substitution in SUBSTITUTIONS:
         if len(statements) != 1:
             break
         (at,) = statements
@@ -123,25 +142,40 @@ def _instead(
         now = _bound(at, binder, shaper)
         if now is None:
             return None
-        if _is_there(now, version, target):
+        if _is_there(now, goal):
             break
-        text = make(at, now)
+        text = substitution.make(at, now, goal) if substitution.fits(goal) else None
         if text is None:
             continue
-        whys.append(same)
+        whys.append(substitution.same)
         if not text:
-            return _nothing(instruction), same
+            return _nothing(instruction), "; ".join(whys)
+        if text.startswith("{"):
+            return (_block(text, instruction, goal),), "; ".join(whys)
         made = code(text).statements
         if any(_bound(one, binder, shaper) is None for one in made):
             whys.pop()
             continue
         statements = made
-    if not whys or not all((now := _bound(one, binder, shaper)) is not None and _is_there(now, version, target) for one in statements):
+    if not whys or not all((now := _bound(one, binder, shaper)) is not None and _is_there(now, goal) for one in statements):
         return None
     guard = f"{instruction.guard.text} " if instruction.guard is not None else ""
     guarded = [code(guard + one.body_text).statements[0] for one in statements]  # type: ignore[attr-defined]
     leadings = [instruction.leading, *["\n\t"] * (len(guarded) - 1)]
     return tuple([one.with_leading(leading) for one, leading in zip(guarded, leadings, strict=True)]), "; ".join(whys)  # type: ignore[attr-defined]
+
+
+def _block(text: str, instruction: Instruction, goal: Goal) -> Node:
+    """The block as it runs only where the guard of the instruction holds."""
+    guard = instruction.guard
+    inner = code(text).statements[0].children
+    if guard is not None and any(isinstance(one, Label) or (isinstance(one, Instruction) and one.guard is not None) for one in inner):
+        skip = goal.names.label("skip")
+        text = f"{{ @{'' if guard.negated else '!'}{guard.predicate} bra {skip};\n\t{text[1:-1]}\n\t{skip}: }}"
+        guard = None
+    block = code(text).statements[0]
+    assert isinstance(block, Block)
+    return block.with_children(guarded(block.children, guard, goal.names.register("both"))).with_leading(instruction.leading)
 
 
 def _nothing(instruction: Instruction) -> tuple[Node, ...]:

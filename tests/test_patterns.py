@@ -53,12 +53,22 @@ def alternatives(body: object) -> list[object]:
 
 
 def is_safe(body: object) -> bool:
-    """Whether a round that fails leaves nothing behind: it is one character, or its last alternative fails at once."""
-    data = list(body)  # type: ignore[call-overload]
-    if len(data) == 1 and str(data[0][0]) in SINGLE:
-        return True
+    """Whether a round that fails leaves nothing behind: it can't fail half-way, or its last alternative fails at once."""
     last = list(alternatives(body)[-1])  # type: ignore[call-overload]
-    return len(last) == 1 and str(last[0][0]) in SINGLE | {"FAILURE"}
+    return (len(last) == 1 and never_matches(last[0])) or all(is_plain(alternative) for alternative in alternatives(body))
+
+
+def is_plain(alternative: object) -> bool:
+    """Whether it is characters one after the other, or one repeated."""
+    parts = list(alternative)  # type: ignore[call-overload]
+    return all(str(operator) in SINGLE for operator, _ in parts) or (
+        len(parts) == 1 and "REPEAT" in str(parts[0][0]) and is_plain(parts[0][1][2])
+    )
+
+
+def never_matches(part: tuple[object, object]) -> bool:
+    """Whether a part is `(?!)`, in whichever way this Python writes it."""
+    return str(part[0]) == "FAILURE" or (str(part[0]) == "ASSERT_NOT" and not list(part[1][1]))  # type: ignore[index]
 
 
 FOUND = dict(patterns())

@@ -81,6 +81,14 @@ class Need:
     modifier: str
 
 
+def number_of(width: Width, slots: Mapping[str, str]) -> int:
+    """The number that a width stands for with the modifiers in these slots; 0 if its slot is empty."""
+    if width.count:
+        return width.count
+    found = re.search(rf"{width.letter}(\d+)", slots.get(width.slot, ""))
+    return int(found[1]) * width.times // width.over if found else 0
+
+
 @attrs.frozen(eq=False)
 class Bound:
     """An instruction and the form it is of. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
@@ -182,10 +190,9 @@ class Bound:
     def effects(self) -> tuple[str, ...]:
         return self._holding(self.form.effects)
 
-    @cached_property
-    def uniform(self) -> str:
-        """How the uniformity of the result comes about where it does not follow from the inputs."""
-        return next(iter(self._holding(self.form.uniform)), "")
+    def uniform(self, operand: str) -> str:
+        """How far threads agree on what is written to an operand of this name; empty where that follows from the inputs."""
+        return next((said.word for said in self._holding(self.form.uniform) if said.operand in ("", operand)), "")
 
     @cached_property
     def deprecated(self) -> tuple[Deprecated, ...]:
@@ -245,6 +252,18 @@ def match(opcode: str) -> tuple[Candidate, ...]:
         for form in forms(mnemonic)
         if not form.modelled and all(slot.optional or not {c.modifier for c in slot.choices}.isdisjoint(modifiers) for slot in form.slots)
     )
+
+
+@lru_cache(maxsize=16384)
+def in_order(opcode: str) -> str:
+    """The opcode with its modifiers in the order of its form, without blanks; its own order if no form takes it, or they differ."""
+    mnemonic, modifiers = split_opcode(opcode)
+    orders = set()
+    for form in forms(mnemonic):
+        places = _assign(form, modifiers)
+        if places is not None:
+            orders.add(tuple([modifier for _, modifier in sorted(zip(places, modifiers, strict=True))]))
+    return mnemonic + "".join(orders.pop() if len(orders) == 1 else modifiers)
 
 
 def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
@@ -418,13 +437,7 @@ class _Binding:
 
     def _width(self, width: Width | None) -> int:
         """The number of elements; 0 for a scalar."""
-        if width is None:
-            return 0
-        if width.count:
-            return width.count
-        value = self.candidate.slots.get(width.slot, "")
-        found = re.search(rf"{width.letter}(\d+)", value)
-        return int(found[1]) * width.times // width.over if found else 0
+        return number_of(width, self.candidate.slots) if width is not None else 0
 
     def _space(self, space: str) -> str:
         slot = self.candidate.form.slot(space)

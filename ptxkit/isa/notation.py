@@ -194,6 +194,10 @@ class Memory:
     proxy: str
     order: str
     scope: str
+    row: int = 0
+    """Where threads work together: how many bytes each of their addresses is of at least; 0 if that is not said."""
+    lanes: Width | None = None
+    """How many lanes of the warp hold such an address, the first ones; None: all."""
 
 
 @attrs.frozen
@@ -255,6 +259,14 @@ class Computes:
 
 
 @attrs.frozen
+class Uniform:
+    """How far threads agree on what is written to an operand (empty: to any), where that does not follow from the inputs."""
+
+    operand: str
+    word: str
+
+
+@attrs.frozen
 class Deprecated:
     version: Version
     message: str
@@ -292,7 +304,7 @@ class Form:
     carry: tuple[Conditional[str], ...]
     flow: tuple[Conditional[str], ...]
     effects: tuple[Conditional[str], ...]
-    uniform: tuple[Conditional[str], ...]
+    uniform: tuple[Conditional[Uniform], ...]
     computes: tuple[Conditional[Computes], ...]
     deprecated: tuple[Conditional[Deprecated], ...]
     removed: tuple[Conditional[Removed], ...]
@@ -344,7 +356,7 @@ class _Body:
     carry: list[Conditional[str]] = attrs.field(factory=list)
     flow: list[Conditional[str]] = attrs.field(factory=list)
     effects: list[Conditional[str]] = attrs.field(factory=list)
-    uniform: list[Conditional[str]] = attrs.field(factory=list)
+    uniform: list[Conditional[Uniform]] = attrs.field(factory=list)
     computes: list[Conditional[Computes]] = attrs.field(factory=list)
     deprecated: list[Conditional[Deprecated]] = attrs.field(factory=list)
     removed: list[Conditional[Removed]] = attrs.field(factory=list)
@@ -821,15 +833,21 @@ def _memory(body: _Body, when: Condition, text: str) -> None:
     access, operand, *rest = words
     said = {"proxy": "", "order": "", "scope": ""}
     is_async = False
+    row = 0
+    lanes = None
     while rest:
         word = rest.pop(0)
         if word == "async":
             is_async = True
         elif word in said and rest:
             said[word] = rest.pop(0)
+        elif word == "row" and rest:
+            row = _number(rest.pop(0))
+        elif word == "lanes" and rest:
+            lanes = _width(rest.pop(0))
         else:
-            raise ValueError(f"async, 'proxy WORD', 'order WORD' or 'scope WORD' is expected, not {word!r}")
-    body.memory.append(Conditional(when, Memory(access, operand, is_async, said["proxy"], said["order"], said["scope"])))
+            raise ValueError(f"async, 'proxy WORD', 'order WORD', 'scope WORD', 'row BYTES' or 'lanes WIDTH' is expected, not {word!r}")
+    body.memory.append(Conditional(when, Memory(access, operand, is_async, said["proxy"], said["order"], said["scope"], row, lanes)))
 
 
 def _order(body: _Body, when: Condition, text: str) -> None:
@@ -896,7 +914,13 @@ def _effect(body: _Body, when: Condition, text: str) -> None:
 
 
 def _uniform(body: _Body, when: Condition, text: str) -> None:
-    body.uniform.append(Conditional(when, _word(text, "warp", "cta", "never", "inputs", "broadcast")))
+    *operand, word = text.split() or [""]
+    if len(operand) > 1:
+        raise ValueError(f"'uniform [OPERAND] WORD' is expected, not {text!r}")
+    body.uniform.append(Conditional(when, Uniform("".join(operand), _word(word, *_UNIFORM))))
+
+
+_UNIFORM = ("warp", "cta", "never", "inputs", "memory", "broadcast", "one")
 
 
 def _computes(body: _Body, when: Condition, text: str) -> None:

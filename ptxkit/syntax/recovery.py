@@ -11,7 +11,7 @@ from ptxkit.syntax.shapes import END, MALFORMED, TOKEN, UNCLOSED, Cutter, Failur
 _LINE_REST = re.compile(
     rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{shapes.STRING}|{shapes.COMMENT}|/(?![/*])|{shapes.NOT})*+;?'
 )
-_STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{shapes.TRIVIA}|{shapes.STRING}|["/])*+;?')
+_STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{shapes.TRIVIA}|{shapes.STRING}|["/]|{shapes.NOT})*+;?')
 _LONG = 10_000
 """A statement that is longer goes on to its semicolon, however many lines that takes."""
 

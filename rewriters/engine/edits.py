@@ -162,6 +162,8 @@ class _Batch:
         self.heads: dict[int, Node] = {}
         self.front: list[Node] = []
         self.refusals: list[Refusal] = []
+        self.refused: list[Edit] = []
+        self.current: Edit | None = None
         self.probes: list[Probe] = []
         self.arguments: list[Argument] = []
         self.variables: list[Variable] = []
@@ -175,6 +177,7 @@ class _Batch:
     def run(self, edits: Iterable[Edit]) -> Rewrite:
         wanted = list(edits)
         for edit in wanted:
+            self.current = edit
             if isinstance(edit, Declare):
                 self._declare(edit)
             elif isinstance(edit, AddToModule):
@@ -182,6 +185,7 @@ class _Batch:
             elif isinstance(edit, AddParameter):
                 self._add_parameter(edit)
         for edit in wanted:
+            self.current = edit
             if isinstance(edit, Before | After):
                 self._point(edit)
             elif isinstance(edit, Replace):
@@ -195,7 +199,7 @@ class _Batch:
         if self.refusals and not self.partly:
             raise Refused(self.module, self.refusals)
         manifest = Manifest(self.name, self.options, tuple(self.probes), tuple(self.arguments), tuple(self.variables))
-        return Rewrite(self._built(), manifest, tuple(self.refusals))
+        return Rewrite(self._built(), manifest, tuple(self.refusals), tuple(self.refused))
 
     # --- the kinds of edits --------------------------------------------------------------------------------------------------------
 
@@ -206,7 +210,9 @@ class _Batch:
             self.owned.add(id(routine))
 
     def _refuse(self, refusal: Refusal) -> None:
+        assert self.current is not None
         self.refusals.append(refusal)
+        self.refused.append(self.current)
 
     def _declare(self, edit: Declare) -> None:
         self._own(edit.routine)

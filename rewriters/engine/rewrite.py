@@ -129,6 +129,8 @@ class Rewrite:
     manifest: Manifest
     refusals: tuple[Refusal, ...] = ()
     """Places of the *old* module at which a rewriter that may go on without them could do nothing."""
+    refused: tuple[object, ...] = attrs.field(default=(), eq=False, repr=False)
+    """The edit of each refusal."""
 
     @property
     def text(self) -> str:

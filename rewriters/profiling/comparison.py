@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import attrs
 
-from ptxkit.rewriters.profiling.contents import unpacked
-from ptxkit.rewriters.profiling.launch import SIZES, Array, Launch
+from ptxkit.rewriters.profiling.elements import SIZES, unpacked
+from ptxkit.rewriters.profiling.launch import Array, Launch
 
 
 @attrs.frozen
@@ -32,7 +32,7 @@ class Difference:
 
 def compared(launch: Launch) -> tuple[int, ...]:
     """The numbers of the arguments that are compared: the outputs, or every array if none is called an output."""
-    arrays = [i for i, argument in enumerate(launch.arguments) if isinstance(argument, Array)]
+    arrays = [i for i, argument in enumerate(launch.arguments) if isinstance(argument, Array) and argument.kind in ("buffer", "tensormap")]
     outputs = [i for i in arrays if _array(launch, i).output]
     return tuple([i for i in outputs or arrays if _array(launch, i).compare != "none"])
 

@@ -1,41 +1,17 @@
-"""How kernels are launched: grid, block, and arguments that make themselves. Read from TOML (docs/profiling.md has every key)."""
+"""How a kernel is launched: grid, block, and arguments that say what is in them."""
 
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-from ptxkit.diagnostics import Diagnostic, Severity, Span
-from ptxkit.rewriters.profiling.places import Key, line_and_column, nearest, places
-
-INTEGERS = {"i8": (1, True), "u8": (1, False), "i16": (2, True), "u16": (2, False), "i32": (4, True), "u32": (4, False)}
-INTEGERS |= {"i64": (8, True), "u64": (8, False)}
-FLOATS = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
-SIZES = {name: size for name, (size, _) in INTEGERS.items()} | FLOATS
-"""Bytes of each type of element."""
-FILLS = ("zeros", "ones", "iota", "random")
-COMPARISONS = ("bits", "sorted", "none")
-SWIZZLES = ("none", "32B", "64B", "128B")
-TENSOR_TYPES = ("u8", "u16", "u32", "i32", "u64", "i64", "f16", "f32", "f64", "bf16")
-MOST_BYTES = 1 << 36
-MOST_THREADS = 1024
+from ptxkit.rewriters.profiling.elements import SIZES
 
 Dimensions = tuple[int, int, int]
-
-
-class BadLaunch(Exception):
-    """A description of launches that makes no sense; `diagnostics` say where and why, `text` is what was read."""
-
-    def __init__(self, diagnostics: Sequence[Diagnostic], text: str = "") -> None:
-        first = diagnostics[0]
-        super().__init__(f"{first.path or 'launch'}:{first.span.line}:{first.span.column}: {first.message}")
-        self.diagnostics = tuple(diagnostics)
-        self.text = text
 
 
 @attrs.frozen
@@ -55,7 +31,7 @@ class Scalar:
 
 @attrs.frozen
 class Array:
-    """Global memory, of which the kernel gets the address.
+    """Memory that a kernel gets: as the address (`buffer`), as a tensor map of 128 bytes, or as a texture or surface object.
 
     Random numbers are floats in [0, 1) and integers in [`low`, `high`), by lot of `seed`. With a `file` (`.npy`, or raw bytes), that is
     what is in it. An `output` is compared: the bits, the bits as a multiset (`sorted`), not at all (`none`), or, of floats, with
@@ -74,8 +50,11 @@ class Array:
     compare: str = "bits"
     atol: float = 0.0
     rtol: float = 0.0
+    kind: str = "buffer"
+    """`buffer`; `tensormap`, a CUtensorMap without gaps; `texture` (point filter, clamped), of linear memory if it has one dimension,
+    else of an array; `surface`."""
     box: tuple[int, ...] | None = None
-    """If it is given the kernel gets a tensor map (a CUtensorMap of 128 bytes) in the place of the address, with this box."""
+    """That of a tensor map."""
     swizzle: str = "none"
 
     @property
@@ -88,6 +67,15 @@ class Array:
 
 
 Argument = Raw | Scalar | Array
+
+
+def size_of(argument: Argument) -> int:
+    """The bytes that an argument takes as a parameter."""
+    if isinstance(argument, Raw):
+        return len(argument.data)
+    if isinstance(argument, Scalar):
+        return SIZES[argument.type]
+    return 128 if argument.kind == "tensormap" else 8
 
 
 @attrs.frozen
@@ -116,293 +104,30 @@ class Launch:
         own = array.seed if isinstance(array, Array) else None
         return own if own is not None else self.seed + argument + 1
 
+    def mismatch(self, sizes: Sequence[int]) -> str | None:
+        """Why its arguments are not those of a kernel whose parameters have these sizes in bytes; None if they are.
+
+        The driver would read what lies behind an argument that is missing or too short.
+        """
+        if len(self.arguments) != len(sizes):
+            return f"{self.kernel} has {_counted(len(sizes), 'parameter')}, the launch {_counted(len(self.arguments), 'argument')}"
+        for i, (argument, size) in enumerate(zip(self.arguments, sizes, strict=True)):
+            if size_of(argument) != size:
+                return f"parameter {i} of {self.kernel} has {_counted(size, 'byte')}, the argument {size_of(argument)}"
+        return None
+
     def is_for(self, path: str) -> bool:
         """Whether it is for the module in this file."""
         name = Path(path).name
         return self.file is None or name == self.file or name.startswith(f"{self.file}.")
 
 
-def read(path: str) -> tuple[Launch, ...]:
-    """The launches that a file describes. Raises OSError, or BadLaunch with every mistake found."""
-    data = Path(path).read_bytes()
-    try:
-        text = data.decode()
-    except UnicodeDecodeError as error:
-        before = data[: error.start].decode(errors="replace")
-        raise BadLaunch([_finding(path, before, len(before), "this is not UTF-8")], before) from None
-    return parse(text, path)
-
-
-def parse(text: str, path: str | None = None) -> tuple[Launch, ...]:
-    """The launches that a text describes; files that it names are beside `path`. Raises BadLaunch."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise BadLaunch([_syntax(path, text, str(error))], text) from None
-    except RecursionError:
-        raise BadLaunch([_finding(path, text, 0, "it nests too deep")], text) from None
-    reader = _Reader(Path(path).parent if path and path != "-" else Path())
-    launches = reader.launches(values)
-    if reader.mistakes:
-        found = places(text)
-        raise BadLaunch([_finding(path, text, nearest(found, key), message) for key, message in reader.mistakes], text)
-    return launches
-
-
-def _finding(path: str | None, text: str, at: int, message: str) -> Diagnostic:
-    line, column = line_and_column(text, at)
-    end = at + 1
-    while end < len(text) and (text[end].isalnum() or text[end] in "_-."):
-        end += 1
-    return Diagnostic("X002", "launch-description", Severity.ERROR, message, Span(at, end, line, column, line, column + end - at), path)
-
-
-def _syntax(path: str | None, text: str, message: str) -> Diagnostic:
-    """A finding of what tomllib says, which ends in `(at line 3, column 5)` or `(at end of document)`."""
-    said, _, place = message.rpartition(" (at ")
-    numbers = [int(word) for word in place.replace(",", " ").rstrip(")").split() if word.isdecimal()]
-    at = len(text)
-    if len(numbers) == 2:
-        at = sum([len(line) for line in text.splitlines(keepends=True)[: numbers[0] - 1]]) + numbers[1] - 1
-    return _finding(path, text, min(at, len(text)), said or message)
-
-
-class _Reader:
-    """Makes launches of what is in the file and takes note of the mistakes."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.mistakes: list[tuple[Key, str]] = []
-
-    def launches(self, values: dict[str, Any]) -> tuple[Launch, ...]:
-        self._known((), values, {"kernel"})
-        tables = values.get("kernel", [])
-        tables = [tables] if isinstance(tables, dict) else tables
-        if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-            self._wrong(("kernel",), "`kernel` is to be a table: [[kernel]]")
-            return ()
-        if not tables and not self.mistakes:
-            self._wrong((), "there is no [[kernel]]")
-        single = isinstance(values.get("kernel"), dict)
-        found = [self._launch(("kernel",) if single else ("kernel", i), table) for i, table in enumerate(tables)]
-        return tuple([launch for launch in found if launch is not None])
-
-    def _launch(self, at: Key, table: dict[str, Any]) -> Launch | None:
-        before = len(self.mistakes)
-        known = {"file", "entry", "grid", "block", "cluster", "shared", "cooperative", "seed", "args", "exact", "note"}
-        self._known(at, table, known)
-        kernel = self._text(at, table, "entry")
-        grid = self._dimensions(at, table, "grid")
-        block = self._dimensions(at, table, "block")
-        cluster = self._dimensions(at, table, "cluster") if "cluster" in table else None
-        if block is not None and math.prod(block) > MOST_THREADS:
-            self._wrong((*at, "block"), f"a block has at most {MOST_THREADS} threads, this one {math.prod(block)}")
-        if cluster is not None and grid is not None and any(whole % part for whole, part in zip(grid, cluster, strict=True)):
-            self._wrong((*at, "cluster"), "the grid is not a whole number of clusters")
-        shared = self._whole(at, table, "shared", 0, 0, 1 << 20)
-        seed = self._whole(at, table, "seed", 0, 0, 2**63)
-        cooperative = self._flag(at, table, "cooperative")
-        given = table.get("args", [])
-        if not isinstance(given, list):
-            self._wrong((*at, "args"), "`args` is to be an array")
-            given = []
-        arguments = [self._argument((*at, "args", i), one) for i, one in enumerate(given)]
-        file = self._text(at, table, "file") if "file" in table else None
-        if len(self.mistakes) > before or kernel is None or grid is None or block is None:
-            return None
-        made = tuple([argument for argument in arguments if argument is not None])
-        return Launch(kernel, grid, block, made, cluster, shared, cooperative, seed, file)
-
-    def _argument(self, at: Key, given: Any) -> Argument | None:
-        if isinstance(given, int | float) and not isinstance(given, bool):
-            self._wrong(at, f'the type of a number is to be said: {{ scalar = "i32", value = {given} }}')
-            return None
-        if not isinstance(given, dict):
-            self._wrong(at, "an argument is to be a table such as { scalar = … }, { buffer = … }, { bytes = … } or { tensormap = … }")
-            return None
-        kinds = [word for word in ("scalar", "buffer", "bytes", "tensormap", "texture", "surface") if word in given]
-        if len(kinds) != 1:
-            self._wrong(at, "an argument is to have one of `scalar`, `buffer`, `bytes` and `tensormap`")
-            return None
-        if kinds[0] == "bytes":
-            return self._raw(at, given)
-        if kinds[0] == "scalar":
-            return self._scalar(at, given)
-        if kinds[0] in ("texture", "surface"):
-            return self._wrong((*at, kinds[0]), f"a {kinds[0]} cannot be made here")
-        return self._array(at, given, kinds[0])
-
-    def _raw(self, at: Key, given: dict[str, Any]) -> Raw | None:
-        self._known(at, given, {"bytes"})
-        text = self._text(at, given, "bytes")
-        if text is None:
-            return None
-        try:
-            return Raw(bytes.fromhex(text))
-        except ValueError:
-            return self._wrong((*at, "bytes"), "`bytes` is to be in hexadecimal, two digits a byte")
-
-    def _scalar(self, at: Key, given: dict[str, Any]) -> Scalar | None:
-        self._known(at, given, {"scalar", "value"})
-        kind = self._one_of(at, given, "scalar", tuple(SIZES))
-        if "value" not in given:
-            return self._wrong((*at, "scalar"), "a scalar is to have a `value`")
-        value = self._number((*at, "value"), given["value"], kind) if kind else None
-        return None if kind is None or value is None else Scalar(kind, value)
-
-    def _array(self, at: Key, given: dict[str, Any], word: str) -> Array | None:
-        before = len(self.mistakes)
-        known = {word, "length", "shape", "fill", "value", "low", "high", "seed", "path", "output", "compare", "atol", "rtol"}
-        self._known(at, given, known | ({"box", "swizzle"} if word == "tensormap" else set()))
-        kind = self._one_of(at, given, word, tuple(SIZES) if word == "buffer" else TENSOR_TYPES)
-        if kind is None:
-            return None
-        file = self._file(at, given)
-        shape = self._shape(at, given, kind, file)
-        ways = [way for way in ("fill", "value", "path") if way in given]
-        if len(ways) > 1:
-            self._wrong((*at, ways[1]), f"`{ways[0]}` and `{ways[1]}` say two things about what is in it")
-        fill = self._one_of(at, given, "fill", FILLS) if "fill" in given else "zeros"
-        value = self._number((*at, "value"), given["value"], kind) if "value" in given else None
-        low, high = self._whole(at, given, "low", 0, -(2**63), 2**64), None
-        if "high" in given:
-            high = self._whole(at, given, "high", 1, -(2**63), 2**64)
-            if high <= low:
-                self._wrong((*at, "high"), f"`high` is to be more than `low` ({low})")
-        seed = self._whole(at, given, "seed", 0, 0, 2**63) if "seed" in given else None
-        compare = self._one_of(at, given, "compare", COMPARISONS) if "compare" in given else "bits"
-        atol, rtol = self._tolerance(at, given, "atol", kind), self._tolerance(at, given, "rtol", kind)
-        if (atol or rtol) and compare != "bits":
-            self._wrong((*at, "compare"), "a tolerance goes with no other `compare`")
-        box, swizzle = self._box(at, given, shape) if word == "tensormap" else (None, "none")
-        output = self._flag(at, given, "output")
-        if len(self.mistakes) > before or shape is None or fill is None or compare is None:
-            return None
-        return Array(kind, shape, fill, value, low, high, seed, file, output, compare, atol, rtol, box, swizzle)
-
-    def _shape(self, at: Key, given: dict[str, Any], kind: str, file: str | None) -> tuple[int, ...] | None:
-        if "shape" in given and "length" in given:
-            return self._wrong((*at, "length"), "`shape` and `length` say the same thing twice")
-        if "length" in given:
-            shape: tuple[int, ...] = (self._whole(at, given, "length", 0, 0, MOST_BYTES),)
-        elif "shape" in given:
-            numbers = given["shape"]
-            if not isinstance(numbers, list) or not numbers or not all(_is_whole(one) and one >= 0 for one in numbers):
-                return self._wrong((*at, "shape"), "`shape` is to be an array of whole numbers, such as [64, 128]")
-            shape = tuple(numbers)
-        elif file is not None:
-            return self._shape_of_file(at, file, kind)
-        else:
-            return self._wrong(at, "a buffer is to have a `length` or a `shape`")
-        if math.prod(shape) * SIZES[kind] > MOST_BYTES:
-            return self._wrong((*at, "shape" if "shape" in given else "length"), f"more than {MOST_BYTES >> 30} GiB")
-        if file is not None:
-            there = self._shape_of_file(at, file, kind)
-            if there is not None and math.prod(there) != math.prod(shape):
-                return self._wrong((*at, "path"), f"{file} has {math.prod(there)} elements of {kind}, not {math.prod(shape)}")
-        return shape
-
-    def _shape_of_file(self, at: Key, file: str, kind: str) -> tuple[int, ...] | None:
-        from ptxkit.rewriters.profiling.contents import BadFile, shape_of_file
-
-        try:
-            return shape_of_file(file, kind)
-        except OSError as error:
-            return self._wrong((*at, "path"), f"{file}: {error.strerror or error}")
-        except BadFile as error:
-            return self._wrong((*at, "path"), f"{file}: {error}")
-
-    def _file(self, at: Key, given: dict[str, Any]) -> str | None:
-        if "path" not in given:
-            return None
-        name = self._text(at, given, "path")
-        return None if name is None else str(self.folder / name)
-
-    def _box(self, at: Key, given: dict[str, Any], shape: tuple[int, ...] | None) -> tuple[tuple[int, ...] | None, str]:
-        swizzle = (self._one_of(at, given, "swizzle", SWIZZLES) if "swizzle" in given else "none") or "none"
-        box = given.get("box")
-        if not isinstance(box, list) or not box or not all(_is_whole(one) and 1 <= one <= 256 for one in box):
-            self._wrong((*at, "box") if "box" in given else at, "a tensor map is to have a `box` of numbers from 1 to 256")
-            return None, swizzle
-        if shape is not None and (len(box) != len(shape) or not 1 <= len(shape) <= 5):
-            self._wrong((*at, "box"), f"`box` has {len(box)} dimensions, the tensor {len(shape)}; both are to have the same, 1 to 5")
-        return tuple(box), swizzle
-
-    def _tolerance(self, at: Key, given: dict[str, Any], word: str, kind: str) -> float:
-        if word not in given:
-            return 0.0
-        value = given[word]
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
-            self._wrong((*at, word), f"`{word}` is to be a number from 0 on")
-            return 0.0
-        if kind not in FLOATS:
-            self._wrong((*at, word), f"integers ({kind}) are compared exactly")
-        return float(value)
-
-    def _dimensions(self, at: Key, table: dict[str, Any], word: str) -> Dimensions | None:
-        if word not in table:
-            return self._wrong(at, f"a kernel is to have a `{word}`")
-        given = table[word]
-        numbers = [given] if _is_whole(given) else given
-        if not isinstance(numbers, list) or not 1 <= len(numbers) <= 3 or not all(_is_whole(one) and one > 0 for one in numbers):
-            return self._wrong((*at, word), f"`{word}` is to be one to three numbers from 1 on, such as [8, 1, 1]")
-        x, y, z = (*numbers, 1, 1)[:3]
-        if max(y, z) > 65535 or x > 2**31 - 1:
-            return self._wrong((*at, word), f"`{word}` is too large")
-        return x, y, z
-
-    def _number(self, at: Key, value: Any, kind: str) -> int | float | None:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return self._wrong(at, "this is to be a number")
-        if kind in FLOATS:
-            from ptxkit.rewriters.profiling.contents import fits
-
-            if isinstance(value, int) and abs(value) >= 1 << 1023:
-                return self._wrong(at, f"it does not fit {kind}")
-            return float(value) if fits(kind, float(value)) else self._wrong(at, f"{value} does not fit {kind}")
-        if not isinstance(value, int):
-            return self._wrong(at, f"{kind} is to be a whole number")
-        size, signed = INTEGERS[kind]
-        low, high = (-(1 << size * 8 - 1), (1 << size * 8 - 1) - 1) if signed else (0, (1 << size * 8) - 1)
-        return value if low <= value <= high else self._wrong(at, f"{value} does not fit {kind}")
-
-    def _whole(self, at: Key, table: dict[str, Any], word: str, default: int, low: int, high: int) -> int:
-        value = table.get(word, default)
-        if _is_whole(value) and low <= value <= high:
-            return int(value)
-        self._wrong((*at, word), f"`{word}` is to be a whole number" + (f" from {low} on" if low >= 0 else ""))
-        return default
-
-    def _flag(self, at: Key, table: dict[str, Any], word: str) -> bool:
-        value = table.get(word, False)
-        if not isinstance(value, bool):
-            self._wrong((*at, word), f"`{word}` is to be true or false")
-        return value is True
-
-    def _text(self, at: Key, table: dict[str, Any], word: str) -> str | None:
-        value = table.get(word)
-        if isinstance(value, str) and value and "\0" not in value:
-            return value
-        return self._wrong((*at, word), f"`{word}` is to be a text") if word in table else self._wrong(at, f"`{word}` is missing")
-
-    def _one_of(self, at: Key, table: dict[str, Any], word: str, choices: tuple[str, ...]) -> str | None:
-        value = table[word]
-        return value if value in choices else self._wrong((*at, word), f"`{word}` is to be one of {', '.join(choices)}")
-
-    def _known(self, at: Key, table: dict[str, Any], known: set[str]) -> None:
-        for word in sorted(table.keys() - known):
-            self._wrong((*at, word), f"`{word}` means nothing here; known are {', '.join(sorted(known))}")
-
-    def _wrong(self, at: Key, message: str) -> None:
-        self.mistakes.append((at, message))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _plain(value: Any) -> Iterator[tuple[str, Any]]:
-    yield "kind", type(value).__name__.lower()
+    yield "is", type(value).__name__.lower()
     for field in attrs.fields(type(value)):
         one = getattr(value, field.name)
         yield field.name, one.hex() if isinstance(one, bytes) else one
@@ -417,8 +142,12 @@ def from_json(given: dict[str, Any]) -> Launch:
     """The launch that `as_json` wrote down."""
     made: list[Argument] = []
     for argument in given["arguments"]:
-        fields = {name: tuple(value) if isinstance(value, list) else value for name, value in argument.items() if name != "kind"}
-        kind = {"raw": Raw, "scalar": Scalar, "array": Array}[argument["kind"]]
-        made.append(Raw(bytes.fromhex(fields["data"])) if kind is Raw else kind(**fields))
+        fields: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in argument.items() if name != "is"
+        }
+        if argument["is"] == "raw":
+            made.append(Raw(bytes.fromhex(fields["data"])))
+        else:
+            made.append(Scalar(**fields) if argument["is"] == "scalar" else Array(**fields))
     dimensions = {name: tuple(given[name]) if given[name] else None for name in ("grid", "block", "cluster")}
     return Launch(**{**given, **dimensions, "arguments": tuple(made)})

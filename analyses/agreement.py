@@ -1,0 +1,123 @@
+"""How far threads agree on a term, from its leaves.
+
+What depends on the place of the thread alone is known thread by thread (see `template`); other leaves are symbols, of which it is known how
+far threads agree on them. A sum is a symbol plus what each thread adds. Where its low bits are dropped that are zero in the symbol, what
+matters of the addends is what is left of them: so threads of a warp agree on `(128 * %ctaid.x + %tid.x) >> 5`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.template import Template
+from ptxkit.analyses.terms import SUM, Term, walk
+from ptxkit.analyses.transfer import space_level, special_level
+from ptxkit.analyses.values import Values
+
+
+class Agreement(NamedTuple):
+    """The least of a level and of how far threads agree on some values of the function."""
+
+    level: Level
+    numbers: frozenset[int]
+
+
+NONE = Agreement(Level.THREAD, frozenset())
+ALL = Agreement(Level.GRID, frozenset())
+
+_OF_VALUES = frozenset(("value", "phi", "join"))
+_THE_SAME = frozenset(("parameter", "literal"))
+
+
+class Agreements:
+    """The agreements of terms of one function."""
+
+    def __init__(self, known: Values, template: Template) -> None:
+        self._known = known
+        self._template = template
+        self._found: dict[Term, Agreement] = {}
+
+    def of(self, term: Term) -> Agreement:
+        """How far threads agree on a term."""
+        found = self._found
+        if term not in found:
+            for at in walk(term):
+                if at not in found:
+                    found[at] = self._make(at)
+        return found[term]
+
+    def _make(self, at: Term) -> Agreement:
+        if at.is_leaf or at.operator == "join":
+            return self._leaf(at)
+        if self._template.is_known(at):
+            return Agreement(self._template.agreement(at), frozenset())
+        if at.operator == SUM:
+            return self._sum(at, 0)
+        if at.operator in ("and", "shr.u", "shr.s"):
+            return self._without(at, 0)
+        return self._least([self._found[arg] for arg in at.args])
+
+    def _leaf(self, leaf: Term) -> Agreement:
+        kind = leaf.operator
+        if kind in _OF_VALUES:
+            if kind == "value" and self._template.is_known(leaf):
+                return Agreement(self._template.agreement(leaf), frozenset())
+            return Agreement(Level.GRID, frozenset((leaf.data[0],)))  # type: ignore[arg-type]
+        if kind in _THE_SAME:
+            return ALL
+        if kind == "special":
+            if self._template.is_known(leaf):
+                return Agreement(self._template.agreement(leaf), frozenset())
+            return Agreement(special_level(str(leaf.data[0])), frozenset())
+        if kind == "address":
+            symbol = self._known.symbol(leaf)
+            return NONE if symbol is None else Agreement(space_level(symbol.space or ""), frozenset())
+        if kind == "window":
+            return Agreement(space_level(str(leaf.data[0])), frozenset())
+        if kind == "peer":
+            level, numbers = self.of(leaf.data[0])  # type: ignore[arg-type]
+            return Agreement(min(level, Level.CTA), numbers)
+        return NONE
+
+    def _least(self, of: list[Agreement]) -> Agreement:
+        return Agreement(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
+
+    def _without(self, at: Term, low: int) -> Agreement:
+        """How far threads agree on a term without its lowest bits."""
+        while True:
+            amount = at.args[1].constant if at.operator in ("and", "shr.u", "shr.s") else None
+            if amount is None:
+                break
+            if at.operator == "and":
+                low = max(low, (amount & -amount).bit_length() - 1)
+            else:
+                low += amount
+            at = at.args[0]
+        if at.operator in ("zext", "sext") and low < at.args[0].width and at.args[0].operator in (SUM, "and", "shr.u", "shr.s"):
+            return self._without(at.args[0], low)
+        if at.operator == SUM:
+            return self._sum(at, low)
+        if self._template.is_known(at) and 0 < low < at.width:
+            terms = self._known.terms
+            dropped = terms.apply("shr.u", at.width, (at, terms.constant(low, 32)))
+            return Agreement(self._template.agreement(dropped), frozenset())
+        return self._found[at] if at.operator not in ("and", "shr.u", "shr.s") else self._least([self.of(arg) for arg in at.args])
+
+    def _sum(self, at: Term, low: int) -> Agreement:
+        """How far threads agree on a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
+        terms = self._known.terms
+        own = terms.constant(at.offset, at.width)
+        others = []
+        for atom, factor in at.parts:
+            if self._template.is_known(atom):
+                own = terms.add(own, terms.scale(atom, factor))
+            else:
+                others.append(self.of(atom))
+                free = atom.alignment * (factor & -factor)
+                low = min(low, free.bit_length() - 1) if free else low
+        if own.constant is not None:
+            return self._least(others)
+        if 0 < low < at.width:
+            own = terms.apply("shr.u", at.width, (own, terms.constant(low, 32)))
+        return self._least([Agreement(self._template.agreement(own), frozenset()), *others])

@@ -1,0 +1,385 @@
+"""The fixpoint of uniformity: levels of all values, branches and joins of a function, from the assumption that all threads agree on everything.
+
+Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose ways meet at it
+(`sync_dependence`), a value read outside of a loop also that of the branches by which threads leave the loop in different iterations. What
+its term says of a value raises it again (`agreement`). In a loop with several entries iterations mean nothing if threads part there: all
+values made in it fall.
+
+A value that is loaded counts as one for all threads that load from one address. That does not hold behind a loop in which threads wait
+for one another one by one, as for a lock: not before the next barrier of the CTA.
+"""
+
+from __future__ import annotations
+
+import heapq
+
+from ptxkit.analyses.accesses import place
+from ptxkit.analyses.agreement import Agreements
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.context import Context, Parameters
+from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.registers import registers
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.sync_dependence import Partings
+from ptxkit.analyses.template import Template
+from ptxkit.analyses.terms import Term
+from ptxkit.analyses.transfer import How, Transfer, groups_itself, transfer
+from ptxkit.analyses.values import values
+from ptxkit.isa.binding import GENERIC, Bound
+from ptxkit.isa.types import types
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Address, Guard
+
+THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID
+
+
+class Propagation:
+    """The solution for a function in a context. `levels` by value, `branches` and `joins` by block, `exits` by loop."""
+
+    def __init__(self, routine: Routine, context: Context) -> None:
+        self.routine = routine
+        self.context = context
+        self.flow = control_flow(routine)
+        self.ssa = ssa(routine)
+        self.known = values(routine)
+        self.forest = loops(routine)
+        self.partings = Partings(self.flow, self.forest, dominators(routine).staying)
+        self.template = Template(routine, context.flat, self.handed_out)
+        self.levels: list[Level] = [GRID] * len(self.ssa.values)
+        self.branches: list[Level] = [GRID] * len(self.flow.blocks)
+        self.joins: list[Level] = [GRID] * len(self.flow.blocks)
+        self.exits: list[Level] = [GRID] * len(self.forest.loops)
+        self.floors: list[Level] = [GRID] * len(self.forest.loops)
+        """What values made in loops with several entries cannot be above."""
+        self.unordered: list[Level] = [GRID] * len(self.flow.blocks)
+        """What loaded values cannot be above, because of locks."""
+        self._agreements = Agreements(self.known, self.template)
+        self._agreement_of: dict[int, tuple[Level, tuple[int, ...]]] = {}
+        self._bounds = bindings(routine)
+        self._registers = registers(routine)
+        self._plans: dict[int, Transfer] = {}
+        self._sources: dict[int, tuple[Term, int] | None] = {}
+        self._spaces: dict[int, Level] = {}
+        self._others: dict[int, set[int]] = {}
+        self._parameters = Parameters(routine, context)
+        self._dependent = {block.end - 1: block.index for block in self.flow.blocks if len(block.successors) > 1 or block.leaves}
+        self._any_exit = False
+        self._queue: list[int] = []
+        self._waiting = bytearray(len(self.ssa.values))
+        self._solve()
+
+    # --- what is read
+
+    def used(self, number: int, block: int) -> Level:
+        """How far threads agree on a value where a block reads it."""
+        if number < 0:
+            return THREAD
+        level = self.levels[number]
+        if self._any_exit and level:
+            loop = self.forest.innermost[self.ssa.values[number].block]
+            while loop is not None and block not in (around := self.forest.loops[loop]):
+                level = min(level, self.exits[loop])
+                loop = around.parent
+        return level
+
+    def agreement(self, number: int) -> tuple[Level, tuple[int, ...]]:
+        """What the term of a value says: a level, and the values on which it depends how far threads agree; (THREAD,) if nothing."""
+        found = self._agreement_of.get(number)
+        if found is None:
+            term = self.known.of(number)
+            found = (THREAD, ())
+            if not (term.is_leaf and term.data == (number,)) and term.operator != "join":
+                level, numbers = self._agreements.of(term)
+                found = (level, () if number in numbers else tuple(sorted(numbers)))
+                if number in numbers:
+                    found = (THREAD, ())
+                for other in found[1]:
+                    self._others.setdefault(other, set()).add(number)
+            self._agreement_of[number] = found
+        return found
+
+    def handed_out(self, leaf: Term) -> tuple[Term, int] | None:
+        """Of a value that is what one lane of the warp holds: the term of what it holds, and the lane."""
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        if number not in self._sources:
+            self._sources[number] = self._handed_out(number)
+        return self._sources[number]
+
+    def _handed_out(self, number: int) -> tuple[Term, int] | None:
+        value = self.ssa.values[number]
+        if value.origin is not Origin.WRITE or value.operands:
+            return None
+        i = value.instruction
+        bound = self._bounds[i]
+        if not isinstance(bound, Bound) or number != self.ssa.definitions[i][0]:
+            return None
+        plan = self._plan(bound)
+        if plan.outputs[0][0] is not How.BROADCAST or plan.source < 0 or not self._is_whole_warp(i, bound):
+            return None
+        lane = bound.operand("b")
+        uses = self.ssa.uses[i]
+        term = None if lane is None else self.known.operand(i, self.routine.instructions[i].operands[lane.path[0]])
+        if term is None or term.constant is None or plan.source >= len(uses) or uses[plan.source] < 0:
+            return None
+        return self.known.of(uses[plan.source]), term.constant & 31
+
+    def _is_whole_warp(self, i: int, bound: Bound) -> bool:
+        """Whether lanes are counted in the whole warp: the bits 8 to 12 of the operand that says so are zero."""
+        clamp = bound.operand("c")
+        value = None if clamp is None else self.known.operand(i, self.routine.instructions[i].operands[clamp.path[0]])
+        return value is not None and value.constant is not None and not value.constant >> 8 & 31
+
+    def _plan(self, bound: Bound) -> Transfer:
+        found = self._plans.get(id(bound))
+        if found is None:
+            found = self._plans[id(bound)] = transfer(bound)
+        return found
+
+    # --- the fixpoint
+
+    def _solve(self) -> None:
+        blocks = self.flow.blocks
+        definitions = self.ssa.definitions
+        for block in self.flow.order:
+            for phi in self.ssa.phis[block]:
+                self._visit(phi)
+            for i in range(blocks[block].start, blocks[block].end):
+                for number in definitions[i]:
+                    self._visit(number)
+            if blocks[block].end - 1 in self._dependent:
+                self._branch(block)
+        for number in self.ssa.entry.values():
+            self._visit(number)
+        queue, waiting = self._queue, self._waiting
+        while queue:
+            number = heapq.heappop(queue)
+            waiting[number] = 0
+            self._visit(number)
+
+    def _push(self, number: int) -> None:
+        if not self._waiting[number]:
+            self._waiting[number] = 1
+            heapq.heappush(self._queue, number)
+
+    def _visit(self, number: int) -> None:
+        level = self._compute(number)
+        if level >= self.levels[number]:
+            return
+        self.levels[number] = level
+        for i in self.ssa.readers[number]:
+            for written in self.ssa.definitions[i]:
+                self._push(written)
+            if i in self._dependent:
+                self._branch(self._dependent[i])
+            for load in self._parameters.loads_behind(i):
+                self._push(load)
+        for phi in self.ssa.operand_of.get(number, ()):
+            self._push(phi)
+        for other in self._others.get(number, ()):
+            self._push(other)
+
+    def _compute(self, number: int) -> Level:
+        value = self.ssa.values[number]
+        if value.origin is Origin.PHI:
+            level = self._phi(number)
+        elif value.origin is Origin.WRITE:
+            level = self._write(number)
+        else:
+            return self._parameters.register(value.register)
+        if level < CTA:
+            base, numbers = self.agreement(number)
+            if base > level:
+                level = max(level, min([self.used(other, value.block) for other in numbers] + [base]))
+        loop = self.forest.innermost[value.block] if self._any_exit else None
+        while loop is not None:
+            level = min(level, self.floors[loop])
+            loop = self.forest.loops[loop].parent
+        return level
+
+    def _phi(self, number: int) -> Level:
+        value = self.ssa.values[number]
+        before = self.flow.blocks[value.block].predecessors
+        arriving = {operand for operand in value.operands if operand != number}
+        level = GRID if len(arriving - {-1}) < 2 else self.joins[value.block]
+        for place_, operand in enumerate(value.operands):
+            if operand < 0:
+                continue
+            # what comes in from outside at the entry has no block before it
+            source = before[place_] if place_ < len(before) else 0
+            level = min(level, self.used(operand, source))
+        return level
+
+    def _write(self, number: int) -> Level:
+        value = self.ssa.values[number]
+        i, block = value.instruction, value.block
+        bound = self._bounds[i]
+        if not isinstance(bound, Bound):
+            return THREAD
+        uses = self.ssa.uses[i]
+        plan = self._plan(bound)
+        guarded = type(self.routine.instructions[i].children[0]) is Guard
+        level = self._made(number, i, bound, plan, uses[1:] if guarded else uses, block)
+        if guarded:
+            level = min(level, self.used(uses[0], block))
+        for old in value.operands:
+            level = min(level, self.used(old, block))
+        return level
+
+    def _made(self, number: int, i: int, bound: Bound, plan: Transfer, uses: tuple[int, ...], block: int) -> Level:
+        """The level of what an instruction writes if it does."""
+        place_ = number - self.ssa.definitions[i][0]
+        if bound.flow == "call":
+            return self._parameters.result(i, place_, lambda use: self.used(use, block))
+        how, group = plan.of(place_)
+        if how is How.NEVER:
+            return THREAD
+        if how is How.GROUP:
+            return self._group(bound, plan, group, uses, block)
+        level = plan.base
+        for use in uses:
+            if level:
+                level = min(level, self.used(use, block))
+        if how is How.BROADCAST:
+            agreed = min([self.used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
+            return max(level, WARP) if agreed >= WARP and self._is_whole_warp(i, bound) else level
+        if plan.parameters and self._parameters.is_needed:
+            stored = self._parameters.load(i, lambda use, at: self.used(use, at))
+            level = level if stored is None else min(level, stored)
+        if how is How.MEMORY and level:
+            level = min(level, self._space(i, bound), self.unordered[block])
+        return level
+
+    def _group(self, bound: Bound, plan: Transfer, group: Level, uses: tuple[int, ...], block: int) -> Level:
+        if not groups_itself(bound):
+            return THREAD if dominators(self.routine).depends_on(block, staying=True) else group
+        agreed = min([self.used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
+        return group if agreed >= group else THREAD
+
+    def _space(self, i: int, bound: Bound) -> Level:
+        """How far threads can agree on what they load from one address: not at all if each may have its own memory there."""
+        found = self._spaces.get(i)
+        if found is None:
+            found = self._spaces[i] = self._space_of(i, bound)
+        return found
+
+    def _space_of(self, i: int, bound: Bound) -> Level:
+        memory = next((memory for memory in bound.memory if memory.access != "write"), None)
+        operand = bound.operand(memory.operand) if memory is not None else None
+        if operand is None or operand.role != "addr":
+            return THREAD
+        if GENERIC not in operand.spaces and operand.spaces:
+            return CTA
+        node = self.routine.instructions[i].operands[operand.path[0]]
+        address = self.known.operand(i, node) if isinstance(node, Address) else None
+        if address is None:
+            return THREAD
+        # a pointer that the kernel was given can point to no thread's own memory
+        given = any(atom.operator == "parameter" and factor == 1 for atom, factor in address.linear[1])
+        return CTA if given or place(self.known, address).space in (".shared", ".global", ".const") else THREAD
+
+    # --- branches
+
+    def _branch(self, block: int) -> None:
+        i = self.flow.blocks[block].end - 1
+        uses = self.ssa.uses[i]
+        guarded = type(self.routine.instructions[i].children[0]) is Guard
+        bound = self._bounds[i]
+        if not isinstance(bound, Bound) or bound.flow == "branch-indexed":
+            deciding: tuple[int, ...] = uses
+        else:
+            deciding = uses[:1] if guarded else ()
+        level = min([self.used(use, block) for use in deciding], default=GRID)
+        if level >= self.branches[block]:
+            return
+        self.branches[block] = level
+        parting = self.partings.of(block)
+        for join in parting.joins:
+            if level < self.joins[join]:
+                self.joins[join] = level
+                for phi in self.ssa.phis[join]:
+                    self._push(phi)
+        for loop in parting.loops:
+            if level < self.exits[loop]:
+                self._leave(loop, level)
+        for around in self.forest.loops:
+            if not around.is_reducible and (block in around or any(entry in parting.joins for entry in around.entries)):
+                self._tangle(around.index, level)
+
+    def _leave(self, index: int, level: Level) -> None:
+        """Threads leave a loop in different iterations."""
+        self.exits[index] = level
+        self._any_exit = True
+        loop = self.forest.loops[index]
+        for number, value in enumerate(self.ssa.values):
+            if value.block in loop and value.origin is not Origin.ENTRY:
+                self._users_outside(number, loop.blocks)
+        if level < CTA and self._is_lock(loop.blocks):
+            self._unorder(index, level)
+
+    def _users_outside(self, number: int, inside: int) -> None:
+        for i in self.ssa.readers[number]:
+            if inside >> self.flow.block_of[i] & 1:
+                continue
+            for written in self.ssa.definitions[i]:
+                self._push(written)
+            if i in self._dependent:
+                self._branch(self._dependent[i])
+            for load in self._parameters.loads_behind(i):
+                self._push(load)
+        for user in (*self.ssa.operand_of.get(number, ()), *self._others.get(number, ())):
+            self._push(user)
+
+    def _tangle(self, index: int, level: Level) -> None:
+        """Threads part in a loop with several entries, or come into it by several: their iterations have nothing to do with each other."""
+        if level >= self.floors[index]:
+            return
+        self.floors[index] = level
+        self._any_exit = True
+        if level < self.exits[index]:
+            self._leave(index, level)
+        loop = self.forest.loops[index]
+        for number, value in enumerate(self.ssa.values):
+            if value.block in loop and value.origin is not Origin.ENTRY:
+                self._push(number)
+
+    # --- locks
+
+    def _is_lock(self, blocks: int) -> bool:
+        """Whether something in a loop tells threads apart by the order in which they come: an atomic operation, or a load with an order."""
+        for block in bits(blocks):
+            for bound in self._bounds[self.flow.blocks[block].start : self.flow.blocks[block].end]:
+                if not isinstance(bound, Bound) or bound.barrier:
+                    continue
+                if any(memory.access != "write" and not memory.is_async and memory.order not in ("weak", "") for memory in bound.memory):
+                    return True
+        return False
+
+    def _unorder(self, index: int, level: Level) -> None:
+        """What is loaded in and behind a loop that works like a lock, up to the next barrier of the CTA, differs by the order of threads."""
+        seen = set(bits(self.forest.loops[index].blocks))
+        work = list(seen)
+        while work:
+            block = work.pop()
+            if level < self.unordered[block]:
+                self.unordered[block] = level
+                for i in range(self.flow.blocks[block].start, self.flow.blocks[block].end):
+                    for number in self.ssa.definitions[i]:
+                        self._push(number)
+            if self._has_barrier(block):
+                continue
+            for successor in self.flow.blocks[block].successors:
+                if successor not in seen:
+                    seen.add(successor)
+                    work.append(successor)
+
+    def _has_barrier(self, block: int) -> bool:
+        for bound in self._bounds[self.flow.blocks[block].start : self.flow.blocks[block].end]:
+            if isinstance(bound, Bound) and bound.converges is not None and bound.converges.level in ("cta", "cluster"):
+                if any(barrier.action == "wait" for barrier in bound.barrier):
+                    return True
+        return False

@@ -1,0 +1,231 @@
+"""What a path presumes: which way its branches went, and for which inputs they do.
+
+Choices are kept from contradicting one another by what they say of the same term, and by the range they leave for sums that are compared
+with numbers. That is not all there is to contradict: before a path is shown as a proof, `model` finds numbers for what the kernel is given
+(parameters, the place of the CTA, loaded values) with which control really goes that way.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+
+from ptxkit.analyses.arithmetic import OPERATORS, signed
+from ptxkit.analyses.protocols.team import Team
+from ptxkit.analyses.terms import SUM, Term, Terms, evaluate, walk
+
+MOST_LEAVES = 24
+MOST_ROUNDS = 4
+_USUAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 31, 32, 33, 64, 96, 127, 128, 129, 160, 192, 256, 257, 320, 384, 512, 640, 768, 1024, 2048, 4096, 65536)
+
+Model = Mapping[Term, int]
+"""Numbers of leaves."""
+
+
+@attrs.frozen(eq=False)
+class Choices:
+    """Which predicates hold. Nothing is chosen at first."""
+
+    terms: Terms
+    taken: Mapping[Term, bool] = attrs.field(factory=dict)
+    """By predicate (the positive one), whether it holds."""
+    ranges: Mapping[Term, tuple[int, int]] = attrs.field(factory=dict)
+    """By sum without its constant, the least and the greatest number that it can be."""
+
+    def says(self, condition: Term) -> bool | None:
+        """Whether a predicate holds, if that is decided."""
+        positive, is_positive = _positive(condition)
+        if positive.constant is not None:
+            return bool(positive.constant) is is_positive
+        found = self.taken.get(positive)
+        if found is not None:
+            return found is is_positive
+        compared = _compared(self.terms, positive)
+        if compared is None or (known := self.ranges.get(compared[0])) is None:
+            return None
+        holds, fails = _narrowed(known, compared[1:], True), _narrowed(known, compared[1:], False)
+        if holds is None or fails is None:
+            return (holds is not None) is is_positive
+        return None
+
+    def choose(self, condition: Term, holds: bool) -> Choices | None:
+        """With one more choice; None if it contradicts those that are made."""
+        decided = self.says(condition)
+        if decided is not None and decided is not holds:
+            return None
+        positive, is_positive = _positive(condition)
+        if positive.constant is not None:
+            return self
+        wanted = holds is is_positive
+        ranges = self.ranges
+        compared = _compared(self.terms, positive)
+        if compared is not None:
+            narrowed = _narrowed(ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
+            if narrowed is None:
+                return None
+            ranges = {**ranges, compared[0]: narrowed}
+        return Choices(self.terms, {**self.taken, positive: wanted}, ranges)
+
+    @property
+    def shape(self) -> frozenset[tuple[Term, bool, bool]]:
+        """Of which sums the range is bounded below and above."""
+        return frozenset([(term, low > _whole(term)[0], high < _whole(term)[1]) for term, (low, high) in self.ranges.items()])
+
+    def model(self, team: Team, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = ()) -> Model | None:
+        """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found."""
+        wanted = [*self.taken.items(), *also]
+        return _Search(team, tuple(threads), wanted, self.ranges).run()
+
+
+def _positive(condition: Term) -> tuple[Term, bool]:
+    if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
+        return condition.parts[0][0], False
+    return condition, True
+
+
+def _compared(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | None:
+    """What a predicate compares: a sum X without constant, the operator, whether X counts as it is or negated, and the number `k`.
+
+    `lt`: X < k, or -X < k; `eq`: X = k, or -X = k.
+    """
+    if condition.operator not in ("lt.s", "lt.u", "eq"):
+        return None
+    a, b = condition.args
+    if a.width > 64 or a.width < 8:
+        return None
+    difference = terms.sub(a, b)
+    offset, parts = difference.linear
+    if not parts:
+        return None
+    rest = terms.sub(difference, terms.constant(offset, a.width))
+    flip = signed(parts[0][1], a.width) < 0
+    return (terms.scale(rest, -1) if flip else rest), condition.operator, not flip, -signed(offset, a.width)
+
+
+def _whole(term: Term) -> tuple[int, int]:
+    return term.signed_bounds
+
+
+def _narrowed(known: tuple[int, int], compared: tuple[str, bool, int], holds: bool) -> tuple[int, int] | None:
+    low, high = known
+    operator, as_is, number = compared
+    if operator == "eq":
+        number = number if as_is else -number
+        if holds:
+            low, high = max(low, number), min(high, number)
+        elif low == high == number:
+            return None
+        else:
+            low, high = low + (low == number), high - (high == number)
+    elif as_is == holds:
+        # X < k, or not -X < k: X <= -k
+        high = min(high, number - 1 if as_is else -number)
+    else:
+        low = max(low, number if as_is else 1 - number)
+    return (low, high) if low <= high else None
+
+
+class _Search:
+    """Looks for numbers with which predicates come out as wanted: one leaf after the other takes the number that puts most of them right."""
+
+    def __init__(
+        self, team: Team, threads: tuple[int, ...], wanted: list[tuple[Term, bool]], ranges: Mapping[Term, tuple[int, int]]
+    ) -> None:
+        self.team = team
+        self.threads = threads or (0,)
+        self.wanted = wanted
+        self.of_leaf: dict[Term, list[int]] = {}
+        for place, (term, _) in enumerate(wanted):
+            for leaf in atoms(term):
+                if not self._is_place(leaf):
+                    self.of_leaf.setdefault(leaf, []).append(place)
+        self.constants = {
+            number
+            for term, _ in wanted
+            for inner in _constants(term)
+            for number in (inner - 1, inner, inner + 1)
+        }
+        self.ranges = ranges
+
+    def _is_place(self, leaf: Term) -> bool:
+        return leaf.operator == "special" and self.team.vector(leaf) is not None
+
+    def run(self) -> Model | None:
+        if len(self.of_leaf) > MOST_LEAVES:
+            return None
+        model = {leaf: self._first(leaf) for leaf in self.of_leaf}
+        right = [self._holds(place, model) for place in range(len(self.wanted))]
+        for _ in range(MOST_ROUNDS):
+            if all(right):
+                return model
+            before = list(right)
+            for leaf, places in self.of_leaf.items():
+                if all(right[place] for place in places):
+                    continue
+                best, number = sum(right[place] for place in places), model[leaf]
+                for candidate in self._candidates(leaf):
+                    model[leaf] = candidate
+                    count = 0
+                    for place in places:
+                        count += self._holds(place, model)
+                    if count > best:
+                        best, number = count, candidate
+                        if best == len(places):
+                            break
+                model[leaf] = number
+                for place in places:
+                    right[place] = self._holds(place, model)
+            if right == before:
+                break
+        return model if all(right) else None
+
+    def _first(self, leaf: Term) -> int:
+        low, high = leaf.bounds
+        return min(max(low, 0), high)
+
+    def _candidates(self, leaf: Term) -> Iterator[int]:
+        mask = (1 << leaf.width) - 1
+        known = leaf.known
+        bounds = [n for low_high in [self.ranges.get(leaf, ())] for n in low_high]
+        seen = set()
+        for number in itertools.chain(bounds, sorted(self.constants, key=abs), _USUAL, (-1, mask >> 1)):
+            for scaled in (number, number * (leaf.alignment or 1)):
+                value = scaled & mask
+                if value not in seen and not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span:
+                    seen.add(value)
+                    yield value
+        for shift in range(1, 12):
+            for number in (1, 2, 3, 4, 5, 6, 7, 8, 9):
+                value = number << shift & mask
+                if value not in seen and not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span:
+                    seen.add(value)
+                    yield value
+
+    def _holds(self, place: int, model: Mapping[Term, int]) -> bool:
+        term, wanted = self.wanted[place]
+        for thread in self.threads:
+            number = evaluate(term, lambda leaf: self._leaf(leaf, thread, model))
+            if number is None or bool(number) is not wanted:
+                return False
+        return True
+
+    def _leaf(self, leaf: Term, thread: int, model: Mapping[Term, int]) -> int | None:
+        if leaf in model:
+            return model[leaf]
+        vector = self.team.vector(leaf) if leaf.operator == "special" else None
+        return vector[thread] if vector is not None else None
+
+
+def atoms(term: Term) -> list[Term]:
+    """The leaves in a term, and what no number can be worked out for: joins."""
+    return [inner for inner in walk(term) if (inner.is_leaf or inner.operator not in OPERATORS) and inner.operator != SUM]
+
+
+def _constants(term: Term) -> set[int]:
+    found = set()
+    for inner in walk(term):
+        if inner.operator == SUM:
+            found.add(signed(inner.offset, inner.width) if inner.width > 1 else inner.offset)
+    return {number for number in found if abs(number) < 1 << 32}

@@ -1,0 +1,463 @@
+"""What goes wrong with asynchronous copies on some path (9.7.10.24): what is read too early, overwritten too early, or never waited for.
+
+Every finding stands on a path that the in-flight queue has followed and on inputs that take it: on the bytes that both sides touch, and on
+what lies between them. `Finding.rule` says which rule tells of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+
+import attrs
+
+from ptxkit.analyses.accesses import Access, accesses
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.protocols.choices import Model
+from ptxkit.analyses.protocols.effects import Action, Reach, effects
+from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
+from ptxkit.analyses.protocols.regions import Region, Regions, regions
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term
+
+COPY, BULK = "cp.async", "bulk"
+QUEUES = (COPY, BULK)
+SHARED = ".shared"
+MOST_FINDINGS = 40
+"""A function with more findings than this is not looked at for more: they have one cause."""
+
+
+@attrs.frozen
+class Finding:
+    """Something that goes wrong."""
+
+    rule: str
+    instruction: int
+    child: int | None
+    """Which child of the instruction it is about; None for the whole."""
+    message: str
+    notes: tuple[str, ...] = ()
+    steps: tuple[tuple[int, str], ...] = ()
+    """The instructions that lead to it, with what each does."""
+    is_certain: bool = True
+    """Whether it is undefined behaviour, and not only doubtful."""
+
+
+@attrs.frozen
+class Copies:
+    """What was found out about the asynchronous copies of a function."""
+
+    findings: tuple[Finding, ...]
+    coverage: Coverage
+
+
+@attrs.frozen(eq=False)
+class _Touches:
+    """Reads since the last barrier, the latest first."""
+
+    instruction: int
+    region: Region
+    before: _Touches | None
+    mark: int
+
+
+@attrs.frozen(eq=False)
+class _Memory:
+    """What the observer remembers of a path."""
+
+    waited: tuple[tuple[Operation, Trail], ...] = ()
+    """Operations that their thread has waited for, with the wait, where no barrier has told the others since."""
+    latest: tuple[Operation, ...] = ()
+    """What the last wait completed."""
+    reads: _Touches | None = None
+
+    def _key(self) -> Hashable:
+        return (tuple([operation.signature for operation, _ in self.waited]), self.reads.mark if self.reads else 0)
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Memory) and self._key() == other._key()
+
+
+@attrs.frozen(eq=False)
+class _Hazard:
+    """A touch that meets an operation under way."""
+
+    moment: Moment
+    operation: Operation
+    access: Access
+    threads: tuple[int, int]
+    """Who touches, and whose operation it is."""
+    latest: tuple[Operation, ...]
+    model: Model
+
+
+@fact
+def copies(routine: Routine) -> Copies:
+    """The findings about the asynchronous copies of a function; nothing for one that has none."""
+    starts = [i for i, own in effects(routine).items() if any(e.queue in QUEUES and e.action is Action.OPEN for e in own)]
+    if not starts:
+        return Copies((), Coverage(True, 0, {}))
+    watch = _Watch(routine)
+    coverage = explore(routine, QUEUES, watch.terms, watch)
+    return Copies(tuple(watch.findings()), coverage)
+
+
+class _Watch(Observer):
+    """Looks at the touches of shared memory on a path."""
+
+    start = _Memory()
+
+    def __init__(self, routine: Routine) -> None:
+        self.routine = routine
+        self.regions: Regions = regions(routine)
+        self.touches: dict[int, tuple[Access, ...]] = {}
+        for access in accesses(routine):
+            if access.space == SHARED and access.address is not None and access.least:
+                self.touches[access.instruction] = (*self.touches.get(access.instruction, ()), access)
+        self.terms: dict[int, tuple[Term, ...]] = {
+            i: tuple([access.address for access in own if access.address is not None]) for i, own in self.touches.items()
+        }
+        self.hazards: dict[tuple[int, int, str], _Hazard] = {}
+        self.seen: set[tuple[object, ...]] = set()
+        self.used: set[Hashable] = set()
+        self.found: dict[tuple[str, int], Finding] = {}
+        self.who_waits: dict[tuple[str, int], int] = {}
+        self.of_operation: dict[Operation, tuple[Region | None, Region | None]] = {}
+        self.destinations: set[object] = set()
+
+    # --- on the way
+
+    def meet(self, moment: Moment, memory: Hashable) -> Hashable:
+        assert isinstance(memory, _Memory)
+        if moment.instruction in self.touches:
+            memory = self._touch(moment, memory)
+        for effect in moment.effects:
+            if effect.action is Action.WAIT:
+                memory = self._wait(moment, effect.queue, memory)
+        if moment.sync is not None and moment.sync.waits and moment.sync.reach is not Reach.WARP:
+            memory = _Memory((), memory.latest)
+        if moment.leaves:
+            self._leave(moment)
+        return memory
+
+    def _ranges(self, operation: Operation) -> tuple[Region | None, Region | None]:
+        """What an operation reads and writes of shared memory, for the threads that start it."""
+        found = self.of_operation.get(operation)
+        if found is None:
+            read = write = None
+            for access, address in zip(self.touches.get(operation.instruction, ()), operation.terms, strict=True):
+                region = self.regions.region(address, access.least, operation.threads)
+                if access.reads:
+                    read = region
+                if access.writes:
+                    write = region
+            found = self.of_operation[operation] = read, write
+        return found
+
+    def _touch(self, moment: Moment, memory: _Memory) -> _Memory:
+        started = moment.started
+        for access, address in zip(self.touches[moment.instruction], moment.terms, strict=True):
+            region = self.regions.region(address, access.least, moment.crowd, access.lanes)
+            if region is None:
+                continue
+            if access.reads:
+                self._read(moment, access, region, memory)
+                if not access.memory.is_async and region.base[0] in self._targets:
+                    memory = _seen(memory, moment.instruction, region)
+            if access.writes:
+                self._write(moment, access, region, memory, started)
+        return memory
+
+    @property
+    def _targets(self) -> set[object]:
+        """The variables that copies write to."""
+        if not self.destinations:
+            self.destinations.add(None)
+            for i, own in effects(self.routine).items():
+                if any(effect.queue == COPY and effect.action is Action.OPEN for effect in own):
+                    for access in self.touches.get(i, ()):
+                        region = self.regions.region(access.address, 1, 1) if access.address is not None else None
+                        if access.writes and region is not None:
+                            self.destinations.add(region.base[0])
+        return self.destinations
+
+    def _read(self, moment: Moment, access: Access, region: Region, memory: _Memory) -> None:
+        for operation in moment.pending(COPY):
+            self._collide(moment, access, region, operation, 1, None, memory, "pending")
+        for operation in memory.latest:
+            target = self._ranges(operation)[1]
+            if target is not None and operation.signature not in self.used and self.regions.meet(region, target) is not None:
+                self.used.add(operation.signature)
+        if not access.memory.is_async:
+            for operation, _ in memory.waited:
+                if operation.queue == COPY:
+                    self._collide(moment, access, region, operation, 1, True, memory, "waited")
+
+    def _write(self, moment: Moment, access: Access, region: Region, memory: _Memory, started: Operation | None) -> None:
+        for operation in moment.queue(BULK).unread:
+            self._collide(moment, access, region, operation, 0, None, memory, "pending")
+        for operation, _ in memory.waited:
+            if operation.queue == BULK:
+                self._collide(moment, access, region, operation, 0, True, memory, "waited")
+        if started is None or started.queue != COPY:
+            return
+        for operation in moment.queue(COPY).open:
+            self._collide(moment, access, region, operation, 1, False, memory, "overlap")
+        at = memory.reads
+        while at is not None:
+            self._refill(moment, access, region, at)
+            at = at.before
+
+    def _collide(
+        self, moment: Moment, access: Access, region: Region, operation: Operation, side: int, others: bool | None, memory: _Memory, kind: str
+    ) -> None:
+        own = self._ranges(operation)[side]
+        key = (moment.instruction, operation.instruction, kind)
+        if own is None or key in self.hazards or own.base[0] != region.base[0]:
+            return
+        mine = attrs.evolve(own, threads=operation.threads & moment.threads)
+        if not mine.threads:
+            return
+        threads = self.regions.meet(region, mine, others)
+        if threads is None:
+            return
+        tried = (key, operation.signature, moment.choices.shape)
+        if tried in self.seen:
+            return
+        self.seen.add(tried)
+        model = moment.model(operation, thread=threads[1])
+        if model is not None:
+            self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, model)
+
+    def _refill(self, moment: Moment, access: Access, region: Region, read: _Touches) -> None:
+        key = ("A010", moment.instruction)
+        if key in self.found or read.region.base[0] != region.base[0]:
+            return
+        threads = self.regions.meet(read.region, region, True)
+        if threads is None or moment.model(thread=threads[1]) is None:
+            return
+        one, other = (self.regions.team.name(thread) for thread in threads)
+        self.found[key] = Finding(
+            "A010",
+            moment.instruction,
+            access.child,
+            f"{other} refills what {one} may still be reading: no barrier has been waited at since the read",
+            self._notes(moment),
+            ((read.instruction, f"{one} reads it here"),),
+        )
+
+    def _wait(self, moment: Moment, queue: str, memory: _Memory) -> _Memory:
+        key = (queue, moment.instruction)
+        self.who_waits[key] = self.who_waits.get(key, 0) | moment.threads
+        done = moment.completed(queue) if queue == COPY else moment.read(queue)
+        if queue != COPY:
+            return _Memory((*memory.waited, *[(one, moment.trail) for one in done]), memory.latest, memory.reads) if done else memory
+        return _Memory((*memory.waited, *[(one, moment.trail) for one in done]), tuple(done), memory.reads)
+
+    def _leave(self, moment: Moment) -> None:
+        for operation in moment.pending(COPY):
+            key = ("A004", operation.instruction)
+            if key not in self.found:
+                self.found[key] = Finding(
+                    "A004", operation.instruction, None, "the copy is not waited for on some path to the end", (), ((moment.instruction, "the thread ends here"),)
+                )
+        for operation in moment.queue(BULK).unread:
+            if self._ranges(operation)[0] is None and not self._reads_shared(operation):
+                continue
+            tried = ("leave", operation.instruction, moment.instruction)
+            if tried in self.seen:
+                continue
+            model = moment.model(operation)
+            if model is None:
+                continue
+            self.seen.add(tried)
+            self._unfinished(moment, operation)
+
+    def _reads_shared(self, operation: Operation) -> bool:
+        return any(access.reads for access in self.touches.get(operation.instruction, ()))
+
+    def _unfinished(self, moment: Moment, operation: Operation) -> None:
+        """A bulk copy that may still read shared memory when its thread ends."""
+        waits = self._waits(moment, operation, BULK)
+        foreign = self._waits(moment, operation, COPY)
+        if waits and moment.queue(BULK).group_of(operation) is None:
+            rule, at = "A012", waits[-1].instruction
+            message = "the bulk copy is in no group, so this does not wait for it"
+        elif not waits and foreign:
+            rule, at = "A015", foreign[-1].instruction
+            message = "this waits for groups of non-bulk copies; the bulk copy that is pending belongs to another kind of group"
+        else:
+            rule, at = "A014", moment.instruction
+            message = "the thread ends while a bulk copy that it started may still read shared memory"
+        self._add(Finding(rule, at, None, message, self._notes(moment, operation), self._steps(moment, operation, at), rule == "A015"))
+
+    # --- what they come to
+
+    def findings(self) -> Iterator[Finding]:
+        """What was found, in the order of the text."""
+        for (_, _, kind), hazard in self.hazards.items():
+            if len(self.found) >= MOST_FINDINGS:
+                break
+            if kind == "overlap":
+                self._overlap(hazard)
+            elif kind == "waited":
+                self._unpublished(hazard)
+            elif hazard.operation.queue == COPY:
+                self._early(hazard)
+            else:
+                self._overwritten(hazard)
+        yield from sorted(self.found.values(), key=lambda finding: (finding.instruction, finding.rule))
+
+    def _add(self, finding: Finding) -> None:
+        self.found.setdefault((finding.rule, finding.instruction), finding)
+
+    def _overlap(self, hazard: _Hazard) -> None:
+        who = self.regions.team.name(hazard.threads[0])
+        self._add(
+            Finding(
+                "A006",
+                hazard.moment.instruction,
+                hazard.access.child,
+                f"two copies of one group write the same place: {who} starts both",
+                self._notes(hazard.moment, hazard.operation),
+                ((hazard.operation.instruction, "the other is started here"),),
+            )
+        )
+
+    def _unpublished(self, hazard: _Hazard) -> None:
+        moment, operation = hazard.moment, hazard.operation
+        reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
+        if operation.queue == COPY:
+            message = f"{reader} reads what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
+            self._add(Finding("A005", moment.instruction, hazard.access.child, message, self._notes(moment, operation), self._steps(moment, operation)))
+            return
+        waits = self._waits(moment, operation, BULK)
+        at = waits[-1].instruction if waits else moment.instruction
+        message = f"{owner} waits for its bulk copy to have read, but {reader} overwrites the source with no barrier in between"
+        steps = [*self._steps(moment, operation, at), (moment.instruction, f"{reader} overwrites the source here")]
+        self._add(Finding("A013", at, None, message, self._notes(moment, operation), tuple(steps)))
+
+    def _early(self, hazard: _Hazard) -> None:
+        """A read of what a copy may still be writing."""
+        moment, operation = hazard.moment, hazard.operation
+        rule, at = self._why_early(hazard)
+        reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
+        who = f"its own copy ({reader})" if reader == owner else f"what {owner} copies ({reader})"
+        steps = self._steps(moment, operation, at)
+        if at == moment.instruction:
+            message = f"this reads {who} while the copy may be under way"
+            child: int | None = hazard.access.child
+        else:
+            message = _SAID[rule]
+            child = None
+            steps = (*steps, (moment.instruction, f"this reads {who} while it may be under way"))
+        self._add(Finding(rule, at, child, message, self._notes(moment, operation), steps))
+
+    def _why_early(self, hazard: _Hazard) -> tuple[str, int]:
+        moment, operation = hazard.moment, hazard.operation
+        waits = self._waits(moment, operation, COPY)
+        if not waits:
+            foreign = self._waits(moment, operation, BULK)
+            return ("A015", foreign[-1].instruction) if foreign else ("A001", moment.instruction)
+        last = waits[-1]
+        steps = moment.since(operation)
+        before, after = steps[: steps.index(last)], steps[steps.index(last) + 1 :]
+        starts, commits = self._instructions(COPY, Action.OPEN), self._instructions(COPY, Action.COMMIT)
+        is_committed = any(step.instruction in commits for step in before)
+        late = any(step.instruction in commits for step in after)
+        if not is_committed:
+            crossed = any(step.instruction <= ROUND for step in before)
+            return ("A002" if late or not crossed else "A008"), last.instruction
+        tail = before[max(place for place, step in enumerate(before) if step.instruction in commits) + 1 :]
+        if late and any(step.instruction in starts for step in tail):
+            return "A002", last.instruction
+        if self._skips_commit(before, last.instruction, commits):
+            return "A008", last.instruction
+        if hazard.latest and not any(one.signature in self.used for one in hazard.latest):
+            return "A001", moment.instruction
+        return "A003", last.instruction
+
+    def _skips_commit(self, steps: Sequence[Trail], wait: int, commits: set[int]) -> bool:
+        """Whether the loop that has the wait starts copies, and the path went round it without a commit."""
+        index = loops(self.routine).innermost[control_flow(self.routine).block_of[wait]]
+        if index is None:
+            return False
+        loop = loops(self.routine).loops[index]
+        flow = control_flow(self.routine)
+        if not any(flow.block_of[i] in loop for i in self._instructions(COPY, Action.OPEN)):
+            return False
+        rounds = [place for place, step in enumerate(steps) if step.instruction == ROUND - loop.header]
+        if not rounds:
+            return False
+        pairs = zip([-1, *rounds], [*rounds, len(steps)], strict=True)
+        spans = [steps[start + 1 : end] for start, end in pairs]
+        # the first span may start in the middle of a round
+        inner = [any(step.instruction in commits for step in span) for span in spans[:-1]]
+        return not all(inner)
+
+    def _overwritten(self, hazard: _Hazard) -> None:
+        """A write to what a bulk copy may still be reading."""
+        moment, operation = hazard.moment, hazard.operation
+        waits = self._waits(moment, operation, BULK)
+        foreign = self._waits(moment, operation, COPY)
+        stranger = self._stranger(operation)
+        writer, owner = (self.regions.team.name(thread) for thread in hazard.threads)
+        wrong = (moment.instruction, f"{writer} overwrites the source here")
+        if waits and moment.queue(BULK).group_of(operation) is None:
+            rule, at, message = "A012", waits[-1].instruction, "the bulk copy is in no group, so this does not wait for it"
+        elif not waits and foreign:
+            rule, at = "A015", foreign[-1].instruction
+            message = "this waits for groups of non-bulk copies; the bulk copy that is pending belongs to another kind of group"
+        elif not waits and stranger is not None:
+            rule, at = "A013", stranger
+            message = f"{owner} started the bulk copy; a wait by other threads is not for it"
+        else:
+            rule, at, message = "A011", moment.instruction, f"{writer} overwrites what a bulk copy of {owner} may still be reading"
+        steps = self._steps(moment, operation, at)
+        child = hazard.access.child if rule == "A011" else None
+        self._add(Finding(rule, at, child, message, self._notes(moment, operation), steps if rule == "A011" else (*steps, wrong)))
+
+    def _stranger(self, operation: Operation) -> int | None:
+        """A wait for bulk copies that only threads execute which did not start this one."""
+        for (queue, instruction), threads in sorted(self.who_waits.items()):
+            if queue == operation.queue and not threads & operation.threads:
+                return instruction
+        return None
+
+    def _waits(self, moment: Moment, operation: Operation, queue: str) -> list[Trail]:
+        waits = self._instructions(queue, Action.WAIT)
+        return [step for step in moment.since(operation) if step.instruction in waits]
+
+    def _instructions(self, queue: str, action: Action) -> set[int]:
+        return {i for i, own in effects(self.routine).items() if any(e.queue == queue and e.action is action for e in own)}
+
+    def _steps(self, moment: Moment, operation: Operation, at: int | None = None) -> tuple[tuple[int, str], ...]:
+        return tuple(dict.fromkeys([step for step in moment.witness(operation) if step[0] != at]))
+
+    def _notes(self, moment: Moment, *operations: Operation) -> tuple[str, ...]:
+        """With which inputs the path is taken."""
+        model = moment.model(*operations) or {}
+        given = [f"{leaf.data[0]} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
+        notes = ["it happens with " + ", ".join(sorted(given))] if given else []
+        if self.regions.team.is_assumed:
+            notes.append(f"for a CTA of {' x '.join(map(str, self.regions.team.shape))} threads")
+        return tuple(notes)
+
+
+_SAID = {
+    "A002": "this does not wait for copies that are in no group yet: they are committed only after it",
+    "A003": "this lets too many groups be pending: the one that is read next may be among them",
+    "A008": "this counts on a group of each iteration, but the path went round the loop without committing one",
+    "A015": "this waits for bulk groups; the copy that is read next belongs to another kind of group",
+}
+
+
+def _seen(memory: _Memory, instruction: int, region: Region) -> _Memory:
+    before = memory.reads
+    mark = hash((before.mark if before else 0, instruction, region.key))
+    return _Memory(memory.waited, memory.latest, _Touches(instruction, region, before, mark))

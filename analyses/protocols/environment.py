@@ -1,0 +1,208 @@
+"""Terms along a path: what a value is after certain iterations of the loops that it comes from.
+
+The terms of `values` speak of leaves that stand for what goes round in a loop, and of joins, where ways meet. On a path each of them is the
+value that arrived the way the path came. So a ring counter is a number in every iteration, however it is made to come round.
+A leaf that is not known, as what was loaded, is another one in every iteration of the loops around it; two executions of one
+instruction on the same operands count as giving the same result, which can only hide differences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.terms import SUM, Term, inside
+from ptxkit.analyses.values import values
+from ptxkit.isa.binding import Bound
+from ptxkit.syntax.constants import constant_value
+
+Environment = Mapping[int, Term]
+"""By number of a value of `ssa`, what it is: phis, and what is not known and made anew in every iteration of a loop."""
+
+NOTHING: frozenset[int] = frozenset()
+MOST_INPUTS = 4
+
+
+class Evaluator:
+    """Puts what is known of a path into terms. `wanted` are the terms that will be asked about."""
+
+    def __init__(self, routine: Routine, wanted: Iterable[Term]) -> None:
+        self.routine = routine
+        self.known = values(routine)
+        self.terms = self.known.terms
+        self._ssa = ssa(routine)
+        self._flow = control_flow(routine)
+        self._bounds = bindings(routine)
+        self._loops = loops(routine)
+        self._needs: dict[Term, frozenset[int]] = {}
+        self._made: dict[tuple[Term, tuple[Term | None, ...]], Term] = {}
+        self._order: dict[frozenset[int], tuple[int, ...]] = {}
+        self._phis, self._fickle = self._closure(wanted)
+        self.numbering = self._ssa.values
+
+    def _closure(self, wanted: Iterable[Term]) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+        """By block, the phis there that the terms depend on, through other phis too; by header of a loop, what is made anew in it."""
+        seen: set[int] = set()
+        work = [number for term in wanted for number in self.needs(term)]
+        while work:
+            number = work.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if self._ssa.values[number].origin is not Origin.PHI:
+                continue
+            for operand in self._ssa.values[number].operands:
+                if operand >= 0:
+                    work += [inner for inner in self.needs(self.known.of(operand)) if inner not in seen]
+        phis: dict[int, list[int]] = {}
+        fickle: dict[int, list[int]] = {}
+        for number in sorted(seen):
+            value = self._ssa.values[number]
+            if value.origin is Origin.PHI:
+                phis.setdefault(value.block, []).append(number)
+                continue
+            index = self._loops.innermost[value.block]
+            while index is not None:
+                fickle.setdefault(self._loops.loops[index].header, []).append(number)
+                index = self._loops.loops[index].parent
+        return {block: tuple(own) for block, own in phis.items()}, {block: tuple(own) for block, own in fickle.items()}
+
+    def _changes(self, leaf: Term) -> bool:
+        """Whether a leaf is to be replaced: it is another number in every iteration of a loop, or what threads find out together."""
+        number = leaf.data[0]
+        if leaf.operator != "value" or not isinstance(number, int) or len(leaf.data) > 1:
+            return False
+        return self._loops.innermost[self._ssa.values[number].block] is not None or self._collective(number) is not None
+
+    def _collective(self, number: int) -> Term | None:
+        """What threads find out together, as who is elected: the same wherever they ask the same."""
+        value = self._ssa.values[number]
+        if value.origin is not Origin.WRITE:
+            return None
+        bound = self._bounds[value.instruction]
+        uses = self._ssa.uses[value.instruction]
+        if not isinstance(bound, Bound) or bound.converges is None or bound.memory or bound.barrier or len(uses) > MOST_INPUTS:
+            return None
+        inputs = [self.known.of(use) for use in uses if use >= 0]
+        if any(leaf.operator not in ("special", "parameter") for term in inputs for leaf in term.leaves()):
+            return None
+        instruction = self.routine.instructions[value.instruction]
+        constants = tuple([operand.text for operand in instruction.operands if isinstance(constant_value(operand), int)])
+        place = number - self._ssa.definitions[value.instruction][0]
+        width = self.known.of(number).width
+        return self.terms.leaf("collective", width, (instruction.opcode.text, place, constants, *inputs))
+
+    def needs(self, term: Term) -> frozenset[int]:
+        """The phis in a term."""
+        found = self._needs
+        if term in found:
+            return found[term]
+        stack = [term]
+        while stack:
+            at = stack[-1]
+            if at in found:
+                stack.pop()
+                continue
+            if at.operator == "join" or at.operator == "phi":
+                found[at] = frozenset((at.data[0],))  # type: ignore[arg-type]
+                stack.pop()
+                continue
+            if at.operator == "value":
+                found[at] = frozenset((at.data[0],)) if self._changes(at) else NOTHING  # type: ignore[arg-type]
+                stack.pop()
+                continue
+            within = inside(at)
+            missing = [inner for inner in within if inner not in found]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            parts = [own for inner in within if (own := found[inner])]
+            found[at] = NOTHING if not parts else parts[0] if len(parts) == 1 else frozenset().union(*parts)
+        return found[term]
+
+    def enter(self, block: int, before: int, environment: Environment, tick: int) -> Environment:
+        """What is known in a block that control comes to from another. `tick` is a number that no earlier step on the path had."""
+        numbers = self._phis.get(block, ())
+        fickle = self._fickle.get(block, ())
+        if not numbers and not fickle:
+            return environment
+        new = dict(environment)
+        place = self._flow.blocks[block].predecessors.index(before)
+        for number in numbers:
+            operand = self._ssa.values[number].operands[place]
+            if operand >= 0:
+                new[number] = self.term(self.known.of(operand), environment)
+            else:
+                new.pop(number, None)
+        for number in fickle:
+            new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
+        return new
+
+    def skip(self, to: int, blocks: int, environment: Environment, tick: int) -> Environment:
+        """What is known in a block that control comes to over a part of the function, a set of blocks, that was not followed."""
+        new = dict(environment)
+        for number in self._fickle.get(to, ()):
+            new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
+        for block, numbers in self._phis.items():
+            if block == to or blocks >> block & 1:
+                for number in numbers:
+                    term = self.known.of(number)
+                    new[number] = self.terms.leaf("skipped", term.width, (number, tick), term.known)
+        return new
+
+    def term(self, term: Term, environment: Environment) -> Term:
+        """A term on a path."""
+        needs = self.needs(term)
+        if not needs:
+            return term
+        order = self._order.get(needs)
+        if order is None:
+            order = self._order[needs] = tuple(sorted(needs))
+        key = (term, tuple([environment.get(number) for number in order]))
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self._put(term, environment)
+        return found
+
+    def steady(self, term: Term, environment: Environment) -> Term:
+        """The same with what is not known as if it were the same in every iteration."""
+        changed = {number for numbers in self._fickle.values() for number in numbers}
+        return self.term(term, {number: found for number, found in environment.items() if number not in changed})
+
+    def _put(self, term: Term, environment: Environment) -> Term:
+        stack = [term]
+        done: dict[Term, Term] = {}
+        while stack:
+            at = stack[-1]
+            if at in done:
+                stack.pop()
+                continue
+            if at.operator == "value":
+                shared = self._collective(at.data[0]) if len(at.data) == 1 else None  # type: ignore[arg-type]
+                done[at] = shared if shared is not None else environment.get(at.data[0], at)  # type: ignore[call-overload]
+            elif not self.needs(at):
+                done[at] = at
+            elif at.operator in ("join", "phi"):
+                done[at] = environment.get(at.data[0], at)  # type: ignore[call-overload]
+            else:
+                missing = [inner for inner in inside(at) if inner not in done]
+                if missing:
+                    stack += missing
+                    continue
+                done[at] = self._rebuilt(at, done)
+            stack.pop()
+        return done[term]
+
+    def _rebuilt(self, at: Term, done: Mapping[Term, Term]) -> Term:
+        terms = self.terms
+        if at.operator != SUM:
+            return terms.apply(at.operator, at.width, tuple([done[arg] for arg in at.args]))
+        found = terms.constant(at.offset, at.width)
+        for atom, factor in at.parts:
+            found = terms.add(found, terms.scale(done[atom], factor))
+        return found

@@ -1,0 +1,106 @@
+"""What terms are for each thread of a CTA, where they depend on nothing but the thread's place in it.
+
+Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else one of 128 threads in x.
+What is found for it holds for a launch of that shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ptxkit.analyses.arithmetic import OPERATORS, compute
+from ptxkit.analyses.launch import MOST_THREADS, WARP, launch
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import SUM, Term, walk
+from ptxkit.syntax.constants import constant_value
+
+ASSUMED = (128, 1, 1)
+
+Vector = tuple[int, ...]
+
+
+class Team:
+    """The threads of a CTA. Sets of them are bits."""
+
+    def __init__(self, shape: tuple[int, int, int], is_assumed: bool) -> None:
+        self.shape = shape
+        self.is_assumed = is_assumed
+        """Whether a launch may have another shape."""
+        self.size = math.prod(shape)
+        self.everyone = (1 << self.size) - 1
+        width, height, _ = shape
+        places = range(self.size)
+        self._specials: dict[str, Vector] = {
+            "%tid.x": tuple([i % width for i in places]),
+            "%tid.y": tuple([i // width % height for i in places]),
+            "%tid.z": tuple([i // (width * height) for i in places]),
+            "%laneid": tuple([i % WARP for i in places]),
+            "%ntid.x": (shape[0],) * self.size,
+            "%ntid.y": (shape[1],) * self.size,
+            "%ntid.z": (shape[2],) * self.size,
+        }
+        self._vectors: dict[Term, Vector | None] = {}
+
+    def vector(self, term: Term) -> Vector | None:
+        """What a term is for each thread; None if that depends on more than the place of the thread."""
+        found = self._vectors
+        if term not in found:
+            for at in walk(term):
+                if at not in found:
+                    found[at] = self._vector(at)
+        return found[term]
+
+    def _vector(self, at: Term) -> Vector | None:
+        found = self._vectors
+        mask = (1 << at.width) - 1
+        if at.operator == SUM:
+            total = [at.offset] * self.size
+            for atom, factor in at.parts:
+                numbers = found[atom]
+                if numbers is None:
+                    return None
+                total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
+            return tuple([value & mask for value in total])
+        if at.operator == "special":
+            return self._specials.get(str(at.data[0]))
+        if at.operator not in OPERATORS:
+            return None
+        args = [found[arg] for arg in at.args]
+        if any(numbers is None for numbers in args):
+            return None
+        widths = [arg.width for arg in at.args]
+        remembered: dict[tuple[int, ...], int | None] = {}
+        result = []
+        for one in zip(*args, strict=True):
+            if one not in remembered:
+                remembered[one] = compute(at.operator, at.width, one, widths)
+            result.append(remembered[one])
+        return None if None in result else tuple(result)  # type: ignore[arg-type]
+
+    def where(self, condition: Term) -> int | None:
+        """The threads for which a predicate holds; None if that depends on more than the place of the thread."""
+        numbers = self.vector(condition)
+        if numbers is None:
+            return None
+        return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)
+
+    def name(self, thread: int) -> str:
+        """A thread in words."""
+        x, y, z = (self._specials[f"%tid.{component}"][thread] for component in "xyz")
+        return f"thread {x}" if self.shape[1:] == (1, 1) else f"thread ({x}, {y}, {z})"
+
+
+@fact
+def team(routine: Routine) -> Team:
+    """The threads of a CTA that runs a function."""
+    exactly = launch(routine).threads
+    if exactly is not None and math.prod(exactly) <= MOST_THREADS:
+        return Team(exactly, False)
+    for directive in routine.function.header.directives:
+        if directive.name == ".maxntid":
+            sizes = [constant_value(argument) for argument in directive.arguments]
+            if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
+                x, y, z = [*map(int, sizes), 1, 1][:3]  # type: ignore[arg-type]
+                if x * y * z <= MOST_THREADS:
+                    return Team((x, y, z), True)
+    return Team(ASSUMED, True)

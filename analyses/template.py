@@ -1,0 +1,159 @@
+"""The threads that a CTA may have, and what terms are for each of them where that depends on nothing but its place.
+
+With `.reqntid` these are the threads there are. Else they are as many as there may be, and their places are known where CTAs can be taken
+to have one dimension: nothing reads `%tid.y` or `%tid.z`. What all of the most threads agree on, fewer agree on too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxkit.analyses.arithmetic import OPERATORS, compute
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.lanes import Thread
+from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import SUM, Term, evaluate, walk
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.syntax.constants import constant_value
+
+Numbers = tuple[int, ...]
+Source = Callable[[Term], tuple[Term, int] | None]
+"""For a leaf that is what one lane of the warp holds: the term of what it holds, and the lane."""
+
+ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
+PLACES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
+SAMPLES = (1, 16, 31)
+"""Threads of the first warp that are compared with thread 0 before all are."""
+_FULL = (1 << WARP) - 1
+
+
+class Template:
+    """The threads of a CTA, counted as the hardware does, and their numbers."""
+
+    def __init__(self, routine: Routine, flat: bool, source: Source | None = None) -> None:
+        known = launch(routine)
+        shape = known.threads
+        self.is_certain = shape is not None
+        """Whether a CTA has exactly these threads; else it may have fewer."""
+        self.has_places = shape is not None or flat
+        """Whether the place of each thread is known; else only its lane."""
+        self.assumption = "" if shape is not None or not flat else ONE_DIMENSION
+        width, height, depth = shape or (known.most[0], 1, 1)
+        places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
+        self.threads = tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+        self._source = source
+        self._vectors: dict[Term, Numbers | None] = {}
+        self._samples: dict[int, dict[Term, int | None]] = {}
+
+    def special(self, name: str, thread: int) -> int | None:
+        """What a special register is for a thread; None if that depends on more than its place."""
+        if name not in PLACES:
+            return None
+        lane = thread % WARP
+        if name == "%laneid":
+            return lane
+        if name.startswith("%lanemask"):
+            one = 1 << lane
+            return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": _FULL & -one, "gt": _FULL & (-one << 1)}[name[-2:]]
+        return getattr(self.threads[thread], name[-1]) if self.has_places else None  # type: ignore[no-any-return]
+
+    def _leaf(self, leaf: Term, thread: int) -> int | None:
+        if leaf.operator == "special":
+            found = self.special(str(leaf.data[0]), thread)
+            return None if found is None else found & ((1 << leaf.width) - 1)
+        source = self._source(leaf) if self._source is not None and leaf.operator == "value" else None
+        return None if source is None else self.number(source[0], thread - thread % WARP + source[1])
+
+    def number(self, term: Term, thread: int) -> int | None:
+        """What a term is for one thread."""
+        if thread >= len(self.threads):
+            return None
+        return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
+
+    def is_known(self, term: Term) -> bool:
+        """Whether a term depends on the place of the thread alone."""
+        return self.number(term, 0) is not None
+
+    def numbers(self, term: Term) -> Numbers | None:
+        """What a term is for each thread."""
+        found = self._vectors
+        if term not in found:
+            for at in walk(term):
+                if at not in found:
+                    found[at] = self._numbers(at)
+        return found[term]
+
+    def _numbers(self, at: Term) -> Numbers | None:
+        found = self._vectors
+        count = len(self.threads)
+        if at.operator == SUM:
+            mask = (1 << at.width) - 1
+            total = [at.offset] * count
+            for atom, factor in at.parts:
+                numbers = found[atom]
+                if numbers is None:
+                    return None
+                total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
+            return tuple([value & mask for value in total])
+        if at.is_leaf:
+            if self._leaf(at, 0) is None:
+                return None
+            leaves = [self._leaf(at, thread) for thread in range(count)]
+            return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
+        args = [found[arg] for arg in at.args]
+        if at.operator not in OPERATORS or any(numbers is None for numbers in args):
+            return None
+        widths = [arg.width for arg in at.args]
+        memory: dict[tuple[int, ...], int | None] = {}
+        result = []
+        for one in zip(*args, strict=True):
+            if one not in memory:
+                memory[one] = compute(at.operator, at.width, one, widths)
+            result.append(memory[one])
+        return None if None in result else tuple(result)  # type: ignore[arg-type]
+
+    def agreement(self, term: Term) -> Level:
+        """How far threads agree on a term that depends on their place alone; THREAD also if it depends on more."""
+        first = self.number(term, 0)
+        if first is None or any(self.number(term, thread) not in (first, None) for thread in SAMPLES if thread < len(self.threads)):
+            return Level.THREAD
+        numbers = self.numbers(term)
+        return Level.THREAD if numbers is None else self.level(numbers)
+
+    def level(self, numbers: Numbers) -> Level:
+        """How far threads agree on these numbers; all CTAs count as alike."""
+        for level in (Level.GRID, Level.WARPGROUP, Level.WARP):
+            size = level.threads or len(numbers)
+            if all(len(set(numbers[first : first + size])) == 1 for first in range(0, len(numbers), size)):
+                return level
+        return Level.THREAD
+
+    def difference(self, numbers: Numbers) -> tuple[int, int, Level] | None:
+        """Two threads that hold different numbers, in the smallest group that has two such."""
+        for level in (Level.WARP, Level.WARPGROUP, Level.CTA):
+            size = level.threads or len(numbers)
+            for first in range(0, len(numbers), size):
+                group = numbers[first : first + size]
+                other = next((place for place, number in enumerate(group) if number != group[0]), None)
+                if other is not None:
+                    return first, first + other, level
+        return None
+
+
+@fact
+def has_other_dimensions(routine: Routine) -> bool:
+    """Whether a function looks at its place in y or z, or says that its CTAs may have several dimensions."""
+    for directive in routine.function.header.directives:
+        if directive.name == ".maxntid" and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
+            return True
+    return any(isinstance(bound, Bound) and any(_is_other(operand.shape) for operand in bound.operands) for bound in set(bindings(routine)))
+
+
+def _is_other(shape: OperandShape) -> bool:
+    if shape.kind == "special":
+        return shape.type.startswith(("%tid", "%ntid")) and not shape.type.endswith(".x")
+    return any(map(_is_other, shape.parts))
+

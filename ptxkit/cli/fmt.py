@@ -1,0 +1,95 @@
+"""`ptxkit fmt`."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator
+
+import click
+
+from ptxkit import files, formatter
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="PATH…")
+@click.option("--check", is_flag=True, help="Write nothing; name the files that are laid out otherwise.")
+@click.option("--diff", "differences", is_flag=True, help="Write nothing; print what would change.")
+@click.option(
+    "--width", type=click.IntRange(min=40), default=formatter.WIDTH, show_default=True, help="Wrap lines longer than this at a comma."
+)
+def command(paths: tuple[str, ...], check: bool, differences: bool, width: int) -> None:
+    """Lay PTX files out in the one canonical way, in place.
+
+    PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file is written whole or not
+    at all, and not touched if it has a syntax error. Tokens and comments stay; modifiers are put into the manual's order.
+
+    Exit codes: 0 done, 1 something would change (with --check or --diff), 2 something could not be formatted.
+    """
+    try:
+        names = list(files.find(paths))
+    except files.CannotRead as error:
+        _say(str(error))
+        sys.exit(2)
+    if not names:
+        _say("no .ptx files there")
+        sys.exit(2)
+    changed = failed = 0
+    for name in names:
+        try:
+            before = files.read(name)
+            after = _formatted(before, name, width)
+        except (files.CannotRead, formatter.CannotFormat) as error:
+            _say(str(error))
+            failed += 1
+            continue
+        changed += before != after
+        if differences:
+            _print("".join(_difference(before, after, name)))
+        if check and before != after:
+            _say(f"{name} would change")
+        if check or differences:
+            continue
+        if name == "-":
+            _print(after)
+        elif before != after:
+            try:
+                files.write(name, after)
+            except OSError as error:
+                _say(f"{name}: {error.strerror or error}")
+                failed += 1
+    unchanged = len(names) - changed - failed
+    verb = "would change" if check or differences else "changed"
+    _say(f"{changed} {verb}, {unchanged} as they should be" + (f", {failed} could not be formatted" if failed else ""))
+    sys.exit(2 if failed else 1 if changed and (check or differences) else 0)
+
+
+def _formatted(text: str, name: str, width: int) -> str:
+    """The text in canonical layout. Raises CannotFormat with the place of the first syntax error."""
+    from ptxkit.syntax.parsing import parse
+
+    module = parse(text, name)
+    try:
+        return formatter.format_module(module, width)
+    except formatter.CannotFormat as error:
+        troubles = [found for found in module.diagnostics if found.severity == "error"]
+        if not troubles:
+            raise formatter.CannotFormat(f"{name}: {error}") from None
+        first = troubles[0]
+        more = f" (and {len(troubles) - 1} more)" if len(troubles) > 1 else ""
+        raise formatter.CannotFormat(f"{name}:{first.span.line}:{first.span.column}: {first.message}{more}") from None
+
+
+def _difference(before: str, after: str, name: str) -> Iterator[str]:
+    """The lines of a unified difference."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for line in difflib.unified_diff(old, new, name, f"{name} (formatted)"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _print(text: str) -> None:
+    click.echo(files.encode(text), nl=False)
+
+
+def _say(text: str) -> None:
+    click.echo(f"ptxkit: {text}", err=True)

@@ -1,0 +1,74 @@
+"""`ptxkit instrument`."""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from ptxkit import files
+
+
+def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if not wanted:
+        return
+    from ptxkit.rewriters.probing import all_probes
+
+    for name, probe in sorted(all_probes().items()):
+        options = ", ".join([f"{key}={found.default if found.default is not found.empty else '…'}" for key, found in probe.options.items()])
+        click.echo(f"{name:15} {probe.summary}{f' [{options}]' if options else ''}")
+    ctx.exit()
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe; may be given again.")
+@click.option("-o", "--output", metavar="OUT", default="-", help="Where it is written; - is standard output.")
+@click.option("--manifest", metavar="OUT", help="Where it is written what is needed to launch it and to read its buffers, as JSON.")
+@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Name the probes, what they do, and their options.")
+def command(path: str, probes: tuple[str, ...], output: str, manifest: str | None) -> None:
+    """Put probes into a PTX file: `ptxkit instrument k.ptx --probe block-counts -o out.ptx --manifest out.json`; - is standard input.
+
+    `ptxkit rewrite strip` takes them out again. Where a probe cannot be put in, that is said and stands in the manifest.
+
+    Exit codes: 0 done, 1 what comes out would have errors, 2 could not run.
+    """
+    import ptxkit
+    from ptxkit.rewriters import Refused
+    from ptxkit.rewriters.probing import instrument
+
+    try:
+        text = files.read(path)
+    except files.CannotRead as error:
+        _fail(str(error))
+    try:
+        found = instrument(ptxkit.parse(text, path), probes)
+    except Refused as refused:
+        for diagnostic in refused.diagnostics:
+            click.echo(f"{path}: {diagnostic.message}", err=True)
+        click.echo("ptxkit: nothing is written", err=True)
+        sys.exit(1)
+    except (ValueError, OSError) as error:
+        _fail(str(error))
+    try:
+        if output == "-":
+            click.echo(files.encode(found.text), nl=False)
+        else:
+            files.write(output, found.text)
+        if manifest:
+            files.write(manifest, found.manifest.to_json())
+    except OSError as error:
+        _fail(f"{error.filename or output}: {error.strerror or error}")
+    refused_sites = found.manifest.refused
+    for one in refused_sites[:20]:
+        where = f"{path}:{one.line}" if one.line else path
+        click.echo(f"{where}: {found.manifest.probes[one.probe].name} left out: {one.message} ({one.reason})", err=True)
+    if len(refused_sites) > 20:
+        click.echo(f"ptxkit: {len(refused_sites) - 20} more left out, see the manifest", err=True)
+    click.echo(f"ptxkit: {len(found.manifest.sites)} site{'' if len(found.manifest.sites) == 1 else 's'}", err=True)
+
+
+def _fail(reason: str) -> NoReturn:
+    click.echo(f"ptxkit: {reason}", err=True)
+    sys.exit(2)

@@ -1,0 +1,206 @@
+"""`ptxkit profile`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ptxkit import files
+
+if TYPE_CHECKING:
+    from ptxkit.rewriters.probing import Instrumented
+    from ptxkit.rewriters.profiling.isolation import Profile
+    from ptxkit.rewriters.profiling.launch import Launch
+    from ptxkit.syntax.nodes import Module
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
+@click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="What to look at; may be given often.")
+@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of these kernels.")
+@click.option("--repeat", default=5, show_default=True, type=click.IntRange(0), help="How often each is timed.")
+@click.option("--timeout", default=120.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
+@click.option("--rows", type=click.IntRange(1), help="How many records a trace has room for.")
+@click.option("--top", default=20, show_default=True, type=click.IntRange(0), help="How many rows of a table are shown.")
+@click.option("--csv", "csv_folder", metavar="FOLDER", help="Write each table as a .csv file there.")
+@click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
+@click.option("--trace", "trace_file", metavar="OUT", help="Write a trace that Perfetto opens.")
+def command(
+    path: str,
+    description: str,
+    probes: tuple[str, ...],
+    kernels: tuple[str, ...],
+    repeat: int,
+    timeout: float,
+    rows: int | None,
+    top: int,
+    csv_folder: str | None,
+    json_file: str | None,
+    trace_file: str | None,
+) -> None:
+    """Run kernels of a PTX file on the GPU with and without probes: compare what they compute, show what the probes found.
+
+    Each launch runs in a process of its own, both kernels on the same input. FILE may be - for standard input.
+
+    Exit codes: 0 all outputs equal, 1 something differs, fails or hangs, 2 could not run.
+    """
+    import ptxkit
+
+    try:
+        module = ptxkit.parse(files.read(path), path)
+    except files.CannotRead as error:
+        _fail(str(error))
+    launches = _launches(description, path, module, kernels)
+    made = _instrumented(module, probes)
+    for refused in made.manifest.refused:
+        place = f"`{refused.function}`" if refused.instruction < 0 else f"line {refused.line} of `{refused.function}`"
+        click.echo(f"ptxkit: {probes[refused.probe]} is left out at {place}: {refused.message}", err=True)
+    profiles = _run(module, made, launches, repeat, timeout, rows)
+    for profile in profiles:
+        _print(profile, top)
+    try:
+        _write(profiles, path, probes, csv_folder, json_file, trace_file)
+    except OSError as error:
+        _fail(f"{error.filename or ''}: {error.strerror or error}")
+    from ptxkit.rewriters.profiling.isolation import Outcome
+
+    outcomes = {profile.outcome for profile in profiles}
+    if Outcome.UNAVAILABLE in outcomes:
+        sys.exit(2)
+    sys.exit(0 if outcomes <= {Outcome.EQUAL} else 1)
+
+
+def _launches(description: str, path: str, module: Module, kernels: tuple[str, ...]) -> list[Launch]:
+    """The launches of the file's kernels."""
+    from ptxkit.rewriters.profiling.description import BadLaunch, read
+
+    try:
+        everything = read(description)
+    except OSError as error:
+        _fail(f"{description}: {error.strerror or error}")
+    except BadLaunch as bad:
+        _show(bad.diagnostics, bad.text)
+        _fail("nothing is launched")
+    names = {function.name for function in module.kernels}
+    mine = [one for one in everything if one.is_for(path)]
+    found = [one for one in mine if one.kernel in names and (not kernels or one.kernel in kernels)]
+    missing = sorted({one.kernel for one in mine} - names) if not kernels else sorted(set(kernels) - {one.kernel for one in found})
+    if missing:
+        where = f"{path} has no kernel" if set(missing) - names else f"{description} has no launch of"
+        _fail(f"{where} `{missing[0]}`; there are {', '.join(sorted(names)) or 'none'}")
+    if not found:
+        _fail(f"{description} has no launch for {path}; its kernels are {', '.join(sorted(names)) or 'none'}")
+    return found
+
+
+def _instrumented(module: Module, probes: tuple[str, ...]) -> Instrumented:
+    from ptxkit.rewriters import Refused
+    from ptxkit.rewriters.probing import instrument
+
+    try:
+        return instrument(module, probes)
+    except Refused as refused:
+        _show(refused.diagnostics, refused.module.text)
+        click.echo("ptxkit: the probes are refused, nothing is launched", err=True)
+        sys.exit(1)
+    except ValueError as error:
+        _fail(str(error))
+
+
+def _run(module: Module, made: Instrumented, launches: list[Launch], repeat: int, timeout: float, rows: int | None) -> list[Profile]:
+    """Every launch; what is going on is shown on standard error, as a bar on a terminal, else a line a launch."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from ptxkit.rewriters.profiling.isolation import Outcome, profile
+
+    console = Console(stderr=True)
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    found: list[Profile] = []
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("", total=len(launches))
+        for number, one in enumerate(launches, 1):
+            progress.update(bar, description=one.kernel)
+            found.append(profile(module.text, made.text, made.manifest, one, repeat=repeat, timeout=timeout, rows=rows))
+            progress.advance(bar)
+            if not console.is_terminal:
+                click.echo(f"ptxkit: {number}/{len(launches)} {one.kernel}: {found[-1].outcome}", err=True)
+    return found
+
+
+def _print(profile: Profile, top: int) -> None:
+    from rich.console import Console
+    from rich.text import Text
+
+    from ptxkit.rewriters.profiling.isolation import Outcome
+    from ptxkit.rewriters.profiling.results import shown
+
+    if profile.outcome is Outcome.UNAVAILABLE:
+        click.echo(f"ptxkit: {profile.launch.kernel}: {profile.detail}", err=True)
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    line = Text(profile.launch.kernel, "bold")
+    line.append(f" <<<{_size(profile.launch.grid)}, {_size(profile.launch.block)}>>> ", "dim")
+    line.append(f"outputs {profile.outcome}" if profile.outcome not in (Outcome.FAILED, Outcome.HUNG) else profile.outcome.value)
+    line.stylize("green" if profile.outcome is Outcome.EQUAL else "red", len(line) - len(profile.outcome))
+    if profile.overhead is not None:
+        times = (min(profile.seconds) * 1e6, min(profile.seconds_instrumented) * 1e6)
+        line.append(f", {times[0]:.1f} µs → {times[1]:.1f} µs ({profile.overhead:.2f}x)")
+    if profile.registers is not None and profile.registers_instrumented is not None:
+        line.append(f", {profile.registers} → {profile.registers_instrumented} registers")
+    console.print(line)
+    if profile.detail:
+        console.print(Text(f"  {profile.detail}", "red"))
+    for table in profile.tables:
+        console.print(shown(table, top))
+        for note in table.notes:
+            console.print(Text(f"note: {note}", "cyan"))
+    console.print()
+
+
+def _size(numbers: tuple[int, int, int]) -> str:
+    last = 3 if numbers[2] > 1 else 2 if numbers[1] > 1 else 1
+    return "x".join([str(number) for number in numbers[:last]])
+
+
+def _write(
+    profiles: list[Profile], path: str, probes: tuple[str, ...], csv_folder: str | None, json_file: str | None, trace_file: str | None
+) -> None:
+    from ptxkit.rewriters.profiling import results
+
+    if csv_folder is not None:
+        Path(csv_folder).mkdir(parents=True, exist_ok=True)
+        for number, profile in enumerate(profiles):
+            for table in profile.tables:
+                name = re.sub(r"[^\w.$-]", "_", f"{number}.{profile.launch.kernel}.{table.name}")
+                files.write(str(Path(csv_folder) / f"{name}.csv"), results.as_csv(table))
+    if json_file is not None:
+        files.write(json_file, _json(results.document(profiles, path, probes)))
+    if trace_file is not None:
+        files.write(trace_file, _json(results.trace(profiles)))
+
+
+def _json(what: dict[str, Any]) -> str:
+    return json.dumps(what, indent=1) + "\n"
+
+
+def _show(diagnostics: Any, text: str) -> None:
+    from rich.console import Console
+
+    from ptxkit.report.text import render
+
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    lines = text.replace("\r\n", "\n").split("\n")
+    for diagnostic in diagnostics:
+        console.print(render(diagnostic, lines))
+
+
+def _fail(reason: str) -> NoReturn:
+    click.echo(f"ptxkit: {reason}", err=True)
+    sys.exit(2)

@@ -1,0 +1,71 @@
+"""Cutting a text into lines at the places that are marked in it."""
+
+from __future__ import annotations
+
+import re
+
+MAY_BREAK = "\x1f"
+"""Stands for a blank where a line may end; `\\n` stands where it must."""
+
+_SPACE = " \t\r\f\v"
+_BRACKET = re.compile(r"[(\[{)\]}]")
+_OPAQUE = re.compile(r'"(?:[^"\\\n]|\\.)*"|//[^\n]*|/\*.*?\*/')
+_CLOSING = frozenset(")]}")
+
+
+def one_line(text: str) -> str:
+    """The text with blanks for the marks; it has `\\n` where it cannot be one line."""
+    return text.replace(MAY_BREAK, " ")
+
+
+def wrapped(text: str, first: str, base: int, width: int, step: int = 1) -> list[str]:
+    """The lines of a marked text behind what stands on the first one already.
+
+    The other lines begin in column `base`, and `step` further for each bracket that is open. What stands in brackets is kept on one
+    line if it fits there. A word that is too long for any line stays where it is.
+    """
+    pieces = re.split(f"([{MAY_BREAK}\n])", text)
+    words = [word.strip(_SPACE) for word in pieces[::2]]
+    forced = [False, *[mark == "\n" for mark in pieces[1::2]]]
+    levels = [0]
+    for word in words:
+        levels.append(max(0, levels[-1] + _nesting(word)))
+    lines: list[str] = []
+    line, is_fresh = first, len(first) <= base
+    for i, word in enumerate(words):
+        if not word:
+            is_broken = forced[i] and not is_fresh
+        elif is_fresh:
+            is_broken = forced[i] and len(line) < base
+        else:
+            reach = _reach(words, forced, levels, i, width - base)
+            is_hopeless = reach > width - base and levels[i + 1] <= levels[i]
+            is_broken = forced[i] or (len(line) + 1 + reach > width and not is_hopeless)
+        if is_broken or (forced[i] and is_fresh and i):
+            if not is_fresh:
+                lines.append(line.rstrip())
+            line, is_fresh = " " * (base + step * (levels[i] - (word[:1] in _CLOSING))), True
+        if word:
+            line += word if is_fresh or line[-1:] == " " else " " + word
+            is_fresh = False
+    if not is_fresh:
+        lines.append(line.rstrip())
+    return lines
+
+
+def _nesting(word: str) -> int:
+    """How many more brackets a word opens than it closes."""
+    if _BRACKET.search(word) is None:
+        return 0
+    brackets = _BRACKET.findall(_OPAQUE.sub("", word))
+    return len(brackets) - 2 * sum([bracket in _CLOSING for bracket in brackets])
+
+
+def _reach(words: list[str], forced: list[bool], levels: list[int], i: int, room: int) -> int:
+    """The length of a word with all up to the bracket that closes what it opens, or of as much of that as tells that it is too long."""
+    length = len(words[i])
+    end = i + 1
+    while end < len(words) and levels[end] > levels[i] and not forced[end] and length <= room:
+        length += 1 + len(words[end])
+        end += 1
+    return length

@@ -1,0 +1,83 @@
+"""How often accesses of a warp to shared memory must be made one after the other, because they want other words of one bank."""
+
+from __future__ import annotations
+
+from ptxkit.rewriters.engine.edits import Before
+from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
+from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, leading, touches, under
+
+ROW = 32
+BANKS = 32
+
+
+def bank_conflicts(plan: Plan, *, at: str = "") -> None:
+    """Loads and stores of warps in shared memory, how many passes they take, and how many of these are conflicts of banks.
+
+    There are 32 banks of 4 bytes. Wider accesses are made by half and quarter warps, each with its own passes. Threads that want one word
+    of a bank, or one wide element, do not conflict. Generic addresses count where they mean shared memory.
+    """
+    if not plan.knows(REDUX) or not plan.knows(ACTIVEMASK):
+        for routine in plan.routines:
+            plan.refuse(routine, -1, "needs-target", "`redux.sync` needs sm_80 and PTX 7.0")
+        return
+    found = []
+    for touch in touches(plan, ("shared", "generic"), at, plan.name("a")):
+        if touch.instruction.opcode.mnemonic in ("atom", "red") or touch.access.bytes not in (1, 2, 4, 8, 16):
+            plan.refuse(touch.routine, touch.access.instruction, "not-by-thread", "neither a load nor a store of up to 16 bytes by each thread")
+        else:
+            found.append(touch)
+    if not found:
+        return
+    buffer = plan.region("banks", ROW, len(found))
+    a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
+    mask, copy, x, unit, phase, degree, total = [plan.name(role) for role in ("m", "c", "x", "u", "h", "d", "t")]
+    here, leader, first = [plan.name(role) for role in ("g", "l", "f")]
+    for number, touch in enumerate(found):
+        row = number * ROW
+        width = touch.access.bytes
+        assert width is not None
+        words = max(1, width // 4)
+        shift = (4 * words).bit_length() - 1
+        groups = BANKS // words
+        lines = [
+            leading("", leader, mask, x, base),
+            buffer.copied(base, copy),
+            # the element that this thread wants, and its part of the warp beside it
+            f"shr.u64 {a}, {a}, {shift};\ncvt.u32.u64 {unit}, {a};\nmov.u32 {phase}, %laneid;\nshr.u32 {phase}, {phase}, {groups.bit_length() - 1};",
+            f"shl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};\nmatch.any.sync.b32 {x}, {x}, {mask};",
+            f"mov.u32 {copy}, %lanemask_lt;\nand.b32 {x}, {x}, {copy};\nsetp.eq.u32 {first}, {x}, 0;\nvote.sync.ballot.b32 {degree}, {first}, {mask};",
+            f"and.b32 {unit}, {unit}, {groups - 1};\nshl.b32 {unit}, {unit}, 2;\nor.b32 {unit}, {unit}, {phase};",
+            f"match.any.sync.b32 {x}, {unit}, {mask};\nand.b32 {x}, {x}, {degree};\npopc.b32 {degree}, {x};\nmov.u32 {total}, 0;\nmov.u32 {copy}, 0;",
+        ]
+        for part in range(words):
+            lines.append(f"setp.eq.u32 {first}, {phase}, {part};\nselp.b32 {x}, {degree}, 0, {first};\nredux.sync.max.u32 {x}, {x}, {mask};")
+            lines.append(f"add.u32 {total}, {total}, {x};\nmin.u32 {x}, {x}, 1;\nadd.u32 {copy}, {copy}, {x};")
+        lines.append(f"sub.u32 {copy}, {total}, {copy};\n@{leader} red.global.add.u64 [{base}+{row}], 1;")
+        for register, offset in ((total, 8), (copy, 16)):
+            lines.append(f"cvt.u64.u32 {sum_}, {register};\n@{leader} red.global.add.u64 [{base}+{row + offset}], {sum_};")
+        lines.append(f"popc.b32 {x}, {mask};\ncvt.u64.u32 {sum_}, {x};\n@{leader} red.global.add.u64 [{base}+{row + 24}], {sum_};")
+        body = "\n".join(lines)
+        declared = f"{{ .reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {copy}, {x}, {unit}, {phase}, {degree}, {total};"
+        declared += f" .reg .pred {here}, {leader}, {first};"
+        begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{touch.address}"
+        if touch.access.space:
+            code = f"{declared}\n{under(touch.guard, begin)}\n{under(touch.guard, body)} }}"
+        else:
+            where = under(touch.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.shared {here}, {a};")
+            code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
+        site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
+        plan.put(Before(touch.site, code), site=site)
+
+
+def decode(found: Read) -> list[Table]:
+    """The table `bank-conflicts`: a row for each access. `passes` are all that it takes, `conflicts` those beyond one for each part."""
+    if not found.use.regions:
+        return []
+    sums = found.sums("banks")
+    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    for name in ("space", "kind", "bytes"):
+        columns[name] = [site.details[name] for site in found.sites]
+    for at, name in enumerate(("requests", "passes", "conflicts", "threads")):
+        columns[name] = list(sums[at :: ROW // 8])
+    units = {"bytes": "bytes", "requests": "warps", "passes": "passes", "conflicts": "passes", "threads": "threads"}
+    return [found.table("bank-conflicts", columns, units)]

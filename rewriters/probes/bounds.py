@@ -1,0 +1,94 @@
+"""Accesses to global memory outside of what was allocated, null pointers, and addresses that are not aligned."""
+
+from __future__ import annotations
+
+import struct
+
+from ptxkit.rewriters.engine.edits import Before
+from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
+from ptxkit.rewriters.probing import Plan, block_number, thread_number, touches, under
+
+KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}
+NULL_BYTES = 4096
+"""Addresses below this are of null pointers, with an offset maybe."""
+FIRST = 64
+
+
+def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "") -> None:
+    """Accesses to global memory by null pointers, outside of all allocations, or not aligned: how many, and the first of all in full.
+
+    The host says which memory there is, up to so many `allocations`, module variables among them. `act` is `record`, after which the access
+    is made all the same, or `trap`, after which the buffer must be in host memory to be read. Memory that a kernel allocates itself is
+    not known.
+    """
+    if act not in ("record", "trap"):
+        raise ValueError(f"bounds:act is record or trap, not {act!r}")
+    found = []
+    for touch in touches(plan, ("global", "generic"), at, plan.name("a")):
+        if touch.access.bytes is None:
+            plan.refuse(touch.routine, touch.access.instruction, "unknown-size", "how many bytes are touched is not known beforehand")
+        else:
+            found.append(touch)
+    if not found:
+        return
+    counts = plan.region("counts", 8, len(found), copied=False)
+    first = plan.region("first", FIRST, 1, copied=False)
+    table = plan.allocations(allocations)
+    plan.batch.pinned = plan.batch.pinned or act == "trap"
+    a, base, last, word, size = [plan.name(role) for role in ("a", "b", "e", "w", "z")]
+    kind, x, y = [plan.name(role) for role in ("k", "x", "y")]
+    bad, test, won, here = [plan.name(role) for role in ("bad", "q", "won", "g")]
+    for number, touch in enumerate(found):
+        width = touch.access.bytes
+        assert width is not None
+        site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
+        checks = [f"mov.u32 {kind}, 3;\nadd.u64 {last}, {a}, {max(width, 1) - 1};"]
+        for n in range(allocations):
+            # from the start of the allocation, so that what lies before it is beyond its end
+            checks.append(f"ld{table.space}.v2.u64 {{{word}, {size}}}, [{table.words}+{16 * n}];\nsub.u64 {base}, {a}, {word};")
+            checks.append(f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {size};\nsetp.lt.and.u64 {test}, {word}, {size}, {test};")
+            checks.append(f"selp.u32 {kind}, 0, {kind}, {test};")
+        if touch.access.align > 1:
+            checks.append(f"and.b64 {word}, {a}, {touch.access.align - 1};\nsetp.ne.u64 {test}, {word}, 0;\nselp.u32 {kind}, 2, {kind}, {test};")
+        checks.append(f"setp.lt.u64 {test}, {a}, {NULL_BYTES};\nselp.u32 {kind}, 1, {kind}, {test};")
+        body = "\n".join(
+            [
+                *checks,
+                f"ld{counts.space}.u64 {base}, [{counts.words}];\nsetp.ne.u64 {test}, {base}, 0;\nsetp.ne.and.u32 {bad}, {kind}, 0, {test};",
+                f"@{bad} red.global.add.u64 [{base}+{8 * number}], 1;\nld{first.space}.u64 {base}, [{first.words}];",
+                f"mov.u32 {x}, 1;\n@{bad} atom.global.cas.b32 {x}, [{base}], 0, {site + 1};\nsetp.eq.and.u32 {won}, {x}, 0, {bad};",
+                f"@{won} st.global.u32 [{base}+4], {kind};\n@{won} st.global.u64 [{base}+8], {a};",
+                f"{block_number(word, x, size)}\n{thread_number(x, y)}",
+                f"@{won} st.global.u64 [{base}+16], {word};\n@{won} st.global.u32 [{base}+24], {x};",
+                *([f"@{bad} membar.sys;\n@{bad} trap;"] if act == "trap" else []),
+            ]
+        )
+        declared = f"{{ .reg .b64 {a}, {base}, {last}, {word}, {size}; .reg .b32 {a}_l, {kind}, {x}, {y};"
+        declared += f" .reg .pred {bad}, {test}, {won}, {here}; mov.pred {bad}, 0; mov.pred {won}, 0;"
+        if touch.access.space:
+            code = f"{declared}\n{under(touch.guard, touch.address)}\n{under(touch.guard, body)} }}"
+        else:
+            # an address of another space in the generic one is not judged; null is in none
+            where = f"{touch.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
+            code = f"{declared}\n{under(touch.guard, where)}\n{under(f'@{here}', body)} }}"
+        plan.put(Before(touch.site, code), site=site)
+
+
+def decode(found: Read) -> list[Table]:
+    """The tables `bounds`, a row for each access that failed with how often, and `bounds-first`, the first failure of all."""
+    if not found.use.regions:
+        return []
+    failed = [(site, count) for site, count in zip(found.sites, found.sums("counts"), strict=True) if count]
+    columns: dict[str, list[Value]] = {**site_columns([site for site, _ in failed])}  # type: ignore[dict-item]
+    for name in ("space", "kind", "bytes"):
+        columns[name] = [site.details[name] for site, _ in failed]
+    columns["failures"] = [count for _, count in failed]
+    ((_, data),) = found.copies("first")
+    number, kind, address, block, thread = struct.unpack_from("<IIQQI", data)
+    sites = {site.id: site for site in found.sites}
+    shown = [sites[number - 1]] if number else []
+    one: dict[str, list[Value]] = {**site_columns(shown)}  # type: ignore[dict-item]
+    values: dict[str, Value] = {"failure": KINDS.get(kind, str(kind)), "address": f"{address:#x}", "block": block, "thread": thread}
+    for name, value in values.items():
+        one[name] = [value] if shown else []
+    return [found.table("bounds", columns, {"failures": "threads", "bytes": "bytes"}), found.table("bounds-first", one)]

@@ -1,0 +1,154 @@
+"""Which addresses warps touch, in the order in which they do."""
+
+from __future__ import annotations
+
+import struct
+
+from ptxkit.rewriters.engine.edits import AtEntry, Before, Declare
+from ptxkit.rewriters.manifest import Read, Table, Value
+from ptxkit.rewriters.probing import ACTIVEMASK, Plan, Touch, block_number, leading, spaces_of, thread_number, touches, under, warps_of_block
+
+HEADER = 128
+ROW = 288
+"""Site, mask, block, clock, warp and multiprocessor in 32 bytes, then an address for each lane."""
+NOWHERE = 0xFFFFFFFF
+HASH = 0x9E3779B97F4A7C15
+
+
+def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sample: int = 1, keep: str = "first", rings: int = 64) -> None:
+    """The addresses that each warp touches, offsets included, with bytes, active threads and time.
+
+    With `sample`, a power of two, only about every so-many-th warp is traced, all of what it does. Records go to `rings` rings by
+    multiprocessor; of more than there is room for, the `first` or the `last` stay, and the true number is known all the same.
+    """
+    if sample < 1 or sample & (sample - 1) or rings < 1 or rings & (rings - 1):
+        raise ValueError("memory-trace: sample and rings are powers of two")
+    if keep not in ("first", "last"):
+        raise ValueError(f"memory-trace:keep is first or last, not {keep!r}")
+    if not plan.knows(ACTIVEMASK):
+        for routine in plan.routines:
+            plan.refuse(routine, -1, "needs-target", "`activemask` needs PTX 6.2")
+        return
+    found = list(touches(plan, spaces_of(space), at, plan.name("a")))
+    if not found:
+        return
+    buffer = plan.region("records", ROW, max(1, (1 << 16) // rings), per="ring", header=HEADER, copies=rings)
+    chosen = plan.name("s")
+    if sample > 1:
+        for routine in {id(touch.routine): touch.routine for touch in found}.values():
+            plan.put(Declare(routine, f".reg .pred {chosen};"), whole=routine)
+            plan.put(AtEntry(routine, _sampled(plan, chosen, sample)), whole=routine)
+    for touch in found:
+        access = touch.access
+        details = {"space": touch.space, "kind": touch.kind, "bytes": access.bytes}
+        number = plan.site(touch.routine, access.instruction, **details)
+        record = _record(plan, touch, number, buffer.words, buffer.space, rings, keep)
+        if sample > 1:
+            # all threads of a warp go the same way here, so what must be run together still is
+            skip = plan.batch.fresh.label(f"p{plan.number}_skip")
+            record = f"{{ @!{chosen} bra {skip};\n{record}\n{skip}: }}"
+        plan.put(Before(touch.site, record, converged=sample > 1), site=number)
+
+
+def _sampled(plan: Plan, chosen: str, sample: int) -> str:
+    block, word, a, b = [plan.name(role) for role in ("k", "w", "x", "y")]
+    return f"""{{ .reg .b64 {block}, {word}; .reg .b32 {a}, {b};
+{block_number(block, a, word)}
+{warps_of_block(b, a)}
+cvt.u64.u32 {word}, {b};
+mul.lo.u64 {block}, {block}, {word};
+{thread_number(b, a)}
+shr.u32 {b}, {b}, 5;
+cvt.u64.u32 {word}, {b};
+add.u64 {block}, {block}, {word};
+mul.lo.u64 {block}, {block}, {HASH};
+shr.u64 {block}, {block}, {64 - sample.bit_length() + 1};
+setp.eq.u64 {chosen}, {block}, 0; }}"""
+
+
+def is_sampled(warp: int, sample: int) -> bool:
+    """Whether a warp is traced, by its number in the launch: its block's number times the warps of a block, and its own."""
+    return sample == 1 or (warp * HASH & (1 << 64) - 1) >> 64 - sample.bit_length() + 1 == 0
+
+
+def _record(plan: Plan, touch: Touch, site: int, words: str, space: str, rings: int, keep: str) -> str:
+    a, base, word, block, clock = [plan.name(role) for role in ("a", "b", "w", "k", "t")]
+    mask, lane, x, y, at, on, leader = [plan.name(role) for role in ("m", "e", "x", "y", "i", "on", "l")]
+    ring = ""
+    if rings > 1:
+        ring = f"mov.u32 {x}, %smid;\nand.b32 {x}, {x}, {rings - 1};\ncvt.u64.u32 {word}, {x};\nld{space}.u64 {block}, [{words}+16];"
+        ring += f"\nmad.lo.u64 {base}, {word}, {block}, {base};"
+    if keep == "first":
+        fit = f"setp.lt.and.u64 {on}, {word}, {block}, {leader};"
+    else:
+        fit = f"sub.u64 {block}, {block}, 1;\nand.b64 {word}, {word}, {block};\nand.pred {on}, {leader}, {leader};"
+    code = f"""{{ .reg .b64 {a}, {base}, {word}, {block}, {clock}; .reg .b32 {a}_l, {mask}, {lane}, {x}, {y}, {at}; .reg .pred {on}, {leader};
+!mov.pred {on}, 0;
+{touch.address}
+ld{space}.u64 {base}, [{words}];
+{leading("", leader, mask, x, base)}
+{ring}
+popc.b32 {x}, {mask};
+cvt.u64.u32 {block}, {x};
+@{leader} red.global.add.u64 [{base}+8], {block};
+mov.u64 {word}, 0;
+@{leader} atom.global.add.u64 {word}, [{base}], 1;
+ld{space}.u64 {block}, [{words}+8];
+{fit}
+mov.u32 {at}, {NOWHERE};
+@{on} cvt.u32.u64 {at}, {word};
+brev.b32 {x}, {mask};
+clz.b32 {x}, {x};
+shfl.sync.idx.b32 {at}, {at}, {x}, 31, {mask};
+mad.wide.u32 {base}, {at}, {ROW}, {base};
+{block_number(block, x, word)}
+{thread_number(x, y)}
+shr.u32 {x}, {x}, 5;
+mov.u64 {clock}, %clock64;
+mov.u32 {y}, %smid;
+mov.u32 {lane}, {site};
+@{on} st.global.v2.b32 [{base}+{HEADER}], {{{lane}, {mask}}};
+@{on} st.global.u64 [{base}+{HEADER + 8}], {block};
+@{on} st.global.u64 [{base}+{HEADER + 16}], {clock};
+@{on} st.global.v2.b32 [{base}+{HEADER + 24}], {{{x}, {y}}};
+mov.u32 {lane}, %laneid;
+mad.wide.u32 {base}, {lane}, 8, {base};
+setp.ne.u32 {on}, {at}, {NOWHERE};
+@{on} st.global.u64 [{base}+{HEADER + 32}], {a};
+}}"""
+    return under(touch.guard, code)
+
+
+def decode(found: Read) -> list[Table]:
+    """The tables `memory-trace`, a row for each access of a warp by time, with the addresses of its threads, and `memory-trace-totals`.
+
+    `addresses` has one number for each active thread, lowest lane first, in hexadecimal with blanks between.
+    """
+    if not found.use.regions:
+        return []
+    sites = {site.id: site for site in found.sites}
+    rows: list[tuple[Value, ...]] = []
+    wanted = threads = kept = 0
+    for header, data in found.copies("records"):
+        count, touched = struct.unpack_from("<2Q", header)
+        wanted, threads = wanted + count, threads + touched
+        for at in range(min(count, len(data) // ROW)):
+            site, mask, block, clock, warp, sm = struct.unpack_from("<IIQQII", data, at * ROW)
+            if site not in sites:
+                continue
+            kept += 1
+            lanes = struct.unpack_from("<32Q", data, at * ROW + 32)
+            active = [lanes[lane] for lane in range(32) if mask >> lane & 1]
+            about = sites[site]
+            text = " ".join([f"{one:x}" for one in active])
+            place = (about.function, about.line, about.details["space"], about.details["kind"], about.details["bytes"])
+            rows.append((clock, sm, block, warp, site, *place, f"{mask:08x}", len(active), text))
+    rows.sort(key=lambda row: (row[1], row[0]))
+    names = ("clock", "sm", "block", "warp", "site", "function", "line", "space", "kind", "bytes", "mask", "active", "addresses")
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    notes = [f"{wanted} accesses of warps, of which {kept} are here"] if wanted > kept else []
+    totals: dict[str, list[Value]] = {"accesses": [wanted], "threads": [threads], "kept": [kept]}
+    return [
+        found.table("memory-trace", columns, {"clock": "cycles", "bytes": "bytes", "active": "threads"}, *notes),
+        found.table("memory-trace-totals", totals, {"accesses": "warps", "threads": "threads", "kept": "warps"}),
+    ]

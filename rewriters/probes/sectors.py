@@ -1,0 +1,73 @@
+"""How many sectors of 32 bytes each access of a warp to global memory touches."""
+
+from __future__ import annotations
+
+from ptxkit.rewriters.engine.edits import Before
+from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
+from ptxkit.rewriters.probing import MATCH, ACTIVEMASK, Plan, leading, touches, under
+
+ROW = 32
+
+
+def sectors(plan: Plan, *, at: str = "") -> None:
+    """Requests of warps to global memory and the sectors of 32 bytes that they touch: how well accesses coalesce.
+
+    A request is an access that threads of a warp make together. Accesses by generic addresses count where they mean global memory.
+    """
+    if not plan.knows(MATCH) or not plan.knows(ACTIVEMASK):
+        for routine in plan.routines:
+            plan.refuse(routine, -1, "needs-target", "`match` needs sm_70 and `activemask` PTX 6.2")
+        return
+    found = []
+    for touch in touches(plan, ("global", "generic"), at, plan.name("a")):
+        if touch.access.bytes is None or touch.access.bytes > 32:
+            plan.refuse(touch.routine, touch.access.instruction, "not-by-thread", "how many bytes a thread touches is not known, or over 32")
+        else:
+            found.append(touch)
+    if not found:
+        return
+    buffer = plan.region("sectors", ROW, len(found))
+    a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
+    mask, copy, x, here, leader, first = [plan.name(role) for role in ("m", "c", "x", "g", "l", "f")]
+    for number, touch in enumerate(found):
+        width = touch.access.bytes
+        row = number * ROW
+        body = f"""{leading("", leader, mask, x, base)}
+{buffer.copied(base, copy)}
+popc.b32 {x}, {mask};
+cvt.u64.u32 {sum_}, {x};
+@{leader} red.global.add.u64 [{base}+{row}], 1;
+@{leader} red.global.add.u64 [{base}+{row + 16}], {sum_};
+shr.u64 {a}, {a}, 5;
+match.any.sync.b64 {x}, {a}, {mask};
+mov.u32 {copy}, %lanemask_lt;
+and.b32 {x}, {x}, {copy};
+setp.eq.u32 {first}, {x}, 0;
+vote.sync.ballot.b32 {x}, {first}, {mask};
+popc.b32 {x}, {x};
+cvt.u64.u32 {sum_}, {x};
+@{leader} red.global.add.u64 [{base}+{row + 8}], {sum_};"""
+        declared = f"{{ .reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {copy}, {x}; .reg .pred {here}, {leader}, {first};"
+        begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{touch.address}"
+        if touch.access.space:
+            code = f"{declared}\n{under(touch.guard, begin)}\n{under(touch.guard, body)} }}"
+        else:
+            where = under(touch.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};")
+            code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
+        site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
+        plan.put(Before(touch.site, code), site=site)
+
+
+def decode(found: Read) -> list[Table]:
+    """The table `sectors`: a row for each access."""
+    if not found.use.regions:
+        return []
+    sums = found.sums("sectors")
+    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    for name in ("space", "kind", "bytes"):
+        columns[name] = [site.details[name] for site in found.sites]
+    for at, name in enumerate(("requests", "sectors", "threads")):
+        columns[name] = list(sums[at :: ROW // 8])
+    columns["per_request"] = [s / r if r else None for s, r in zip(sums[1 :: ROW // 8], sums[:: ROW // 8], strict=True)]
+    units = {"bytes": "bytes", "requests": "warps", "sectors": "sectors", "threads": "threads", "per_request": "sectors"}
+    return [found.table("sectors", columns, units)]

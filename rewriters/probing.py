@@ -1,0 +1,523 @@
+"""Putting probes into a module: `instrument(module, ["block-counts", "memory-trace:sample=64"])`.
+
+A probe is a file in `rewriters/probes/` with a function of its name, which is given a `Plan` and says what is to be put in where, and a
+function `decode`, which makes tables of what the device wrote (see `manifest`). Its keyword arguments are options.
+
+Probes find their buffer by a variable of the module, in constant memory if there is room: for each region its address, its number of rows
+and how far its copies are apart. So no signature changes, functions that are called have probes as well, and it costs no register.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import attrs
+
+import ptxkit.rewriters.probes
+from ptxkit.analyses.accesses import Access, accesses
+from ptxkit.analyses.cfg import BasicBlock, control_flow
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.isa.types import types
+from ptxkit.names import Kind
+from ptxkit.positions import Index
+from ptxkit.rewriters.engine.checking import new_errors
+from ptxkit.rewriters.engine.edits import AddToModule, Edit, apply
+from ptxkit.rewriters.engine.fresh import Fresh, fresh
+from ptxkit.rewriters.engine.parameters import bytes_of, layout
+from ptxkit.rewriters.engine.patterns import Site, locations, pattern, select
+from ptxkit.rewriters.engine.points import points
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Rewrite
+from ptxkit.rewriters.manifest import WORDS, Kernel, ProbeManifest, ProbeSite, ProbeUse, RefusedSite, Region, Value
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Address, Declaration, File, Instruction, Module, Name, Node
+
+CONSTANT_BYTES = 64 << 10
+"""Constant memory of a module (5.1.3)."""
+COPIES = 256
+MOST_REGIONS = 2
+"""Of a probe."""
+MOST_BYTES = 8 << 20
+"""Bytes up to which a region is copied."""
+REDUX = ((7, 0), 80)
+MATCH = ((6, 0), 70)
+ACTIVEMASK = ((6, 2), 30)
+
+
+@attrs.frozen
+class Chosen:
+    """A probe with its options, as texts."""
+
+    name: str
+    options: Mapping[str, str] = attrs.field(factory=dict)
+
+
+def chosen(text: str) -> Chosen:
+    """The probe that a text names: `memory-trace:sample=64,space=shared`. A `\\,` is a comma within a value. Raises ValueError."""
+    name, _, rest = text.partition(":")
+    options: dict[str, str] = {}
+    for part in rest.replace("\\,", "\0").split(",") if rest else ():
+        key, equals, value = part.replace("\0", ",").partition("=")
+        if not key.strip() or not equals:
+            raise ValueError(f"an option is written name=value: {part!r} in {text!r}")
+        options[key.strip().replace("-", "_")] = value.strip()
+    return Chosen(name.strip().replace("_", "-"), options)
+
+
+@attrs.frozen
+class ProbeKind:
+    """A probe that can be put in: `block-counts` is the function `block_counts` of `rewriters/probes/block_counts.py`."""
+
+    name: str
+    summary: str
+    plan: Callable[..., None]
+
+    @property
+    def options(self) -> dict[str, inspect.Parameter]:
+        """The options by their names. Their annotations are types: text, numbers, or true and false."""
+        found = inspect.signature(self.plan, eval_str=True).parameters
+        return {name: one for name, one in found.items() if one.kind is inspect.Parameter.KEYWORD_ONLY}
+
+    def parsed(self, options: Mapping[str, str]) -> dict[str, Any]:
+        """The options as the function takes them. Raises ValueError for one that it has not, or a text that is no such value."""
+        known = self.options
+        found: dict[str, Any] = {}
+        for name, text in options.items():
+            if name not in known:
+                raise ValueError(f"the probe {self.name!r} has no option {name!r}; there are {', '.join(known) or 'none'}")
+            found[name] = _value(self.name, name, text, known[name].annotation)
+        return found
+
+
+def _value(probe: str, name: str, text: str, kind: Any) -> Any:
+    if kind is bool:
+        if text.lower() not in ("yes", "no", "true", "false", "1", "0"):
+            raise ValueError(f"{probe}:{name} is yes or no, not {text!r}")
+        return text.lower() in ("yes", "true", "1")
+    try:
+        return kind(text)
+    except (TypeError, ValueError):
+        raise ValueError(f"{probe}:{name} is a number, not {text!r}") from None
+
+
+@functools.cache
+def all_probes() -> dict[str, ProbeKind]:
+    """Every probe by its name. Reads the files of `rewriters/probes/` when first called."""
+    found = {}
+    for info in pkgutil.iter_modules(ptxkit.rewriters.probes.__path__):
+        if info.name.startswith("_"):
+            continue
+        function = getattr(importlib.import_module(f"ptxkit.rewriters.probes.{info.name}"), info.name)
+        name = info.name.replace("_", "-")
+        found[name] = ProbeKind(name, (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " "), function)
+    return found
+
+
+# --- what a probe says ------------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class Buffer:
+    """A region of the buffer, as code finds it."""
+
+    region: Region
+    words: str
+    """What stands in brackets for its first word: the variable and an offset."""
+    space: str
+    fresh: Fresh
+
+    def copied(self, base: str, scratch: str) -> str:
+        """Code that goes from the first copy to that of the multiprocessor; `scratch` is a 32-bit register."""
+        if self.region.copies == 1:
+            return ""
+        return f"""mov.u32 {scratch}, %smid;
+and.b32 {scratch}, {scratch}, {self.region.copies - 1};
+mad.wide.u32 {base}, {scratch}, {self.stride}, {base};"""
+
+    @property
+    def stride(self) -> int:
+        """Bytes from one copy to the next, of a region whose rows are known."""
+        return -(-(self.region.header + self.region.rows * self.region.row) // 128) * 128
+
+    def word(self, to: str, number: int) -> str:
+        """Code that loads one of the words: 1 is the number of rows of a copy, 2 the bytes from one copy to the next."""
+        return f"ld{self.space}.u64 {to}, [{self.words}+{8 * number}];"
+
+
+@attrs.define
+class _Part:
+    """An edit, whose it is, and what falls if it cannot be done: its site, or all that the probe does in its function."""
+
+    edit: Edit
+    probe: int
+    site: int | None
+    whole: Routine | None
+
+
+@attrs.define
+class Plan:
+    """What a probe is given to say what it wants: functions to look at, and methods to ask for regions, sites and edits."""
+
+    batch: _Instrumenting
+    number: int
+    routines: tuple[Routine, ...]
+    """The functions with a body, less those that it can do nothing in."""
+    regions: list[Region] = attrs.field(factory=list)
+    data: dict[str, Any] = attrs.field(factory=dict)
+    """What `decode` is to be given, of JSON's types."""
+
+    @property
+    def module(self) -> Module:
+        return self.batch.module
+
+    def name(self, role: str, number: int | None = None) -> str:
+        """A register name that nothing else in the module has: the same for the same role."""
+        return self.batch.fresh.register(f"p{self.number}_{role}", number)
+
+    def knows(self, feature: tuple[tuple[int, int], int]) -> bool:
+        """Whether the module's version and target have a feature."""
+        return (self.module.version or (1, 0)) >= feature[0] and self.batch.target >= feature[1]
+
+    def region(self, name: str, row: int, rows: int, *, per: Any = "module", copied: bool = True, header: int = 0, copies: int = 0) -> Buffer:
+        """Asks for rows in device memory; with `copied`, in so many copies as are worth their bytes."""
+        if not copies:
+            most = MOST_BYTES // max(1, row * rows + header) if copied else 1
+            copies = min(COPIES, 1 << max(0, most.bit_length() - 1))
+        region = Region(name, row, rows, per, copies, header)
+        assert len(self.regions) < MOST_REGIONS
+        self.regions.append(region)
+        return self.batch.buffer(region)
+
+    def allocations(self, count: int) -> Buffer:
+        """Asks for room for so many allocations, address and bytes of each, that the host names behind the words of the regions."""
+        self.batch.allocations = max(self.batch.allocations, count)
+        return Buffer(Region("allocations", 16, count), f"{self.batch.symbol}+{8 * self.batch.room}", self.batch.space, self.batch.fresh)
+
+    def site(self, routine: Routine, instruction: int, **details: Value) -> int:
+        """The number of a new site at an instruction."""
+        return self.batch.site(self.number, routine, instruction, details)
+
+    def put(self, edit: Edit, *, site: int | None = None, whole: Routine | None = None) -> None:
+        """Asks for an edit of a site, or one without which all that is done in a function means nothing."""
+        self.batch.parts.append(_Part(edit, self.number, site, whole))
+
+    def refuse(self, routine: Routine, instruction: int, reason: str, message: str) -> None:
+        """Notes that a site is left out."""
+        self.batch.refuse(self.number, routine, instruction, reason, message)
+
+
+@attrs.frozen
+class Instrumented:
+    """A module with probes in it, and how to read what they write. `refusals` are in the manifest too."""
+
+    module: Module
+    manifest: ProbeManifest
+    rewrite: Rewrite
+
+    @property
+    def text(self) -> str:
+        return self.module.text
+
+
+def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = False) -> Instrumented:
+    """The module with these probes. `strip` takes all of them out again, byte for byte.
+
+    Where a probe cannot be, the manifest says so under `refused`. With `check`, what an assembler would refuse is looked for in the new
+    module. Raises ValueError for a probe or option that there is not, or a module without 64-bit addresses; FailedCheck for new errors.
+    """
+    wanted = [chosen(one) if isinstance(one, str) else one for one in probes]
+    kinds = all_probes()
+    for one in wanted:
+        if one.name not in kinds:
+            raise ValueError(f"no probe is called {one.name!r}; there are {', '.join(sorted(kinds))}")
+    parsed = [kinds[one.name].parsed(one.options) for one in wanted]
+    everything = routines(module)
+    left_out: dict[tuple[int, str], RefusedSite] = {}
+    while True:
+        batch = _Instrumenting(module, everything, len(wanted))
+        plans: list[Plan] = []
+        for number, one in enumerate(wanted):
+            mine = tuple([routine for routine in everything if routine.instructions and (number, routine.name) not in left_out])
+            plan = Plan(batch, number, mine)
+            plans.append(plan)
+            kinds[one.name].plan(plan, **parsed[number])
+        rewrite, fallen = batch.run()
+        if not fallen:
+            break
+        left_out.update(fallen)
+    uses = tuple([ProbeUse(one.name, dict(one.options), tuple(plan.regions), plan.data) for one, plan in zip(wanted, plans, strict=True)])
+    manifest = batch.manifest(uses, tuple(left_out.values()))
+    if check or batch.check:
+        errors = new_errors(module, rewrite.module)
+        if errors:
+            raise FailedCheck(rewrite.module, errors)
+    return Instrumented(rewrite.module, manifest, rewrite)
+
+
+class _Instrumenting:
+    """One attempt to put all probes in."""
+
+    def __init__(self, module: Module, everything: tuple[Routine, ...], probes: int) -> None:
+        self.module = module
+        self.room = MOST_REGIONS * WORDS * probes
+        self.routines = everything
+        self.fresh = fresh(module)
+        self.parts: list[_Part] = []
+        self.sites: list[ProbeSite] = []
+        self.refused: list[RefusedSite] = []
+        self.regions = 0
+        self.allocations = 0
+        self.pinned = False
+        self.check = False
+        self.target = max([_number(word) for word in module.targets], default=0)
+        self.symbol = self.fresh.symbol("words")
+        self.index = Index(module)
+        self.files = {child.index: child.name for child in module.all(File)}
+        held = sum([bytes_of(one, d) for one in module.all(Declaration) if one.space == ".const" for d in one.declarators])
+        self.space = ".const" if held + 4096 <= CONSTANT_BYTES else ".global"
+
+    def buffer(self, region: Region) -> Buffer:
+        offset = self.regions * WORDS * 8
+        self.regions += 1
+        return Buffer(region, f"{self.symbol}+{offset}", self.space, self.fresh)
+
+    def line_column(self, routine: Routine, instruction: int) -> tuple[int, int]:
+        path = routine.where(instruction) if instruction >= 0 else routine.path
+        return self.index.line_column(self.index.offset(path))
+
+    def site(self, probe: int, routine: Routine, i: int, details: Mapping[str, Value]) -> int:
+        line, column = self.line_column(routine, i)
+        loc = locations(routine)[i]
+        text = " ".join(routine.instructions[i].body_text.split())
+        block = control_flow(routine).block_of[i]
+        file, source_line = (self.files.get(loc.file, ""), loc.line) if loc is not None else ("", 0)
+        number = len(self.sites)
+        self.sites.append(ProbeSite(number, probe, routine.name, i, block, line, column, text, file, source_line, dict(details)))
+        return number
+
+    def refuse(self, probe: int, routine: Routine, instruction: int, reason: str, message: str) -> None:
+        line, _ = self.line_column(routine, instruction)
+        self.refused.append(RefusedSite(probe, routine.name, instruction, line, reason, message))
+
+    def run(self) -> tuple[Rewrite, dict[tuple[int, str], RefusedSite]]:
+        """The new module, and by probe and function what fell whole: then all is to be planned again without it."""
+        edits: list[Edit] = [part.edit for part in self.parts]
+        if self.regions or self.allocations:
+            edits.append(AddToModule(f".visible {self.space} .align 16 .b64 {self.symbol}[{self.words}];"))
+        rewrite = apply(self.module, edits, "instrument", partly=True)
+        owner = {id(part.edit): part for part in self.parts}
+        fallen: dict[tuple[int, str], RefusedSite] = {}
+        for refusal, edit in zip(rewrite.refusals, rewrite.refused, strict=True):
+            part = owner[id(edit)]
+            line, _ = self.index.line_column(self.index.offset(refusal.path))
+            if part.whole is not None:
+                name = part.whole.name
+                fallen[part.probe, name] = RefusedSite(part.probe, name, -1, line, refusal.name, refusal.message)
+                continue
+            site = self.sites[part.site] if part.site is not None else None
+            function, instruction = (site.function, site.instruction) if site is not None else ("", -1)
+            self.refused.append(RefusedSite(part.probe, function, instruction, line, refusal.name, refusal.message))
+        return rewrite, fallen
+
+    @property
+    def words(self) -> int:
+        """64-bit words of the variable."""
+        return (self.room if self.allocations else self.regions * WORDS) + 2 * self.allocations
+
+    def manifest(self, uses: tuple[ProbeUse, ...], left_out: tuple[RefusedSite, ...]) -> ProbeManifest:
+        kernels = []
+        for function in self.module.kernels:
+            parameters = tuple([(one.name, one.type, one.offset, one.bytes) for one in layout(function.header)])
+            kernels.append(Kernel(function.name, parameters))
+        variables = [
+            (d.name.text, bytes_of(one, d)) for one in self.module.all(Declaration) if one.space == ".global" for d in one.declarators
+        ]
+        return ProbeManifest(
+            symbol=self.symbol,
+            symbol_bytes=8 * self.words,
+            probes=uses,
+            sites=tuple(self.sites),
+            refused=(*left_out, *self.refused),
+            kernels=tuple(kernels),
+            variables=tuple(variables),
+            allocations=self.allocations,
+            pinned=self.pinned,
+            source=self.module.path or "",
+        )
+
+
+def _number(target: str) -> int:
+    digits = target.removeprefix("sm_").rstrip("af")
+    return int(digits) if target.startswith("sm_") and digits.isdecimal() else 0
+
+
+# --- code that probes have in common ----------------------------------------------------------------------------------------------
+
+
+def under(guard: str, text: str) -> str:
+    """The statements, one a line, under a guard such as `@%p1`. Those that have a guard, are declarations, or start with `!` stay."""
+    found = []
+    for line in text.strip().split("\n"):
+        line = line.strip()
+        if line.startswith("!"):
+            found.append(line[1:])
+        elif not line or line[0] in "@.{}" or not guard:
+            found.append(line)
+        else:
+            found.append(f"{guard} {line}")
+    return " ".join(found)
+
+
+def guard_of(instruction: Instruction) -> str:
+    """The guard of an instruction as written, such as `@!%p1`; empty if it has none."""
+    return instruction.guard.text.strip() if instruction.guard is not None else ""
+
+
+def leading(guard: str, leader: str, mask: str, scratch: str, base: str) -> str:
+    """Code for `mask`, the threads that are here together, and `leader`, true in one of them, and in none if `base` is 0."""
+    return f"""!mov.pred {leader}, 0;
+activemask.b32 {mask};
+mov.u32 {scratch}, %lanemask_lt;
+and.b32 {scratch}, {scratch}, {mask};
+setp.ne.u64 {leader}, {base}, 0;
+setp.eq.and.u32 {leader}, {scratch}, 0, {leader};"""
+
+
+def block_number(to: str, a: str, b: str) -> str:
+    """Code for the number of the block in its grid, x fastest; `to` and `b` are of 64 bits, `a` of 32."""
+    return f"""mov.u32 {a}, %ctaid.z;
+cvt.u64.u32 {to}, {a};
+mov.u32 {a}, %nctaid.y;
+cvt.u64.u32 {b}, {a};
+mul.lo.u64 {to}, {to}, {b};
+mov.u32 {a}, %ctaid.y;
+cvt.u64.u32 {b}, {a};
+add.u64 {to}, {to}, {b};
+mov.u32 {a}, %nctaid.x;
+cvt.u64.u32 {b}, {a};
+mul.lo.u64 {to}, {to}, {b};
+mov.u32 {a}, %ctaid.x;
+cvt.u64.u32 {b}, {a};
+add.u64 {to}, {to}, {b};"""
+
+
+def thread_number(to: str, a: str) -> str:
+    """Code for the number of the thread in its block, x fastest; both are of 32 bits. 32 threads in a row are a warp."""
+    return f"""mov.u32 {to}, %tid.z;
+mov.u32 {a}, %ntid.y;
+mul.lo.u32 {to}, {to}, {a};
+mov.u32 {a}, %tid.y;
+add.u32 {to}, {to}, {a};
+mov.u32 {a}, %ntid.x;
+mul.lo.u32 {to}, {to}, {a};
+mov.u32 {a}, %tid.x;
+add.u32 {to}, {to}, {a};"""
+
+
+def warps_of_block(to: str, a: str) -> str:
+    """Code for the number of warps in a block, the last of which may be part of one; both are of 32 bits."""
+    return f"""mov.u32 {to}, %ntid.x;
+mov.u32 {a}, %ntid.y;
+mul.lo.u32 {to}, {to}, {a};
+mov.u32 {a}, %ntid.z;
+mul.lo.u32 {to}, {to}, {a};
+add.u32 {to}, {to}, 31;
+shr.u32 {to}, {to}, 5;"""
+
+
+def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
+    """Code that puts the address that an operand of instruction `i` means, its offset included, into a 64-bit register; None if it cannot."""
+    if not isinstance(operand, Address):
+        return None
+    base, offset = operand.base, operand.offset
+    if len(operand.parts) > 1:
+        return None
+    symbol = routine.names.scope_of(routine.where(i)).lookup(base.text) if isinstance(base, Name) else None
+    if symbol is None or symbol.kind is not Kind.REGISTER:
+        if isinstance(base, Name) and symbol is None:
+            return None
+        return f"mov.u64 {to}, {operand.text.strip()[1:-1]};"
+    extra = constant_value(offset) if offset is not None else 0
+    known = types().get(symbol.type or "")
+    if not isinstance(extra, int) or known is None or symbol.vector > 1:
+        return None
+    extra *= operand.offset_sign
+    if known.bits == 64:
+        return f"add.s64 {to}, {base.text}, {extra};"
+    # of 32 bits, the offset is added in as many
+    return f"add.s32 {to}_l, {base.text}, {extra};\ncvt.u64.u32 {to}, {to}_l;" if known.bits == 32 else None
+
+
+@attrs.frozen
+class Touch:
+    """A memory access of an instruction, as a probe sees it."""
+
+    routine: Routine
+    access: Access
+    address: str
+    """Code that puts the address into the register it was made for."""
+
+    @property
+    def site(self) -> Site:
+        return Site(self.routine, self.access.instruction)
+
+    @property
+    def instruction(self) -> Instruction:
+        return self.routine.instructions[self.access.instruction]
+
+    @property
+    def guard(self) -> str:
+        return guard_of(self.instruction)
+
+    @property
+    def kind(self) -> str:
+        """`read`, `write` or `update`."""
+        return {"read": "read", "write": "write"}.get(self.access.memory.access, "update")
+
+    @property
+    def space(self) -> str:
+        return self.access.space.lstrip(".") or "generic"
+
+
+def touches(plan: Plan, spaces: Iterable[str], at: str, register: str) -> Iterator[Touch]:
+    """The accesses that threads make one by one in these state spaces (`generic`: not known which), by instructions like the pattern `at`.
+
+    Where the address cannot be had, that is noted as a refused site.
+    """
+    wanted = pattern(at) if at else None
+    for routine in plan.routines:
+        picked = None if wanted is None else {site.index for site in select([routine], wanted)}
+        for access in accesses(routine):
+            i = access.instruction
+            if (access.space.lstrip(".") or "generic") not in spaces or (picked is not None and i not in picked):
+                continue
+            if access.memory.proxy in ("tensormap", "async") and access.bytes is None:
+                continue
+            code = address(routine, i, routine.instructions[i].children[access.child], register)
+            if code is None:
+                plan.refuse(routine, i, "unknown-address", "the address is written in a form that is not understood")
+                continue
+            yield Touch(routine, access, code)
+
+
+def spaces_of(text: str) -> tuple[str, ...]:
+    """State spaces as an option names them, with `+` between: `global+shared`. Raises ValueError."""
+    names = tuple([name.strip() for name in text.split("+")])
+    known = ("global", "shared", "local", "const", "generic")
+    for name in names:
+        if name not in known:
+            raise ValueError(f"not a state space: {name!r}; there are {', '.join(known)}")
+    return names
+
+
+def place_in(routine: Routine, block: BasicBlock) -> int | None:
+    """An instruction of a block before which code may stand, the first if that is one; None if a call's sequence takes all of it."""
+    sequence = points(routine).sequence
+    for i in range(block.start, block.end):
+        if sequence[i] < 0 or i == block.start == 0 or sequence[i - 1] != sequence[i]:
+            return i
+    return None

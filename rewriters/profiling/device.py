@@ -1,0 +1,231 @@
+"""The first GPU, through cuda-python's `cuda.bindings`: memory, modules, launches. Nothing here knows what a probe is."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from ptxkit.rewriters.profiling.elements import SIZES
+from ptxkit.rewriters.profiling.launch import Dimensions
+
+_LOG_BYTES = 1 << 16
+_PORTABLE_SHARED = 48 << 10
+"""Bytes of dynamic shared memory that a kernel gets without asking."""
+_ALIGNMENT = 128
+_HOST_MAPPED = 2  # CU_MEMHOSTALLOC_DEVICEMAP
+_TENSOR_TYPES = {
+    "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "i32": "INT32", "u64": "UINT64", "i64": "INT64",
+    "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16",
+}  # fmt: skip
+
+
+class NoDevice(Exception):
+    """There is no cuda-bindings, no driver or no GPU; says which."""
+
+
+class DeviceError(Exception):
+    """A call of the driver that failed: `call` and the `name` of the error; `log` is what its compiler wrote."""
+
+    def __init__(self, call: str, name: str, log: str = "") -> None:
+        super().__init__(f"{call}: {name}" + (f": {log.strip()}" if log.strip() else ""))
+        self.call = call
+        self.name = name
+        self.log = log
+
+
+class Device:
+    """The device whose context is current, or else the first with its primary context, which then becomes current.
+
+    Raises NoDevice. All calls raise DeviceError; after an error of a kernel, which spoils the context, all that follow do.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self.cuda: Any = importlib.import_module("cuda.bindings.driver")
+        except ImportError as error:
+            raise NoDevice(f"cuda-bindings is not installed ({error}): pip install 'ptxkit[driver]'") from None
+        try:
+            self.call("cuInit", 0)
+            if not self.call("cuDeviceGetCount"):
+                raise NoDevice("the CUDA driver sees no GPU")
+            if not int(self.call("cuCtxGetCurrent")):
+                self.call("cuCtxSetCurrent", self.call("cuDevicePrimaryCtxRetain", self.call("cuDeviceGet", 0)))
+            self._device = self.call("cuCtxGetDevice")
+            number = self.call("cuDriverGetVersion")
+            self.name = self.call("cuDeviceGetName", 128, self._device).split(b"\0", 1)[0].decode(errors="replace")
+        except (RuntimeError, DeviceError) as error:  # a RuntimeError is what the bindings raise where there is no libcuda
+            raise NoDevice(f"no CUDA driver ({error})") from None
+        self.driver = f"{number // 1000}.{number % 1000 // 10}"
+        kinds = self.cuda.CUdevice_attribute
+        major = self.call("cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, self._device)
+        minor = self.call("cuDeviceGetAttribute", kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, self._device)
+        self.architecture = f"sm_{major}{minor}"
+
+    # --- modules -------------------------------------------------------------------------------------------------------------------
+
+    def load(self, source: bytes) -> Any:
+        """A module of PTX."""
+        option, log = self.cuda.CUjit_option, bytearray(_LOG_BYTES)
+        options = {option.CU_JIT_ERROR_LOG_BUFFER: log, option.CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES: len(log)}
+        code, module = self.cuda.cuModuleLoadDataEx(source + b"\0", len(options), list(options), list(options.values()))
+        if code:
+            raise DeviceError("cuModuleLoadDataEx", _name(code), bytes(log).split(b"\0", 1)[0].decode(errors="replace"))
+        return module
+
+    def unload(self, module: Any) -> None:
+        """Gives a module back."""
+        self.call("cuModuleUnload", module)
+
+    def function(self, module: Any, name: str) -> Any:
+        """A kernel of a module."""
+        return self.call("cuModuleGetFunction", module, name.encode())
+
+    def symbol(self, module: Any, name: str) -> int:
+        """The address of a variable of a module, which may be a handle as a number."""
+        handle = self.cuda.CUmodule(module) if isinstance(module, int) else module
+        return int(self.call("cuModuleGetGlobal", handle, name.encode()))
+
+    def symbol_of_library(self, library: Any, name: str) -> int:
+        """The address of a variable of a library (CUlibrary), which may be a handle as a number."""
+        handle = self.cuda.CUlibrary(library) if isinstance(library, int) else library
+        return int(self.call("cuLibraryGetGlobal", handle, name.encode()))
+
+    def registers(self, function: Any) -> int:
+        """How many registers a thread of a kernel has."""
+        return int(self.call("cuFuncGetAttribute", self.cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NUM_REGS, function))
+
+    # --- memory --------------------------------------------------------------------------------------------------------------------
+
+    def allocate(self, size: int) -> int:
+        """The address of so many bytes."""
+        return int(self.call("cuMemAlloc", max(size, 1)))
+
+    def free(self, address: int) -> None:
+        self.call("cuMemFree", address)
+
+    def write(self, address: int, data: bytes) -> None:
+        if data:
+            self.call("cuMemcpyHtoD", address, data, len(data))
+
+    def read(self, address: int, size: int) -> bytes:
+        data = bytearray(size)
+        if size:
+            self.call("cuMemcpyDtoH", data, address, size)
+        return bytes(data)
+
+    def copy(self, target: int, source: int, size: int) -> None:
+        """Copies on the device."""
+        if size:
+            self.call("cuMemcpyDtoD", target, source, size)
+
+    def zero(self, address: int, size: int) -> None:
+        if size:
+            self.call("cuMemsetD8", address, 0, size)
+
+    def allocate_host(self, size: int) -> tuple[int, int]:
+        """Host memory that the device sees: its address here and there. It can be read when the context is spoilt."""
+        here = int(self.call("cuMemHostAlloc", max(size, 1), _HOST_MAPPED))
+        return here, int(self.call("cuMemHostGetDevicePointer", here, 0))
+
+    def free_host(self, address: int) -> None:
+        self.call("cuMemFreeHost", address)
+
+    def tensor_map(self, type_: str, shape: Sequence[int], box: Sequence[int], swizzle: str, address: int) -> bytes:
+        """A CUtensorMap of a row-major array, without gaps."""
+        cuda, item = self.cuda, SIZES[type_]
+        sizes = list(reversed(shape))
+        strides = [item]
+        for size in sizes[:-1]:
+            strides.append(strides[-1] * size)
+        made = self.call(
+            "cuTensorMapEncodeTiled",
+            getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TENSOR_TYPES[type_]}"),
+            len(sizes),
+            address,
+            [cuda.cuuint64_t(size) for size in sizes],
+            [cuda.cuuint64_t(stride) for stride in strides[1:]],
+            [cuda.cuuint32_t(one) for one in reversed(box)],
+            [cuda.cuuint32_t(1)] * len(sizes),
+            cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle.upper()}"),
+            cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
+            cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+        return struct.pack("<16Q", *[int(word) for word in made.opaque])
+
+    # --- launches ------------------------------------------------------------------------------------------------------------------
+
+    def launch(
+        self,
+        function: Any,
+        grid: Dimensions,
+        block: Dimensions,
+        parameters: Sequence[bytes],
+        *,
+        shared: int = 0,
+        cluster: Dimensions | None = None,
+        cooperative: bool = False,
+    ) -> None:
+        """Starts a kernel; `parameters` are the bytes of each argument."""
+        cuda = self.cuda
+        if shared > _PORTABLE_SHARED:
+            most = cuda.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self.call("cuFuncSetAttribute", function, most, shared)
+        config = cuda.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = grid
+        config.blockDimX, config.blockDimY, config.blockDimZ = block
+        config.sharedMemBytes = shared
+        attributes = []
+        if cluster is not None:
+            attribute = cuda.CUlaunchAttribute()
+            attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            value = attribute.value.clusterDim
+            value.x, value.y, value.z = cluster
+            attributes.append(attribute)
+        if cooperative:
+            attribute = cuda.CUlaunchAttribute()
+            attribute.id = cuda.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+            attribute.value.cooperative = 1
+            attributes.append(attribute)
+        config.attrs = attributes
+        config.numAttrs = len(attributes)
+        held = [_aligned(parameter) for parameter in parameters]
+        pointers = (ctypes.c_void_p * max(len(held), 1))(*[ctypes.addressof(one) for one in held])
+        self.call("cuLaunchKernelEx", config, function, ctypes.addressof(pointers) if held else 0, 0)
+
+    def synchronize(self) -> None:
+        """Waits for all that was started."""
+        self.call("cuCtxSynchronize")
+
+    def event(self) -> Any:
+        """A point in time on the device, after all that was started."""
+        event = self.call("cuEventCreate", 0)
+        self.call("cuEventRecord", event, 0)
+        return event
+
+    def seconds(self, first: Any, last: Any) -> float:
+        """From one event to the other; waits for it."""
+        self.call("cuEventSynchronize", last)
+        return float(self.call("cuEventElapsedTime", first, last)) / 1000
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Calls a function of the driver."""
+        code, *values = getattr(self.cuda, name)(*arguments)
+        if code:
+            raise DeviceError(name, _name(code))
+        return values[0] if values else None
+
+
+def _name(code: Any) -> str:
+    return str(getattr(code, "name", code))
+
+
+def _aligned(data: bytes) -> ctypes.Array[ctypes.c_char]:
+    """The bytes at an address that suits every parameter, a tensor map too."""
+    room = (ctypes.c_char * (len(data) + _ALIGNMENT))()
+    found = (ctypes.c_char * len(data)).from_buffer(room, -ctypes.addressof(room) % _ALIGNMENT)
+    found.raw = data
+    return found

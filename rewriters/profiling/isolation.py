@@ -1,0 +1,195 @@
+"""Running a kernel with and without probes in a child process, so that a kernel that hangs or breaks its context takes nobody with it."""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ptxkit import files
+from ptxkit.revalidation import process
+from ptxkit.rewriters.manifest import LaunchShape, ProbeManifest, Table
+from ptxkit.rewriters.profiling.comparison import Difference
+from ptxkit.rewriters.profiling.launch import Launch, as_json
+
+TIMEOUT = 120.0
+REPEAT = 5
+
+
+class Outcome(enum.StrEnum):
+    """What came of running a kernel with and without probes."""
+
+    EQUAL = "equal"
+    """Both left the same in the outputs."""
+    DIFFERENT = "different"
+    """They did not, and two runs of the original did."""
+    NOT_REPEATABLE = "not repeatable"
+    """Neither did two runs of the original, on the same input."""
+    FAILED = "failed"
+    """The driver did not load one, or one ended with an error."""
+    HUNG = "hung"
+    """One did not end in time."""
+    UNAVAILABLE = "unavailable"
+    """It could not be tried: no driver, no GPU, a file of an array that cannot be read."""
+
+
+@attrs.frozen
+class Profile:
+    """A launch that was profiled."""
+
+    launch: Launch
+    outcome: Outcome
+    detail: str = ""
+    """What went wrong, in words."""
+    tables: tuple[Table, ...] = ()
+    """What the probes found in one launch; there may be tables even of a kernel that failed."""
+    differences: tuple[Difference, ...] = ()
+    seconds: tuple[float, ...] = ()
+    """Of each timed launch of the original."""
+    seconds_instrumented: tuple[float, ...] = ()
+    registers: int | None = None
+    registers_instrumented: int | None = None
+    device: str = ""
+    driver: str = ""
+    """The version of CUDA that the driver is of."""
+
+    @property
+    def overhead(self) -> float | None:
+        """The time of the instrumented kernel over that of the original, the shortest of each; None without both."""
+        if not self.seconds or not self.seconds_instrumented or not min(self.seconds):
+            return None
+        return min(self.seconds_instrumented) / min(self.seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        """The profile as in the JSON output of `ptxkit profile`, version 1."""
+        return {
+            "kernel": self.launch.kernel,
+            "grid": self.launch.grid,
+            "block": self.launch.block,
+            "outcome": self.outcome.value,
+            "detail": self.detail,
+            "differences": [attrs.asdict(one) for one in self.differences],
+            "seconds": self.seconds,
+            "seconds_instrumented": self.seconds_instrumented,
+            "overhead": self.overhead,
+            "registers": self.registers,
+            "registers_instrumented": self.registers_instrumented,
+            "device": self.device,
+            "driver": self.driver,
+        }
+
+
+def profile(
+    original: str,
+    instrumented: str,
+    manifest: ProbeManifest,
+    launch: Launch,
+    *,
+    repeat: int = REPEAT,
+    timeout: float = TIMEOUT,
+    rows: int | None = None,
+) -> Profile:
+    """Launches a kernel of both texts on the same input, compares the outputs, reads the probes, and takes the time `repeat` times.
+
+    `timeout` is in seconds, for all of it; `rows` is how many rows the rings of traces get. If the original fails or hangs, the
+    instrumented kernel is run without it: a probe may tell why.
+    """
+    kernel = next((one for one in manifest.kernels if one.name == launch.kernel), None)
+    wrong = f"there is no kernel {launch.kernel}" if kernel is None else launch.mismatch([size for _, _, _, size in kernel.parameters])
+    if wrong is not None:
+        return Profile(launch, Outcome.UNAVAILABLE, wrong)
+    found = _attempt(original, instrumented, manifest, launch, repeat, timeout, rows, with_original=True)
+    if found.outcome in (Outcome.FAILED, Outcome.HUNG) and found.detail.startswith(_ORIGINAL):
+        other = _attempt(original, instrumented, manifest, launch, 0, timeout, rows, with_original=False)
+        also = f"; {other.detail}" if other.detail else "; the instrumented kernel did not fail"
+        return attrs.evolve(found, detail=found.detail + also, tables=other.tables, registers_instrumented=other.registers_instrumented)
+    return found
+
+
+_ORIGINAL = ("loading the original", "running the original:")
+
+
+def _attempt(
+    original: str,
+    instrumented: str,
+    manifest: ProbeManifest,
+    launch: Launch,
+    repeat: int,
+    timeout: float,
+    rows: int | None,
+    with_original: bool,
+) -> Profile:
+    if not sys.executable:
+        return Profile(launch, Outcome.UNAVAILABLE, "this Python does not know its program, so it can start no child process")
+    texts = [files.encode(original), files.encode(instrumented)]
+    header = {
+        "launch": as_json(launch),
+        "manifest": manifest.to_json(),
+        "texts": [len(text) for text in texts],
+        "repeat": repeat,
+        "timeout": timeout,
+        "rows": rows,
+        "original": with_original,
+    }
+    command = [sys.executable, "-P", "-m", "ptxkit.rewriters.profiling.worker"]
+    done = process.run(command, json.dumps(header).encode() + b"\n" + b"".join(texts), timeout, _environment())
+    return _read(done, manifest, launch, timeout, rows)
+
+
+def _environment() -> dict[str, str]:
+    """The child finds what this process finds."""
+    path = os.pathsep.join([str(Path(entry).resolve()) for entry in sys.path])
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _messages(output: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
+    """What the child said; the last thing is left out if it was ended while it said it."""
+    at = 0
+    while (end := output.find(b"\n", at)) >= 0:
+        what = json.loads(output[at:end])
+        at = end + 1 + what.get("bytes", 0)
+        if at > len(output):
+            return
+        yield what, output[end + 1 : at]
+
+
+def _read(done: process.Finished, manifest: ProbeManifest, launch: Launch, timeout: float, rows: int | None) -> Profile:
+    stage, found, ended = "starting", Profile(launch, Outcome.EQUAL), False
+    allocations: tuple[tuple[int, int], ...] = ()
+    for what, data in _messages(done.output):
+        stage = what.get("stage", stage)
+        if "allocations" in what:
+            allocations = tuple([(address, size) for address, size in what["allocations"]])
+        if "device" in what:
+            found = attrs.evolve(found, device=what["device"], driver=what["driver"])
+        elif "registers" in what:
+            which = "registers" if what["of"] == "original" else "registers_instrumented"
+            found = attrs.evolve(found, **{which: what["registers"]})
+        elif "tables" in what:
+            layout = manifest.layout(LaunchShape(launch.grid, launch.block, allocations), rows=rows)
+            found = attrs.evolve(found, tables=layout.decode(data))
+        elif "differences" in what:
+            outcome = Outcome.DIFFERENT if what["repeatable"] else Outcome.NOT_REPEATABLE
+            all_of_it = tuple([Difference(**one) for one in what["differences"]])
+            found = attrs.evolve(found, outcome=outcome, differences=all_of_it, detail="; ".join([str(one) for one in all_of_it]))
+        elif "unavailable" in what:
+            return attrs.evolve(found, outcome=Outcome.UNAVAILABLE, detail=what["unavailable"])
+        elif "failed" in what:
+            return attrs.evolve(found, outcome=Outcome.FAILED, detail=f"{stage}: {what['failed']}")
+        elif "done" in what:
+            ended = True
+            first, second = what.get("seconds", ((), ()))
+            found = attrs.evolve(found, seconds=tuple(first), seconds_instrumented=tuple(second))
+    if ended:
+        return found
+    if done.code is None:
+        return attrs.evolve(found, outcome=Outcome.HUNG, detail=f"{stage}: no end after {timeout:g} s")
+    how = done.crash or f"it ended with code {done.code}"
+    kind = Outcome.UNAVAILABLE if stage in ("starting", "the driver") else Outcome.FAILED
+    return attrs.evolve(found, outcome=kind, detail=f"{stage}: {how}{process.tail(done.errors)}")

@@ -1,0 +1,77 @@
+"""The arguments of a launch on the device."""
+
+from __future__ import annotations
+
+from ptxkit.rewriters.profiling.comparison import compared
+from ptxkit.rewriters.profiling.contents import of_array, of_scalar
+from ptxkit.rewriters.profiling.device import Device
+from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
+from ptxkit.rewriters.profiling.textures import Image
+
+
+class Memory:
+    """The arrays of a launch, which can be put back to what they were at the start.
+
+    Raises OSError and BadFile for files of arrays, DeviceError where there is not enough memory.
+    """
+
+    def __init__(self, device: Device, launch: Launch) -> None:
+        self._device = device
+        self._launch = launch
+        self._arrays: dict[int, tuple[int, int, int]] = {}  # by argument: address, address of the copy, bytes
+        self._images: list[tuple[Image, bytes]] = []
+        self.parameters: list[bytes] = []
+        for i, argument in enumerate(launch.arguments):
+            if isinstance(argument, Raw):
+                self.parameters.append(argument.data)
+            elif isinstance(argument, Scalar):
+                self.parameters.append(of_scalar(argument))
+            else:
+                self.parameters.append(self._array(i, argument))
+
+    def _array(self, number: int, array: Array) -> bytes:
+        data = of_array(array, self._launch.seed_of(number))
+        if array.kind in ("texture", "surface"):
+            image = Image(self._device, array)
+            self._images.append((image, data))
+            return image.handle.to_bytes(8, "little")
+        address, copy = self._device.allocate(len(data)), self._device.allocate(len(data))
+        self._arrays[number] = (address, copy, len(data))
+        self._device.write(copy, data)
+        if array.box is not None:
+            return self._device.tensor_map(array.type, array.shape, array.box, array.swizzle, address)
+        return address.to_bytes(8, "little")
+
+    @property
+    def allocations(self) -> tuple[tuple[int, int], ...]:
+        """Address and bytes of each array."""
+        return tuple([(address, size) for address, _, size in self._arrays.values() if size])
+
+    def restore(self) -> None:
+        """Puts every array back to what it was at the start."""
+        for address, copy, size in self._arrays.values():
+            self._device.copy(address, copy, size)
+        for image, data in self._images:
+            image.fill(data)
+
+    def outputs(self) -> list[bytes]:
+        """What is in the arrays that are compared."""
+        return [self._device.read(*self._at(i)) for i in compared(self._launch)]
+
+    def contents(self) -> dict[int, bytes]:
+        """What is in every array, by the number of the argument."""
+        return {i: self._device.read(*self._at(i)) for i in self._arrays}
+
+    def _at(self, argument: int) -> tuple[int, int]:
+        address, _, size = self._arrays[argument]
+        return address, size
+
+    def free(self) -> None:
+        """Gives the memory back."""
+        for address, copy, _ in self._arrays.values():
+            self._device.free(address)
+            self._device.free(copy)
+        self._arrays.clear()
+        for image, _ in self._images:
+            image.free()
+        self._images.clear()

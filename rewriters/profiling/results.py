@@ -1,0 +1,177 @@
+"""Tables of what probes found: shown, and written as CSV, JSON, a pandas frame, or a trace for Perfetto."""
+
+from __future__ import annotations
+
+import csv
+import heapq
+import importlib
+import io
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ptxkit.rewriters.manifest import Column, Table, Value
+from ptxkit.rewriters.profiling.isolation import Profile
+
+if TYPE_CHECKING:
+    import rich.table
+
+WIDEST = 48
+"""Characters of a text in a table that is shown."""
+MOST_SLICES = 200_000
+"""Slices of a trace; more than that no viewer shows well."""
+LAUNCHES = 1
+"""The process of a trace that has the launches themselves; multiprocessor n is process n + 2."""
+_PLACES = ("site", "file", "source_line")
+
+
+def shown(table: Table, most: int = 20) -> rich.table.Table:
+    """The table for a terminal: its first rows, and of its columns those that say something."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    columns = [column for column in table.columns if column.name not in _PLACES and not _empty(column)]
+    source = _sources(table)
+    title = Text(table.name, "bold")
+    if len(table) > most:
+        title.append(f"  {most} of {len(table)} rows", "dim")
+    made = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for column in columns:
+        numeric = all(isinstance(value, int | float) or value is None for value in column.values)
+        made.add_column(Text(f"{column.name} [{column.unit}]" if column.unit else column.name), justify="right" if numeric else "left")
+    if source:
+        made.add_column("source")
+    for i in range(min(len(table), most)):
+        cells = [Text(_cell(column.values[i])) for column in columns]
+        made.add_row(*cells, *([Text(source[i])] if source else []))
+    return made
+
+
+def _empty(column: Column) -> bool:
+    return bool(column.values) and all(value is None or value == "" for value in column.values)
+
+
+def _sources(table: Table) -> list[str]:
+    """`file:line` of each row, where any is known."""
+    found = table.as_dict()
+    if "file" not in found or "source_line" not in found or not any(found["file"]):
+        return []
+    return [
+        f"{str(file).rsplit('/', 1)[-1]}:{line}" if file else "" for file, line in zip(found["file"], found["source_line"], strict=True)
+    ]
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = "".join([character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in value])
+    return text if len(text) <= WIDEST else text[: WIDEST - 1] + "…"
+
+
+def as_csv(table: Table) -> str:
+    """The table as comma-separated values (RFC 4180) with a line of names."""
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow([column.name for column in table.columns])
+    writer.writerows(zip(*[column.values for column in table.columns], strict=True))
+    return out.getvalue()
+
+
+def as_json(table: Table) -> dict[str, Any]:
+    """The table as in the JSON output of `ptxkit profile`, version 1; numbers that JSON has not (NaN, infinities) are texts."""
+    return {
+        "name": table.name,
+        "probe": table.probe,
+        "columns": [{"name": one.name, "unit": one.unit, "values": [_plain(value) for value in one.values]} for one in table.columns],
+        "notes": list(table.notes),
+    }
+
+
+def _plain(value: Value) -> Value:
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return str(value)
+    return value
+
+
+def frame(table: Table) -> Any:
+    """The table as a pandas frame; units and notes are in its `attrs`. Raises ImportError without pandas."""
+    pandas = importlib.import_module("pandas")
+    made = pandas.DataFrame({name: list(values) for name, values in table.as_dict().items()})
+    made.attrs.update(
+        probe=table.probe, units={column.name: column.unit for column in table.columns if column.unit}, notes=list(table.notes)
+    )
+    return made
+
+
+def trace(profiles: Sequence[Profile]) -> dict[str, Any]:
+    """The profiles in the trace event format that Perfetto and chrome://tracing read; times in it are microseconds.
+
+    Each launch is a slice on the track of the original and one on that of the instrumented kernel, with the first rows of its tables as
+    arguments. Tables with times by the global timer (`start_ns`, `end_ns`) become slices too, on a process for each multiprocessor.
+    """
+    events: list[dict[str, Any]] = [_named("process_name", "launches", LAUNCHES, 0)]
+    events += [_named("thread_name", name, LAUNCHES, i) for i, name in enumerate(("original", "instrumented"))]
+    at, dropped = 0.0, 0
+    for profile in profiles:
+        times = (min(profile.seconds, default=0.0) * 1e6, min(profile.seconds_instrumented, default=0.0) * 1e6)
+        about: dict[str, Any] = {"grid": str(profile.launch.grid), "block": str(profile.launch.block), "outcome": profile.outcome.value}
+        about |= {table.name: [list(map(str, row.values())) for row in table.rows()[:20]] for table in profile.tables}
+        for track, duration in enumerate(times):
+            if duration:
+                events.append(_slice(profile.launch.kernel, at, duration, LAUNCHES, track, about if track else {}))
+        longest = max(times)
+        for table in profile.tables:
+            slices, end, more = _slices(table, at, MOST_SLICES - len(events))
+            events += slices
+            longest, dropped = max(longest, end - at), dropped + more
+        at += longest * 1.1 + 1
+    return {"traceEvents": events, "displayTimeUnit": "ns", "otherData": {"dropped slices": str(dropped)}}
+
+
+def _slices(table: Table, at: float, room: int) -> tuple[list[dict[str, Any]], float, int]:
+    """Events of a table with times, the time of the last end, and how many did not fit. Slices that overlap lie on several tracks."""
+    columns = table.as_dict()
+    if "start_ns" not in columns or "end_ns" not in columns or not len(table):
+        return [], at, 0
+    rows = sorted(table.rows(), key=lambda row: (_whole(row["start_ns"]), _whole(row["end_ns"])))
+    origin = _whole(rows[0]["start_ns"])
+    free: dict[int, list[tuple[int, int]]] = {}  # by multiprocessor the tracks, as the time until which each is taken and its number
+    events: list[dict[str, Any]] = []
+    last = at
+    for row in rows[: max(room, 0)]:
+        sm, start, end = _whole(row.get("sm")), _whole(row["start_ns"]), _whole(row["end_ns"])
+        tracks = free.setdefault(sm, [])
+        if not tracks:
+            events.append(_named("process_name", f"SM {sm}", sm + LAUNCHES + 1, 0))
+        track = heapq.heappop(tracks)[1] if tracks and tracks[0][0] <= start else len(tracks)
+        heapq.heappush(tracks, (end, track))
+        name = " ".join([f"{key} {row[key]}" for key in ("block", "warp") if key in row]) or table.name
+        begin = at + (start - origin) / 1000
+        events.append(
+            _slice(name, begin, (end - start) / 1000, sm + LAUNCHES + 1, track, {key: str(value) for key, value in row.items()}, table.name)
+        )
+        last = max(last, at + (end - origin) / 1000)
+    return events, last, len(rows) - min(len(rows), max(room, 0))
+
+
+def _whole(value: Value) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _slice(
+    name: str, start: float, duration: float, process: int, track: int, about: dict[str, Any], kind: str = "launch"
+) -> dict[str, Any]:
+    return {"name": name, "cat": kind, "ph": "X", "ts": start, "dur": duration, "pid": process, "tid": track, "args": about}
+
+
+def _named(what: str, name: str, process: int, track: int) -> dict[str, Any]:
+    return {"name": what, "ph": "M", "pid": process, "tid": track, "args": {"name": name}}
+
+
+def document(profiles: Iterable[Profile], source: str, probes: Sequence[str]) -> dict[str, Any]:
+    """All of it as in the JSON output of `ptxkit profile`, version 1."""
+    listed = [{**profile.as_json(), "tables": [as_json(table) for table in profile.tables]} for profile in profiles]
+    return {"version": 1, "file": source, "probes": list(probes), "launches": listed}

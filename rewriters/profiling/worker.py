@@ -1,0 +1,138 @@
+"""The child process in which kernels run: `python -m ptxkit.rewriters.profiling.worker`, spoken to by `isolation`.
+
+In: a line of JSON, then the two texts. Out: lines of JSON, each of which says what comes next or what came of it; behind a line with
+`bytes` are so many bytes. A kernel that hangs or takes the process down is thereby known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import traceback
+from typing import Any, BinaryIO
+
+import attrs
+
+from ptxkit.rewriters.manifest import ProbeManifest
+from ptxkit.rewriters.profiling.array_files import BadFile
+from ptxkit.rewriters.profiling.buffer import ProbeBuffer
+from ptxkit.rewriters.profiling.comparison import differences
+from ptxkit.rewriters.profiling.device import Device, DeviceError, NoDevice
+from ptxkit.rewriters.profiling.launch import Launch, from_json
+from ptxkit.rewriters.profiling.memory import Memory
+
+
+def main() -> None:
+    """Runs what is asked for once, and ends."""
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a kernel prints shall not mix with the answers
+    header = json.loads(sys.stdin.buffer.readline())
+    if hasattr(signal, "alarm"):
+        signal.alarm(int(header["timeout"]) + 10)  # should the parent be killed, and so not there to end this one
+    texts = [sys.stdin.buffer.read(size) for size in header["texts"]]
+    speaker = _Speaker(out)
+    try:
+        Run(speaker, header, texts).all()
+    except NoDevice as why:
+        speaker.say(unavailable=str(why))
+    except (OSError, BadFile, MemoryError, ValueError) as error:
+        speaker.say(unavailable=str(error) or type(error).__name__)
+    except DeviceError as error:
+        speaker.say(failed=str(error), name=error.name, call=error.call)
+    except Exception:
+        speaker.say(unavailable=f"it failed in Python:\n{traceback.format_exc()}")
+    os._exit(0)  # after an error of the device, giving things back would fail too
+
+
+class _Speaker:
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def say(self, data: bytes | None = None, **what: Any) -> None:
+        if data is not None:
+            what["bytes"] = len(data)
+        self._out.write(json.dumps(what).encode() + b"\n" + (data or b""))
+        self._out.flush()
+
+
+class Run:
+    """A launch of the original, unless that is to be left out, and one of the instrumented kernel, on the same input."""
+
+    def __init__(self, speaker: _Speaker, header: dict[str, Any], texts: list[bytes]) -> None:
+        self._speaker = speaker
+        self._launch: Launch = from_json(header["launch"])
+        self._manifest = ProbeManifest.from_json(header["manifest"])
+        self._original, self._instrumented = texts
+        self._repeat: int = header["repeat"]
+        self._rows: int | None = header["rows"]
+        self._with_original: bool = header["original"]
+
+    def all(self) -> None:
+        say, launch = self._speaker.say, self._launch
+        say(stage="the driver")
+        self._device = device = Device()
+        say(device=device.name, driver=device.driver, architecture=device.architecture)
+        say(stage="the arrays")
+        self._memory = memory = Memory(device, launch)
+        before: list[bytes] = []
+        original = None
+        if self._with_original:
+            say(stage="loading the original")
+            original = device.function(device.load(self._original), launch.kernel)
+            say(stage="running the original")
+            before = self._run(original)
+            say(registers=device.registers(original), of="original")
+        say(stage="loading the instrumented kernel")
+        module = device.load(self._instrumented)
+        function = device.function(module, launch.kernel)
+        say(registers=device.registers(function), of="instrumented")
+        buffer = ProbeBuffer(
+            device, self._manifest, lambda name: device.symbol(module, name), launch.grid, launch.block, memory.allocations, self._rows
+        )
+        buffer.reset()
+        say(stage="running the instrumented kernel", allocations=buffer.layout.launch.allocations)
+        try:
+            after = self._run(function)
+        except DeviceError:
+            if self._manifest.pinned:
+                say(buffer.read(), tables=True)
+            raise
+        say(buffer.read(), tables=True)
+        if original is None:
+            say(done=True)
+            return
+        found = differences(launch, before, after)
+        if found:
+            say(stage="running the original again")
+            again = differences(launch, before, self._run(original))
+            say(differences=[attrs.asdict(one) for one in found], repeatable=not again)
+        say(stage="taking the time")
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(self._repeat):
+            times[0].append(self._timed(original))
+            buffer.reset()
+            times[1].append(self._timed(function))
+        say(done=True, seconds=times)
+
+    def _run(self, function: Any) -> list[bytes]:
+        self._memory.restore()
+        self._start(function)
+        self._device.synchronize()
+        return self._memory.outputs()
+
+    def _timed(self, function: Any) -> float:
+        self._memory.restore()
+        first = self._device.event()
+        self._start(function)
+        return self._device.seconds(first, self._device.event())
+
+    def _start(self, function: Any) -> None:
+        one = self._launch
+        shape = {"shared": one.shared, "cluster": one.cluster, "cooperative": one.cooperative}
+        self._device.launch(function, one.grid, one.block, self._memory.parameters, **shape)  # type: ignore[arg-type]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,236 @@
+"""Instrumented kernels run from Python.
+
+    with rewriters.instrumented(module, ["block-counts"]) as run:
+        run.launch("scale", x, 2.0, len(x), grid=8, block=128)      # x: an array that is copied there and back
+        print(run.table("block-counts"))
+
+Or, where CuPy, cuda.core or anything else loads `run.text` and launches it, `run.attach` gives the buffer to read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ptxkit import files
+from ptxkit.rewriters.manifest import Kernel, ProbeManifest, Table
+from ptxkit.rewriters.probing import Chosen, instrument
+from ptxkit.rewriters.profiling.buffer import Find, ProbeBuffer
+from ptxkit.rewriters.profiling.device import Device
+from ptxkit.rewriters.profiling.elements import packed
+from ptxkit.rewriters.profiling.launch import Dimensions, Raw
+from ptxkit.rewriters.profiling.results import frame
+from ptxkit.syntax.nodes import Module
+
+Size = int | tuple[int, ...]
+_TYPES = {f".{letter}{bits}": f"{'i' if letter == 's' else 'u'}{bits}" for letter in "sub" for bits in (8, 16, 32, 64)}
+_TYPES |= {f".f{bits}": f"f{bits}" for bits in (16, 32, 64)}
+_TYPES[".bf16"] = "bf16"
+
+
+@contextlib.contextmanager
+def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | None = None) -> Iterator[Run]:
+    """A module with probes in it, to be launched. What it holds on the device is given back at the end.
+
+    `rows` is how many rows the rings of traces get. Raises what `instrument` raises; a GPU is needed from the first launch on.
+    """
+    run = Run(module, probes, rows)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+class Run:
+    """A module with probes in it. `tables` are of the last launch."""
+
+    def __init__(self, module: Module, probes: Iterable[Chosen | str], rows: int | None = None) -> None:
+        made = instrument(module, probes)
+        self.module = made.module
+        self.manifest: ProbeManifest = made.manifest
+        self.tables: tuple[Table, ...] = ()
+        self._rows = rows
+        self._device: Device | None = None
+        self._loaded: Any = None
+        self._attached: list[ProbeBuffer] = []
+
+    @property
+    def text(self) -> str:
+        """The instrumented PTX."""
+        return self.module.text
+
+    @property
+    def device(self) -> Device:
+        """The device, found when first asked for. Raises NoDevice."""
+        self._device = self._device or Device()
+        return self._device
+
+    def launch(
+        self, kernel: str, *arguments: Any, grid: Size, block: Size, cluster: Size | None = None, shared: int = 0, cooperative: bool = False
+    ) -> tuple[Table, ...]:
+        """Launches a kernel, waits for it, and gives what the probes found in this launch.
+
+        An argument is a number, converted as its parameter is declared; a `Raw` of bytes; an array on the device (anything with
+        `__cuda_array_interface__` or `data_ptr`, as those of CuPy and PyTorch); or an array here (anything with the buffer
+        protocol, as those of numpy or `array`), which is copied to the device and, if it can be written to, back.
+
+        Raises NoDevice, DeviceError, and TypeError or ValueError for arguments that are not the kernel's.
+        """
+        device = self.device
+        declared = self._kernel(kernel)
+        if len(arguments) != len(declared.parameters):
+            raise TypeError(f"{kernel} has {len(declared.parameters)} parameters, {len(arguments)} arguments are given")
+        if self._loaded is None:
+            self._loaded = device.load(files.encode(self.text))
+        function = device.function(self._loaded, kernel)
+        passed = _Passed(device)
+        try:
+            parameters = [
+                passed.argument(name, type_, size, one) for (name, type_, _, size), one in zip(declared.parameters, arguments, strict=True)
+            ]
+            shape = _three(grid), _three(block)
+            buffer = ProbeBuffer(
+                device, self.manifest, lambda name: device.symbol(self._loaded, name), *shape, passed.allocations, self._rows
+            )
+            try:
+                buffer.reset()
+                group = None if cluster is None else _three(cluster)
+                device.launch(function, *shape, parameters, shared=shared, cluster=group, cooperative=cooperative)
+                device.synchronize()
+                passed.copy_back()
+                self.tables = buffer.tables()
+            finally:
+                with contextlib.suppress(Exception):  # a launch that failed has spoilt the context; its error is the one to see
+                    buffer.free()
+        finally:
+            with contextlib.suppress(Exception):
+                passed.free()
+        return self.tables
+
+    def attach(self, find: Find, *, grid: Size, block: Size, allocations: Iterable[tuple[int, int]] = ()) -> ProbeBuffer:
+        """A buffer for launches of this shape, made ready, of a module that someone else has loaded from `text`.
+
+        `find` gives the address of a variable of that module by its name. `buffer.tables()` is what was found since; read it when the
+        launches are over (synchronize first).
+        """
+        buffer = ProbeBuffer(self.device, self.manifest, find, _three(grid), _three(block), tuple(allocations), self._rows)
+        self._attached.append(buffer)
+        buffer.reset()
+        return buffer
+
+    def table(self, name: str) -> Table:
+        """A table of the last launch by its name. Raises KeyError."""
+        for table in self.tables:
+            if table.name == name:
+                return table
+        raise KeyError(name)
+
+    def frame(self, name: str) -> Any:
+        """A table of the last launch as a pandas frame. Raises KeyError; ImportError without pandas."""
+        return frame(self.table(name))
+
+    def close(self) -> None:
+        """Gives back what is held on the device."""
+        for buffer in self._attached:
+            with contextlib.suppress(Exception):
+                buffer.free()
+        self._attached.clear()
+        if self._loaded is not None and self._device is not None:
+            with contextlib.suppress(Exception):
+                self._device.unload(self._loaded)
+        self._loaded = None
+
+    def _kernel(self, name: str) -> Kernel:
+        for kernel in self.manifest.kernels:
+            if kernel.name == name:
+                return kernel
+        raise ValueError(f"no kernel is called {name!r}; there are {', '.join(one.name for one in self.manifest.kernels) or 'none'}")
+
+
+class _Passed:
+    """The arguments of one launch on the device."""
+
+    def __init__(self, device: Device) -> None:
+        self._device = device
+        self._copies: list[tuple[int, memoryview]] = []
+        self.allocations: list[tuple[int, int]] = []
+
+    def argument(self, name: str, type_: str, size: int, given: Any) -> bytes:
+        """The bytes of a parameter."""
+        found = self._bytes(name, type_, given)
+        if len(found) != size:
+            raise TypeError(f"the parameter {name} has {size} bytes, the argument {len(found)}")
+        return found
+
+    def _bytes(self, name: str, type_: str, given: Any) -> bytes:
+        if isinstance(given, Raw):
+            return given.data
+        if isinstance(given, int | float):
+            return _number(name, type_, given)
+        interface = getattr(given, "__cuda_array_interface__", None)
+        if interface is not None:
+            address = int(interface["data"][0])
+            self.allocations.append((address, _extent(interface)))
+            return address.to_bytes(8, "little")
+        if hasattr(given, "data_ptr"):
+            address = int(given.data_ptr())
+            self.allocations.append((address, int(given.numel()) * int(given.element_size())))
+            return address.to_bytes(8, "little")
+        try:
+            view = memoryview(given)
+        except TypeError:
+            raise TypeError(f"the parameter {name} cannot be given a {type(given).__name__}") from None
+        if view.ndim == 0:
+            return view.tobytes()
+        if not view.c_contiguous:
+            raise TypeError(f"the array for the parameter {name} is not contiguous")
+        address = self._device.allocate(view.nbytes)
+        self._copies.append((address, view))
+        self.allocations.append((address, view.nbytes))
+        self._device.write(address, view.tobytes())
+        return address.to_bytes(8, "little")
+
+    def copy_back(self) -> None:
+        """Brings back what the kernel left in the arrays."""
+        for address, view in self._copies:
+            if not view.readonly and view.nbytes:
+                target = (ctypes.c_char * view.nbytes).from_buffer(view)  # whatever its elements are
+                ctypes.memmove(target, self._device.read(address, view.nbytes), view.nbytes)
+
+    def free(self) -> None:
+        """Gives the memory back."""
+        for address, _ in self._copies:
+            self._device.free(address)
+        self._copies.clear()
+
+
+def _number(name: str, type_: str, given: int | float) -> bytes:
+    kind = _TYPES.get(type_)
+    if kind is None:
+        raise TypeError(f"the parameter {name} is of {type_}, no number can be passed")
+    if kind.startswith(("f", "bf")):
+        return packed(kind, [float(given)])
+    if not isinstance(given, int):
+        raise TypeError(f"the parameter {name} is of {type_}, {given} is no whole number")
+    size = int(kind[1:]) // 8
+    if not -(1 << size * 8 - 1) <= given < 1 << size * 8:
+        raise ValueError(f"{given} does not fit the parameter {name}, which is of {type_}")
+    return (given % (1 << size * 8)).to_bytes(size, "little")
+
+
+def _extent(interface: dict[str, Any]) -> int:
+    """The bytes of an array on the device."""
+    size = int(str(interface["typestr"]).lstrip("<>|=")[1:])
+    for length in interface["shape"]:
+        size *= int(length)
+    return size
+
+
+def _three(given: Size) -> Dimensions:
+    numbers = (given,) if isinstance(given, int) else tuple(given)
+    if not 1 <= len(numbers) <= 3 or any(number < 1 for number in numbers):
+        raise ValueError(f"a size is one to three numbers from 1 on, not {given!r}")
+    x, y, z = (*numbers, 1, 1)[:3]
+    return x, y, z
