@@ -236,7 +236,7 @@ class Propagation:
         if bound.flow == "call":
             return self._parameters.result(i, place_, lambda use: self.used(use, block))
         how, group = plan.of(place_)
-        if how is How.NEVER:
+        if how is How.NEVER or how is How.ONE:
             return THREAD
         if how is How.GROUP:
             return self._group(bound, plan, group, uses, block)

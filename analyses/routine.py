@@ -39,6 +39,8 @@ class Routine:
     lists: dict[tuple[Path, str], Targets | Prototype]
     """By scope and name of the label: the `.branchtargets`, `.calltargets` and `.callprototype` statements."""
     binder: Binder
+    siblings: list[Routine] = attrs.field(factory=list)
+    """All functions of the module that have a body, in their order: what is called from here is among them."""
     _known: dict[Any, Any] = attrs.field(factory=dict, init=False)
 
     @property
@@ -71,14 +73,16 @@ def routines(module: Module) -> tuple[Routine, ...]:
     """The functions of a module that have a body. What is found out about them is remembered by these very objects: ask once, keep them."""
     names = resolve(module)
     binder = Binder(module, names, None, None)
-    return tuple([_routine(module, names, binder, i, child) for i, child in enumerate(module.children) if _has_body(child)])
+    found: list[Routine] = []
+    found += [_routine(module, names, binder, i, child, found) for i, child in enumerate(module.children) if _has_body(child)]
+    return tuple(found)
 
 
 def _has_body(node: Node) -> bool:
     return isinstance(node, Function) and node.body is not None
 
 
-def _routine(module: Module, names: Names, binder: Binder, index: int, function: Node) -> Routine:
+def _routine(module: Module, names: Names, binder: Binder, index: int, function: Node, siblings: list[Routine]) -> Routine:
     assert isinstance(function, Function) and function.body is not None
     instructions: list[Instruction] = []
     paths: list[Path] = []
@@ -115,5 +119,15 @@ def _routine(module: Module, names: Names, binder: Binder, index: int, function:
         else:
             stack.append(((*path, i), iter(enumerate(inner.children))))
     return Routine(
-        module, names, (index,), function, tuple(instructions), tuple(paths), tuple(runs), labels, lists, binder
+        module,
+        names,
+        (index,),
+        function,
+        tuple(instructions),
+        tuple(paths),
+        tuple(runs),
+        labels,
+        lists,
+        binder,
+        siblings,
     )

@@ -147,7 +147,7 @@ class Template:
 def has_other_dimensions(routine: Routine) -> bool:
     """Whether a function looks at its place in y or z, or says that its CTAs may have several dimensions."""
     for directive in routine.function.header.directives:
-        if directive.name == ".maxntid" and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
+        if directive.name in (".maxntid", ".reqntid") and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
             return True
     return any(isinstance(bound, Bound) and any(_is_other(operand.shape) for operand in bound.operands) for bound in set(bindings(routine)))
 

@@ -27,6 +27,8 @@ class How(enum.Enum):
     """One result for those that execute it together, which are those that agree on some of its operands."""
     BROADCAST = "broadcast"
     """The value of one lane, if all name the same."""
+    ONE = "one"
+    """True for one thread of each warp; nobody knows which."""
     NEVER = "never"
 
 
@@ -93,6 +95,8 @@ def _rule(bound: Bound, operand: BoundOperand) -> tuple[How, Level]:
         return How.INPUTS, Level.GRID
     if word in ("inputs", "memory", "broadcast"):
         return How(word), Level.GRID
+    if word == "one":
+        return How.ONE, Level.THREAD
     if word or bound.converges is not None or bound.memory:
         return How.NEVER, Level.THREAD
     return How.INPUTS, Level.GRID

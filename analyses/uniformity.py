@@ -8,15 +8,24 @@
     known.threads(i)            which threads of a CTA execute it, the first time
     known.blame(block)          why they part at the end of a block
 
-All answers are of three kinds: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither.
+All answers are of three kinds: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither. A level speaks of threads
+that are in the same iteration of all loops around. It takes for granted that no other thread writes meanwhile what is loaded without an
+order, as it would be a race. `propagation` finds the levels, `witness` the two threads, `reach` the sets of threads, `blame` the reasons.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
+from ptxkit.analyses.calling import context_of
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.context import Context
+from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.levels import Divergence, Level, Step, ThreadSet, Verdict
+from ptxkit.analyses.propagation import Propagation
+from ptxkit.analyses.reach import Reach
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.values import values
+from ptxkit.analyses.ssa import ssa
 
 __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity", "uniformity_of_module"]
 
@@ -24,31 +33,59 @@ __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", 
 class Uniformity:
     """What is known of a function. Numbers of values are those of `ssa(routine)`, instructions and blocks those of `control_flow`."""
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, routine: Routine, context: Context) -> None:
         self.routine = routine
+        self.context = context
+        self._solved = Propagation(routine, context)
         self._flow = control_flow(routine)
-        self._values = values(routine)
+        self._guards: dict[int, Verdict] = {}
+        self._blocks: dict[tuple[int, bool], Verdict] = {}
 
     @property
     def assumption(self) -> str:
         """What is taken for granted of the shape of a CTA, for people; empty: nothing."""
-        return ""
+        return self._solved.template.assumption
+
+    @cached_property
+    def reach(self) -> Reach:
+        """Which threads come where."""
+        return Reach(self._solved)
 
     def level(self, number: int) -> Level:
         """How far threads agree on a value, where it is made: those of a group that make it in the same iteration of all loops around."""
-        return Level.GRID if self._values.of(number).constant is not None else Level.THREAD
+        return self._solved.levels[number]
 
     def used(self, number: int, block: int) -> Level:
         """The same where a block reads it: threads that left a loop in different iterations may hold different values of it."""
-        return self.level(number)
+        return self._solved.used(number, block)
 
     def branch(self, block: int) -> Verdict:
-        """Whether threads that come to the end of a block go on the same way; `.GRID` where only one way leads on."""
-        return Verdict(Level.GRID if len(self._flow.blocks[block].edges) < 2 else Level.THREAD)
+        """Whether threads that come to the end of a block go on the same way; `Level.GRID` where nothing decides about it."""
+        return self.guard(self._flow.blocks[block].end - 1)
 
     def guard(self, i: int) -> Verdict:
-        """Whether the guard of an instruction (of a `brx.idx`: also its index) is the same; `.GRID` if there is none."""
-        return Verdict(Level.GRID if self.routine.instructions[i].guard is None else Level.THREAD)
+        """Whether the guard of an instruction (of a `brx.idx`: also its index) is the same; `Level.GRID` if there is none."""
+        found = self._guards.get(i)
+        if found is None:
+            level = self._guard_level(i)
+            refuted = None
+            if level < Level.CTA:
+                from ptxkit.analyses import witness
+
+                refuted = witness.guard(self._solved, self.reach, i)
+            found = self._guards[i] = Verdict(level, refuted, self.assumption if level else "")
+        return found
+
+    def _guard_level(self, i: int) -> Level:
+        block = self._flow.block_of[i]
+        if self._flow.blocks[block].end - 1 == i and block in self._flow.reachable:
+            found = self._solved.branches[block]
+            if found < Level.GRID or self._flow.blocks[block].leaves or len(self._flow.blocks[block].successors) > 1:
+                return found
+        if self.routine.instructions[i].guard is None:
+            return Level.GRID
+        uses = ssa(self.routine).uses[i]
+        return self._solved.used(uses[0], block) if uses else Level.THREAD
 
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
@@ -56,25 +93,87 @@ class Uniformity:
         Threads that have ended count only with `exits_count`. Where a verdict is refuted, `refuted.branch` is where the two threads part.
         A loop that each thread goes round as often as it has to, and leaves at the same end, does not matter to what comes behind it.
         """
-        return Verdict(Level.THREAD)
+        around, guard = self.block(self._flow.block_of[i], exits_count), self.guard(i)
+        if self.routine.instructions[i].guard is None or self._ends_block(i):
+            return around
+        return Verdict(min(around.level, guard.level), around.refuted or guard.refuted, around.assumption or guard.assumption)
+
+    def _ends_block(self, i: int) -> bool:
+        """Whether it is a branch or a way out: its guard says where to go on, not whether it is executed."""
+        block = self._flow.blocks[self._flow.block_of[i]]
+        return block.end - 1 == i and (len(block.edges) > 1 or bool(block.leaves))
 
     def block(self, block: int, exits_count: bool = False) -> Verdict:
         """The same for a block."""
-        return Verdict(Level.THREAD)
+        key = (block, exits_count)
+        found = self._blocks.get(key)
+        if found is None:
+            level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
+            refuted = None
+            if level < Level.CTA and self.routine.function.header.is_entry:
+                from ptxkit.analyses import witness
+
+                refuted = witness.block(self, block, exits_count)
+            found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
+        return found
+
+    @cached_property
+    def _staying(self) -> list[Level]:
+        return points(self._solved, staying=True)
+
+    @cached_property
+    def _leaving(self) -> list[Level]:
+        return points(self._solved, staying=False)
 
     def threads(self, i: int) -> ThreadSet | None:
-        """Exactly the threads of a CTA that execute instruction `i` (its guard included), each the first time that it might, or None."""
-        return None
+        """Exactly the threads of a CTA that execute instruction `i` (its guard included), or None.
+
+        Of a function that is called they are a part of those that call it: there it is None.
+        """
+        if not self.routine.function.header.is_entry or self._flow.block_of[i] not in self._flow.reachable:
+            return None
+        coming = self.reach.instruction(i)
+        if coming.sure != coming.ever:
+            return None
+        template = self._solved.template
+        if not template.has_places and coming.sure != self.reach.all:
+            return None
+        return ThreadSet(coming.sure, len(template.threads), template.is_certain, coming.one, template.assumption)
+
+    def sure(self, i: int) -> ThreadSet:
+        """Threads that execute instruction `i` for certain; there may be more."""
+        template = self._solved.template
+        coming = self.reach.instruction(i) if self._flow.block_of[i] in self._flow.reachable else None
+        mask = coming.sure if coming is not None and not coming.one and self.routine.function.header.is_entry else 0
+        return ThreadSet(mask, len(template.threads), template.is_certain, False, template.assumption)
 
     def blame(self, block: int) -> tuple[Step, ...]:
         """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads agree."""
-        return ()
+        from ptxkit.analyses.blame import blame
+
+        return blame(self._solved, block)
+
+
+def points(solved: Propagation, staying: bool) -> list[Level]:
+    """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand."""
+    dominance, flow = dominators(solved.routine), control_flow(solved.routine)
+    found = [Level.GRID] * len(flow.blocks)
+    deciding = {block: dominance.depends_on(block, staying) for block in flow.order}
+    changed = True
+    while changed:
+        changed = False
+        for block, before in deciding.items():
+            level = min([min(solved.branches[at], found[at]) for at in before], default=Level.GRID)
+            if level < found[block]:
+                found[block] = level
+                changed = True
+    return found
 
 
 @fact
 def uniformity(routine: Routine) -> Uniformity:
     """The uniformity of a function. Of one that is called, what all callers in its module say; anything is possible if others may call it."""
-    return Uniformity(routine)
+    return Uniformity(routine, context_of(routine))
 
 
 def uniformity_of_module(of: tuple[Routine, ...]) -> tuple[Uniformity, ...]:

@@ -31,9 +31,10 @@ from ptxkit.revalidation import Outcome, Verdict, revalidate
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (ROOT.parent / "shared" / "corpus", ROOT / "fixtures" / "kernels")
-NAMES = (".strtab", ".shstrtab", ".symtab")
-LINES = (".nv_debug_line_sass", ".nv_debug_ptx_txt", ".rel.nv_debug_line_sass")
-"""Sections with lines of the PTX: its text, and which line an instruction comes from."""
+NAMES = ("strtab", "symtab")
+"""How the names of tables of names and symbols end: the sections with lines of the PTX are among these."""
+LINES = ("nv_debug_line_sass", "nv_debug_ptx_txt")
+"""What stands in the names of sections with lines of the PTX: its text, and which line an instruction comes from."""
 NO_BYTES = (".nv.shared", ".nv.global")
 
 Found = dict[str, Any]
@@ -48,7 +49,7 @@ def sections(cubin: bytes) -> list[tuple[str, bytes]]:
     found = []
     for name, kind, _, _, start, size, *_ in headers:
         text = cubin[names + name : cubin.index(b"\0", names + name)].decode()
-        if not text.startswith(LINES) and text not in NAMES:
+        if not text.endswith(NAMES) and not any(word in text for word in LINES):
             empty = kind == 8 or text.startswith(NO_BYTES)
             found.append((text, size.to_bytes(8, "little") if empty else cubin[start : start + size]))
     return found
@@ -126,7 +127,8 @@ def report(record: dict[str, Found]) -> bool:
     size = sum(found["size"] for found in everything) / 1e6
     print(f"{len(everything)} files, {size:.1f} MB, the largest of {max([found['size'] for found in everything], default=0)} bytes")
     print(f"stable: {sum(found['stable'] for found in done)}/{len(done)}, refused: {len(everything) - len(done)}")
-    print("as they are: " + ", ".join(f"{n} {what}" for what, n in Counter(found.get("original", "not compiled") for found in done).items()))
+    originals = Counter(found.get("original", "not compiled") for found in done)
+    print("as they are: " + ", ".join(f"{count} {what}" for what, count in originals.items()))
     compared = [found for found in done if "same" in found]
     kinds = Counter("wavers" if found.get("wavers") else found["same"] for found in compared)
     print(f"machine code compared: {len(compared)} files, {sum(found['size'] for found in compared) / 1e6:.1f} MB; equal by bytes: "

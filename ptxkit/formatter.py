@@ -226,7 +226,7 @@ class _Printer:
         marked = self.spacer.marked(statement)
         if isinstance(statement, Header):
             is_long = len(first) + len(marked.partition("\n")[0]) > self.width
-            if is_long or any(["\n" in self.spacer.flat(child) for child in statement.all(Parameters)]):
+            if is_long or any("\n" in self.spacer.flat(child) for child in statement.all(Parameters)):
                 marked = self.spacer.marked(statement, broken=True)
             return wrapped(marked, first, indent, self.width, INDENT)
         return self._fitted(marked, first, indent + INDENT)

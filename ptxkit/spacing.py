@@ -99,7 +99,7 @@ class Spacer:
 
 def has_comment(shape: Shape) -> bool:
     """Whether there is a comment in the literal text; `/` is no token of its own there."""
-    return any(["/" in literal for literal in shape.literals])
+    return any("/" in literal for literal in shape.literals)
 
 
 def _template(node: Composite | Statement) -> str:

@@ -7,6 +7,7 @@ what lies between them. `Finding.rule` says which rule tells of it.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
 
 import attrs
 
@@ -25,8 +26,6 @@ from ptxkit.analyses.terms import Term
 COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
-MOST_FINDINGS = 40
-"""A function with more findings than this is not looked at for more: they have one cause."""
 
 
 @attrs.frozen
@@ -123,6 +122,7 @@ class _Watch(Observer):
             i: tuple([access.address for access in own if access.address is not None]) for i, own in self.touches.items()
         }
         self.hazards: dict[tuple[int, int, str], _Hazard] = {}
+        self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
         self.used: set[Hashable] = set()
         self.found: dict[tuple[str, int], Finding] = {}
@@ -276,7 +276,7 @@ class _Watch(Observer):
             if model is None:
                 continue
             self.seen.add(tried)
-            self._unfinished(moment, operation)
+            self.ends.append((moment, operation))
 
     def _reads_shared(self, operation: Operation) -> bool:
         return any(access.reads for access in self.touches.get(operation.instruction, ()))
@@ -299,19 +299,40 @@ class _Watch(Observer):
     # --- what they come to
 
     def findings(self) -> Iterator[Finding]:
-        """What was found, in the order of the text."""
+        """What was found, in the order of the text. Of touches that go wrong for one reason, the first on a path is told of."""
+        early: dict[Hashable, list[tuple[str, int, _Hazard]]] = {}
         for (_, _, kind), hazard in self.hazards.items():
-            if len(self.found) >= MOST_FINDINGS:
-                break
+            if kind == "pending" and hazard.operation.queue == COPY:
+                rule, at = self._why_early(hazard)
+                early.setdefault(self._cause(hazard), []).append((rule, at, hazard))
+        for found in early.values():
+            self._early(*min(found, key=lambda one: _RANK.index(one[0])))
+        told: set[Hashable] = {rule for rule, _ in self.found}
+        for (_, _, kind), hazard in self.hazards.items():
+            cause = (kind, self._cause(hazard))
+            if kind == "overlap" and hazard.operation.instruction == hazard.moment.instruction and told & set(_RANK):
+                continue
+            if cause in told or (kind == "pending" and hazard.operation.queue == COPY):
+                continue
+            told.add(cause)
             if kind == "overlap":
                 self._overlap(hazard)
             elif kind == "waited":
                 self._unpublished(hazard)
-            elif hazard.operation.queue == COPY:
-                self._early(hazard)
             else:
                 self._overwritten(hazard)
+        overwritten = {hazard.operation.instruction for hazard in self.hazards.values() if hazard.operation.queue == BULK}
+        for moment, operation in self.ends:
+            if operation.instruction not in overwritten:
+                self._unfinished(moment, operation)
         yield from sorted(self.found.values(), key=lambda finding: (finding.instruction, finding.rule))
+
+    def _cause(self, hazard: _Hazard) -> Hashable:
+        """Equal for hazards that have one reason: the last wait that was not enough, else the commit, else the start."""
+        steps = hazard.moment.since(hazard.operation)
+        waits = self._instructions(hazard.operation.queue, Action.WAIT) | self._instructions(hazard.operation.queue, Action.COMMIT)
+        last = [step.instruction for step in steps if step.instruction in waits]
+        return last[-1] if last else hazard.operation.instruction
 
     def _add(self, finding: Finding) -> None:
         self.found.setdefault((finding.rule, finding.instruction), finding)
@@ -342,10 +363,9 @@ class _Watch(Observer):
         steps = [*self._steps(moment, operation, at), (moment.instruction, f"{reader} overwrites the source here")]
         self._add(Finding("A013", at, None, message, self._notes(moment, operation), tuple(steps)))
 
-    def _early(self, hazard: _Hazard) -> None:
+    def _early(self, rule: str, at: int, hazard: _Hazard) -> None:
         """A read of what a copy may still be writing."""
         moment, operation = hazard.moment, hazard.operation
-        rule, at = self._why_early(hazard)
         reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
         who = f"its own copy ({reader})" if reader == owner else f"what {owner} copies ({reader})"
         steps = self._steps(moment, operation, at)
@@ -392,13 +412,7 @@ class _Watch(Observer):
         if not any(flow.block_of[i] in loop for i in self._instructions(COPY, Action.OPEN)):
             return False
         rounds = [place for place, step in enumerate(steps) if step.instruction == ROUND - loop.header]
-        if not rounds:
-            return False
-        pairs = zip([-1, *rounds], [*rounds, len(steps)], strict=True)
-        spans = [steps[start + 1 : end] for start, end in pairs]
-        # the first span may start in the middle of a round
-        inner = [any(step.instruction in commits for step in span) for span in spans[:-1]]
-        return not all(inner)
+        return any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds))
 
     def _overwritten(self, hazard: _Hazard) -> None:
         """A write to what a bulk copy may still be reading."""
@@ -448,6 +462,9 @@ class _Watch(Observer):
             notes.append(f"for a CTA of {' x '.join(map(str, self.regions.team.shape))} threads")
         return tuple(notes)
 
+
+_RANK = ("A015", "A008", "A002", "A003", "A001")
+"""What is told of first where touches go wrong for one reason."""
 
 _SAID = {
     "A002": "this does not wait for copies that are in no group yet: they are committed only after it",

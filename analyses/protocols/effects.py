@@ -24,6 +24,8 @@ class Action(enum.StrEnum):
     COMMIT = "commit"
     """It closes the open group, be it empty, and starts another."""
     WAIT = "wait"
+    SIGNAL = "signal"
+    """What is under way tells an mbarrier when it is done; whoever waits there then knows."""
 
 
 @attrs.frozen
@@ -38,6 +40,8 @@ class Effect:
     """Whether a wait is for all operations, committed or not."""
     reading: bool = False
     """Whether a wait is only for the operations to have read their sources."""
+    signals: bool = False
+    """Whether what is under way, after a commit too, tells an mbarrier when it is done."""
 
 
 class Reach(enum.IntEnum):
@@ -79,7 +83,8 @@ def effects(routine: Routine) -> dict[int, tuple[Effect, ...]]:
 def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
     action = Action(word.action)
     if action is not Action.WAIT:
-        return Effect(word.group, action)
+        told = action is Action.SIGNAL or (action is Action.COMMIT and any(word.mechanism == "mbarrier" for word in bound.completes))
+        return Effect(word.group, action, signals=told)
     if not word.operand:
         return Effect(word.group, action, 0, True, word.reading)
     operand = bound.operand(word.operand)

@@ -25,6 +25,7 @@ from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.nodes import Guard
 
+UNCOMMITTED = "what is not committed is not waited for"
 MOST_GROUPS = 8
 """Groups older than so many others are taken together."""
 
@@ -367,4 +368,35 @@ def _both(states: Iterable[State | None]) -> State | None:
         if state is None or state == found:
             continue
         found = state if found is None else _trimmed(tuple([(a & b, 0) for (a, _), (b, _) in zip(found, state, strict=False)]))
+    return found
+
+
+def witness(of: Program, touch: Touch) -> list[tuple[int, str]]:
+    """The instructions that show that a register is held where it is touched: the operation, and what of its queue lies on a way between."""
+    flow = control_flow(of.routine)
+    start = flow.block_of[touch.opener]
+    end = flow.block_of[touch.instruction]
+    came: dict[int, int] = {}
+    work = [start]
+    straight = start == end and touch.opener < touch.instruction
+    while work and not straight and end not in came:
+        at = work.pop(0)
+        for after in flow.blocks[at].successors:
+            if after not in came:
+                came[after] = at
+                work.append(after)
+    way = [end]
+    while not straight and way[-1] in came:
+        way.append(came[way[-1]])
+        if way[-1] == start:
+            break
+    found = [(touch.opener, "started here")]
+    for place, block in enumerate(way[::-1]):
+        for step in of.steps[block]:
+            after_start = place > 0 or step.instruction > touch.opener
+            before_end = place < len(way) - 1 or step.instruction < touch.instruction
+            if after_start and before_end and step.kind is Kind.EFFECT and step.effect is not None:
+                left = "all" if step.effect.leave is None else step.effect.leave
+                committed = UNCOMMITTED if touch.is_open else f"up to {left} groups may stay under way"
+                found.append((step.instruction, "committed here" if step.effect.action is Action.COMMIT else committed))
     return found

@@ -31,7 +31,7 @@ from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, control_flow, f
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.choices import Choices, Model
-from ptxkit.analyses.protocols.effects import Action, Effect, Sync, effects, syncs
+from ptxkit.analyses.protocols.effects import Action, Effect, Reach, Sync, effects, syncs
 from ptxkit.analyses.protocols.environment import Environment, Evaluator
 from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine
@@ -54,7 +54,7 @@ class Trail:
     """The way a path came, from its end backwards."""
 
     instruction: int
-    """What was executed; `ROUND - header` where control went back to the header of a loop."""
+    """What was executed; `ROUND - header` where control came to the header of a loop."""
     what: str
     before: Trail | None
     length: int
@@ -105,6 +105,8 @@ class Queue:
 
     open: tuple[Operation, ...] = ()
     groups: tuple[Group, ...] = ()
+    told: frozenset[Operation] = frozenset()
+    """Operations of which an mbarrier is told when they are done."""
 
     def __iter__(self) -> Iterator[Operation]:
         """All operations that may be under way, the oldest first."""
@@ -125,10 +127,21 @@ class Queue:
         return next((place for place, group in enumerate(self.groups) if operation in group.operations), None)
 
     def opened(self, operation: Operation) -> Queue:
-        return Queue((*self.open, operation), self.groups)
+        return Queue((*self.open, operation), self.groups, self.told)
 
     def committed(self, trail: Trail) -> Queue:
-        return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)))
+        return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.told)
+
+    def signalled(self) -> Queue:
+        """An mbarrier is told of all that is under way."""
+        return Queue(self.open, self.groups, frozenset(self))
+
+    def told_of(self) -> Queue:
+        """What is left when the mbarrier has been waited at. Which mbarrier it is, is not looked at: what may be done counts as done."""
+        if not self.told:
+            return self
+        groups = [attrs.evolve(group, operations=_without(group.operations, self.told)) for group in self.groups]
+        return Queue(_without(self.open, self.told), tuple(groups))
 
     def waited(self, effect: Effect) -> Queue:
         """What is left after a wait. One for an unknown number of groups may wait for all, so nothing is left that a proof could stand on."""
@@ -136,8 +149,8 @@ class Queue:
             return Queue((), ())
         young = len(self.groups) - effect.leave
         if effect.reading:
-            return Queue(self.open, tuple([_read(group) if place < young else group for place, group in enumerate(self.groups)]))
-        return Queue(() if effect.takes_open else self.open, self.groups[max(0, young) :])
+            return Queue(self.open, tuple([_read(group) if place < young else group for place, group in enumerate(self.groups)]), self.told)
+        return Queue(() if effect.takes_open else self.open, self.groups[max(0, young) :], self.told)
 
     @property
     def signature(self) -> Hashable:
@@ -145,7 +158,11 @@ class Queue:
         groups = list(self.groups)
         while groups and (groups[0].has_read or not groups[0].operations):
             groups.pop(0)
-        return (tuple([operation.signature for operation in self.open]), tuple([group.signature for group in groups]))
+        return (tuple([operation.signature for operation in self.open]), tuple([group.signature for group in groups]), bool(self.told))
+
+
+def _without(operations: tuple[Operation, ...], gone: frozenset[Operation]) -> tuple[Operation, ...]:
+    return tuple([operation for operation in operations if operation not in gone])
 
 
 def _read(group: Group) -> Group:
@@ -415,8 +432,7 @@ class _Explorer:
         if loop is not None:
             rounds = 1 if state.source < 0 or not loop.blocks >> state.source & 1 else state.rounds.get(block, 0) + 1
             state.rounds = {**state.rounds, block: rounds}
-            if rounds > 1:
-                state.trail = Trail(ROUND - block, "", state.trail, state.trail.length + 1)
+            state.trail = Trail(ROUND - block, "", state.trail, state.trail.length + 1)
             self.rounds[block] = max(self.rounds.get(block, 0), rounds)
             if rounds > MOST_ROUNDS:
                 self.complete = False
@@ -492,6 +508,8 @@ class _Explorer:
         terms = tuple([self.evaluator.term(term, state.environment) for term in self.watched.get(i, ())])
         leaves = self._leaves(i)
         after, trail, started = self._act(i, own, state, terms, condition, threads, crowd)
+        if sync is not None and sync.waits and sync.reach is Reach.OBJECT:
+            after = {name: queue.told_of() for name, queue in after.items()}
         moment = Moment(
             self.routine, self.team, i, terms, condition, threads, crowd, before, after, own, sync, leaves, state.choices, state.trail, started, self.values
         )
@@ -520,12 +538,14 @@ class _Explorer:
             elif effect.action is Action.COMMIT:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
                 queue = queue.committed(trail)
-            else:
+            elif effect.action is Action.WAIT:
                 what = f"this lets {effect.leave} of {len(queue.groups)} groups be pending" if effect.leave else "this waits for all groups"
                 if effect.reading:
                     what += ", until they have read"
                 trail = Trail(i, what, trail, trail.length + 1)
                 queue = queue.waited(effect)
+            if effect.signals:
+                queue = queue.signalled()
             queues = {**queues, effect.queue: queue}
         return queues, trail, started
 

@@ -202,7 +202,10 @@ class Memory:
 
 @attrs.frozen
 class Async:
-    """Opens, commits or waits for asynchronous groups of a kind; `operand` names what counts them, if anything does."""
+    """Opens, commits or waits for asynchronous groups of a kind; `operand` names what counts them, if anything does.
+
+    `signal`: what is under way so far tells its completion to the barrier that `operand` names.
+    """
 
     group: str
     action: str
@@ -863,8 +866,8 @@ def _async(body: _Body, when: Condition, text: str) -> None:
     reading = words[1:2] == ["wait"] and words[-1] == "reading"
     if reading:
         words.pop()
-    if len(words) not in (2, 3) or words[1] not in ("open", "commit", "wait"):
-        raise ValueError(f"'async GROUP open|commit|wait [OPERAND] [reading]' is expected, not {text!r}")
+    if len(words) not in (2, 3) or words[1] not in ("open", "commit", "wait", "signal"):
+        raise ValueError(f"'async GROUP open|commit|wait|signal [OPERAND] [reading]' is expected, not {text!r}")
     body.asynchronous.append(Conditional(when, Async(words[0], words[1], "".join(words[2:]), reading)))
 
 

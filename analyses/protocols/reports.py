@@ -1,0 +1,66 @@
+"""Findings about registers of asynchronous operations, for the rules that tell their causes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ptxkit.analyses.protocols.held import UNCOMMITTED, Program, Touch, witness
+from ptxkit.analyses.protocols.wgmma import Unfenced
+from ptxkit.analyses.registers import registers
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def held_reports(
+    facts: Facts, rule: Rule, routine: Routine, of: Program | None, touches: Sequence[Touch], why: str, note: str = ""
+) -> Iterator[Diagnostic]:
+    """One finding for each operation of which registers are touched: where that happens first."""
+    by_opener: dict[int, list[Touch]] = {}
+    for touch in touches:
+        by_opener.setdefault(touch.opener, []).append(touch)
+    for own in by_opener.values() if of is not None else ():
+        touch = own[0]
+        name = registers(routine).table[touch.register].name
+        role = "is read by" if touch.is_source else "is being written by"
+        notes = [f"{len(own) - 1} more instructions touch registers of the same operation"] if len(own) > 1 else []
+        if not touch.is_certain:
+            notes.append("there are ways on which this does not happen")
+        assert of is not None
+        steps = witness(of, touch)
+        # of an operation that was not committed, what is wrong is wrong where it is waited for
+        waits = [i for i, what in steps if what == UNCOMMITTED] if touch.is_open else []
+        at = waits[0] if waits else touch.instruction
+        does = "written" if touch.writes else "read"
+        message = f"`{name}` is {does} here, and {role} an operation that may be under way: {why}"
+        if waits:
+            message = f"this does not wait for the operation by which `{name}` {role.removesuffix(' by')}, and it is {does} next: {why}"
+            steps.append((touch.instruction, f"{does} here"))
+        yield facts.report(
+            rule,
+            routine.where(at),
+            message,
+            *notes,
+            *([note] if note else []),
+            related=[(routine.where(i), what) for i, what in steps if i != at],
+            severity=Severity.ERROR if touch.is_certain else Severity.WARNING,
+        )
+
+
+def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
+    """One finding for each operation before which a fence is missing; where registers are written behind the fence, for each such place."""
+    told = set()
+    for one in found:
+        name = registers(routine).table[one.register].name if one.register >= 0 else ""
+        if one.is_first:
+            at, other = one.instruction, (one.touch, "touched here")
+            message = f"`{name}` is touched before this without a wgmma.fence in between"
+            if one.touch < 0:
+                message = "control comes here from the start of the kernel with no wgmma.fence on the way"
+        else:
+            at, other = one.touch, (one.instruction, "used here")
+            message = f"`{name}` is touched here, behind the wgmma.fence and before the operation that uses it"
+        if at not in told:
+            told.add(at)
+            related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
+            yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
