@@ -10,7 +10,7 @@ from __future__ import annotations
 from ptxkit.analyses.callgraph import callgraph
 from ptxkit.analyses.context import Context, Parameters
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.propagation import Propagation
+from ptxkit.analyses.propagation import Propagation, points
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
@@ -49,7 +49,7 @@ def _contexts(first: Routine) -> dict[int, Context]:
     for routine in siblings:
         if routine.function.header.is_entry:
             found[routine.name] = Context(flat, GRID, _all(routine, GRID), results)
-        elif routine.function.linkage or routine.name in open_to_others or routine.name not in called:
+        elif routine.function.header.linkage or routine.name in open_to_others or routine.name not in called:
             found[routine.name] = Context(flat, THREAD, _all(routine, THREAD), results)
         else:
             found[routine.name] = Context(flat, GRID, _all(routine, GRID), results)
@@ -84,8 +84,6 @@ def _solve(routine: Routine, context: Context, solved: dict[str, tuple[Context, 
 
 def _site(caller: Routine, context: Context, i: int, solved: dict[str, tuple[Context, Propagation]]) -> tuple[Level, list[Level]]:
     """Which groups come to a call together, and how far they agree on what they pass."""
-    from ptxkit.analyses.uniformity import points
-
     solution = _solve(caller, context, solved)
     block = solution.flow.block_of[i]
     if block not in solution.flow.reachable:
@@ -113,8 +111,6 @@ def _results(siblings: list[Routine], flat: bool) -> Results:
 
 def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
     """How far threads agree on each thing that a function returns."""
-    from ptxkit.analyses.uniformity import points
-
     if not routine.function.header.returns:
         return ()
     solution = Propagation(routine, context)

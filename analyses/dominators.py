@@ -273,12 +273,12 @@ def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
 def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tuple[int, ...]], list[bool]] | None:
     """The successors and ends that are left when early ways out are cut on which nothing happens; None if there are none."""
     blocks = flow.blocks
-    quiet = _quiet(routine, flow)
+    silent = quiet(routine)
     successors = []
     ends = []
     changed = False
     for block in blocks:
-        staying = tuple([successor for successor in block.successors if not quiet[successor]])
+        staying = tuple([successor for successor in block.successors if not silent[successor]])
         leaves_early = block.is_end and bool(staying)
         if not staying or (len(staying) == len(block.successors) and not leaves_early):
             successors.append(block.successors)
@@ -290,22 +290,24 @@ def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tupl
     return (successors, ends) if changed else None
 
 
-def _quiet(routine: Routine, flow: ControlFlow) -> list[bool]:
+@fact
+def quiet(routine: Routine) -> tuple[bool, ...]:
     """By block, whether every way on from its start leaves the function without anything that others could notice; or ends in a trap."""
+    flow = control_flow(routine)
     bounds = bindings(routine)
-    quiet = [False] * len(flow.blocks)
+    found = [False] * len(flow.blocks)
     waiting = [len(block.successors) for block in flow.blocks]
     ready = [block for block in flow.blocks if not block.successors and block.is_end]
     while ready:
         block = ready.pop()
         if not _is_idle(block, bounds):
             continue
-        quiet[block.index] = True
+        found[block.index] = True
         for before in block.predecessors:
             waiting[before] -= 1
             if not waiting[before]:
                 ready.append(flow.blocks[before])
-    return quiet
+    return tuple(found)
 
 
 def _is_idle(block: BasicBlock, bounds: Sequence[Bound | Mismatch]) -> bool:

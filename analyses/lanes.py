@@ -173,14 +173,14 @@ class Lanes:
         numbers = self.numbers(condition, block)
         if numbers is not None:
             return tuple([Runs.ALWAYS if number else Runs.NEVER for number in numbers])
-        return (Runs.MAYBE if _is_free(condition) else Runs.UNKNOWN,) * len(self.threads)
+        return (Runs.MAYBE if is_free(condition) else Runs.UNKNOWN,) * len(self.threads)
 
 
 _PLACES = ("%tid", "%laneid")
 _GRID = ("%ctaid", "%nctaid")
 
 
-def _is_free(condition: Term) -> bool:
+def is_free(condition: Term) -> bool:
     """Whether a condition goes by parameters or the place of the CTA only, or by the place of the thread in the whole grid.
 
     One that compares the place in the CTA alone with a parameter may well be what keeps the threads out that would go astray.

@@ -48,7 +48,7 @@ class Propagation:
         self.ssa = ssa(routine)
         self.known = values(routine)
         self.forest = loops(routine)
-        self.partings = Partings(self.flow, self.forest, dominators(routine).staying)
+        self.partings = Partings(self.flow, self.forest, dominators(routine).post)
         self.template = Template(routine, context.flat, self.handed_out)
         self.levels: list[Level] = [GRID] * len(self.ssa.values)
         self.branches: list[Level] = [GRID] * len(self.flow.blocks)
@@ -185,13 +185,16 @@ class Propagation:
 
     def _compute(self, number: int) -> Level:
         value = self.ssa.values[number]
+        narrows = False
         if value.origin is Origin.PHI:
             level = self._phi(number)
         elif value.origin is Origin.WRITE:
             level = self._write(number)
+            bound = self._bounds[value.instruction]
+            narrows = isinstance(bound, Bound) and self._plan(bound).narrows
         else:
             return self._parameters.register(value.register)
-        if level < CTA:
+        if narrows and level < CTA:
             base, numbers = self.agreement(number)
             if base > level:
                 level = max(level, min([self.used(other, value.block) for other in numbers] + [base]))
@@ -383,3 +386,19 @@ class Propagation:
                 if any(barrier.action == "wait" for barrier in bound.barrier):
                     return True
         return False
+
+
+def points(solved: Propagation, staying: bool) -> list[Level]:
+    """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand."""
+    dominance, flow = dominators(solved.routine), control_flow(solved.routine)
+    found = [Level.GRID] * len(flow.blocks)
+    deciding = {block: dominance.depends_on(block, staying) for block in flow.order}
+    changed = True
+    while changed:
+        changed = False
+        for block, before in deciding.items():
+            level = min([min(solved.branches[at], found[at]) for at in before], default=Level.GRID)
+            if level < found[block]:
+                found[block] = level
+                changed = True
+    return found

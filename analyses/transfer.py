@@ -10,6 +10,7 @@ import attrs
 
 from ptxkit.analyses.levels import Level
 from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.notation import Call
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 
@@ -44,8 +45,8 @@ class Transfer:
     """For GROUP and BROADCAST: what threads must agree on, by its places among the registers read, without the guard."""
     source: int
     """For BROADCAST: the place of what is handed out; -1 if it is no register."""
-    of_warp: bool
-    """For BROADCAST: whether the lanes of the whole warp are meant, not of a part of it."""
+    narrows: bool
+    """Whether threads may agree on what is computed more than on the inputs: not where each input shows in the result, as in a sum."""
     parameters: bool
     """Whether it reads a parameter by its name: how far threads agree on it, the function knows."""
 
@@ -76,13 +77,12 @@ def transfer(bound: Bound) -> Transfer:
         return _NEVER
     controls = tuple([place for name in agreed for place in places.get(name, ())])
     source = places.get("a", ())
-    clamp = bound.operand("c")
     return Transfer(
         outputs or ((How.INPUTS, Level.GRID),),
         min([level for operand in reading for level in _fixed(operand.shape)], default=Level.GRID),
         controls,
         source[0] if source else -1,
-        clamp is not None and clamp.shape.kind == "immediate",
+        _narrows(bound, reading),
         any(_is_parameter(operand) for operand in reading),
     )
 
@@ -100,6 +100,27 @@ def _rule(bound: Bound, operand: BoundOperand) -> tuple[How, Level]:
     if word or bound.converges is not None or bound.memory:
         return How.NEVER, Level.THREAD
     return How.INPUTS, Level.GRID
+
+
+_SHOWING = frozenset(("add", "mul", "mulwide", "neg", "not", "xor", "or", "shl", "pack", "window", "peer"))
+"""Operators whose result differs where an input does, mostly."""
+
+
+def _narrows(bound: Bound, reading: list[BoundOperand]) -> bool:
+    values = [computes.what.value for computes in bound.form.computes if bound.holds(computes.when)]
+    if not values:
+        return any(bound.uniform(operand.name) == "broadcast" for operand in bound.operands if operand.writes)
+    return not all(map(_shows, values)) or any(_reads_special(operand.shape) for operand in reading)
+
+
+def _shows(value: Call | str | int) -> bool:
+    if not isinstance(value, Call):
+        return True
+    return value.operator in _SHOWING and all(map(_shows, value.arguments))
+
+
+def _reads_special(shape: OperandShape) -> bool:
+    return shape.kind == "special" or any(map(_reads_special, shape.parts))
 
 
 def _agreed(bound: Bound) -> list[str]:

@@ -17,15 +17,16 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ptxkit.analyses.blame import blame
 from ptxkit.analyses.calling import context_of
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context
-from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.levels import Divergence, Level, Step, ThreadSet, Verdict
-from ptxkit.analyses.propagation import Propagation
+from ptxkit.analyses.propagation import Propagation, points
 from ptxkit.analyses.reach import Reach
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.witness import block_witness, guard_witness
 
 __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity", "uniformity_of_module"]
 
@@ -70,9 +71,7 @@ class Uniformity:
             level = self._guard_level(i)
             refuted = None
             if level < Level.CTA:
-                from ptxkit.analyses import witness
-
-                refuted = witness.guard(self._solved, self.reach, i)
+                refuted = guard_witness(self._solved, self.reach, i)
             found = self._guards[i] = Verdict(level, refuted, self.assumption if level else "")
         return found
 
@@ -111,9 +110,7 @@ class Uniformity:
             level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
             refuted = None
             if level < Level.CTA and self.routine.function.header.is_entry:
-                from ptxkit.analyses import witness
-
-                refuted = witness.block(self, block, exits_count)
+                refuted = block_witness(self._solved, self.reach, block, exits_count)
             found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
         return found
 
@@ -149,25 +146,7 @@ class Uniformity:
 
     def blame(self, block: int) -> tuple[Step, ...]:
         """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads agree."""
-        from ptxkit.analyses.blame import blame
-
         return blame(self._solved, block)
-
-
-def points(solved: Propagation, staying: bool) -> list[Level]:
-    """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand."""
-    dominance, flow = dominators(solved.routine), control_flow(solved.routine)
-    found = [Level.GRID] * len(flow.blocks)
-    deciding = {block: dominance.depends_on(block, staying) for block in flow.order}
-    changed = True
-    while changed:
-        changed = False
-        for block, before in deciding.items():
-            level = min([min(solved.branches[at], found[at]) for at in before], default=Level.GRID)
-            if level < found[block]:
-                found[block] = level
-                changed = True
-    return found
 
 
 @fact

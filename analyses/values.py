@@ -306,8 +306,9 @@ class Values:
     def _address(self, i: int, node: Address, known: list[Term | None]) -> Term | None:
         base: Term | None
         if isinstance(node.base, Name):
-            numbers = self._registers.of(i, node.base)
-            base = self._of_register(i, numbers[0], known) if len(numbers) == 1 else self._symbol(i, node.base, 0)
+            numbers = self._registers.of(i, node)[:1]
+            is_register = bool(numbers) and self._registers.table[numbers[0]].name == node.base.text
+            base = self._of_register(i, numbers[0], known) if is_register else self._symbol(i, node.base, 0)
         else:
             value = constant_value(node.base)
             base = self.terms.constant(value, 64) if isinstance(value, int) else self._symbol(i, node.base, 0)

@@ -5,7 +5,8 @@
 The files are taken by size, the smallest first. Both texts are compiled with the same validator (where nvJitLink gives no code because
 something is to be linked from elsewhere, with ptxas) in a child process; a compile that takes longer than `--limit` seconds counts as slow.
 The cubins are compared byte by byte; a file with debugging data has the lines of its PTX in the cubin, so there all sections are
-compared but those that hold these lines and the tables of names. `--using none` compiles nothing.
+compared but those that hold these lines, the tables of names, and what is no code and changes as well with one or a hundred empty lines
+before the text. `--using none` compiles nothing.
 
 `--record` keeps what was found, a line of JSON a file, and goes on where the last run was stopped; `--budget` stops after that many
 seconds. What is printed is of all that is in the record.
@@ -55,12 +56,12 @@ def sections(cubin: bytes) -> list[tuple[str, bytes]]:
     return found
 
 
-def same(before: bytes, after: bytes) -> str:
-    """How equal two cubins are: `bytes`, `sections` or `no`."""
-    if before == after:
-        return "bytes"
-    has_lines = LINES[0].encode() in before
-    return "sections" if has_lines and sections(before) == sections(after) else "no"
+def differing(one: bytes, other: bytes) -> set[str]:
+    """The names of the sections that are not equal."""
+    left, right = sections(one), sections(other)
+    if [name for name, _ in left] != [name for name, _ in right]:
+        return {"the list of sections"}
+    return {name for (name, content), (_, again) in zip(left, right, strict=True) if content != again}
 
 
 def compiled(text: str, path: str, using: str, limit: float) -> tuple[str, Verdict]:
@@ -101,10 +102,16 @@ def examine(path: Path, using: str, limit: float) -> Found:
         _, again = compiled(after, str(path), validator, limit)
         found["formatted"] = outcome(again)
         if again.outcome is Outcome.VALID and again.cubin is not None:
-            found["same"] = same(verdict.cubin, again.cubin)
-            if found["same"] == "no":
+            found["same"] = "bytes" if verdict.cubin == again.cubin else "sections"
+            differ = differing(verdict.cubin, again.cubin) if found["same"] == "sections" else set()
+            if differ:
+                shifted = [compiled("\n" * lines + text, str(path), validator, limit)[1].cubin for lines in (1, 100)]
+                by_place = {name for moved in shifted if moved for name in differing(verdict.cubin, moved)}
+                differ = {name for name in differ if ".text" in name or name not in by_place}
+            if differ:
+                found["same"], found["differ"] = "no", sorted(differ)
                 others = [compiled(text, str(path), validator, limit)[1].cubin for _ in range(4)]
-                found["wavers"] = any(other is not None and same(verdict.cubin, other) == "no" for other in others)
+                found["wavers"] = any(other is not None and differing(verdict.cubin, other) for other in others)
         elif found["formatted"] != "slow":
             found["said"] = [str(said.message) for said in again.diagnostics][:3] or again.reason
     found["compile"] = time.perf_counter() - start_wall
@@ -132,7 +139,7 @@ def report(record: dict[str, Found]) -> bool:
     compared = [found for found in done if "same" in found]
     kinds = Counter("wavers" if found.get("wavers") else found["same"] for found in compared)
     print(f"machine code compared: {len(compared)} files, {sum(found['size'] for found in compared) / 1e6:.1f} MB; equal by bytes: "
-          f"{kinds['bytes']}, by all sections but lines of PTX: {kinds['sections']}, other: {kinds['no']}, "
+          f"{kinds['bytes']}, by sections: {kinds['sections']}, other: {kinds['no']}, "
           f"the compiler itself wavers: {kinds['wavers']}")
     large = [found["format"] / found["parse"] for found in done if found["size"] >= 100_000]
     total = sum(found["format"] for found in done) / sum(found["parse"] for found in done) if done else 0

@@ -200,13 +200,19 @@ def report(record: Mapping[str, Found]) -> bool:
         for line in found["wrong"]:
             print(f"{path}: {line}")
     originals = Counter([found["original"] for found in record.values()])
-    print(f"\n{len(record)} files, {sum(found['size'] for found in record.values()) / 1e6:.1f} MB, the largest of "
-          f"{max([found['size'] for found in record.values()], default=0)} bytes; as they are: "
-          + ", ".join([f"{count} {outcome}" for outcome, count in originals.items()]))
-    print(f"{sum(found['debugging'] for found in record.values())} stripped of debugging data first, "
-          f"{sum(found['seconds'] for found in record.values()):.0f} s")
-    print(f"{'rewriter':24} {'files':>6} {'refused':>8} {'accepted':>12} {'unchanged':>10} {'slow':>5} {'same code':>12} {'wavers':>7} "
-          f"{'byte for byte':>14} {'probes':>9}")
+    print(
+        f"\n{len(record)} files, {sum(found['size'] for found in record.values()) / 1e6:.1f} MB, the largest of "
+        f"{max([found['size'] for found in record.values()], default=0)} bytes; as they are: "
+        + ", ".join([f"{count} {outcome}" for outcome, count in originals.items()])
+    )
+    print(
+        f"{sum(found['debugging'] for found in record.values())} stripped of debugging data first, "
+        f"{sum(found['seconds'] for found in record.values()):.0f} s"
+    )
+    print(
+        f"{'rewriter':24} {'files':>6} {'refused':>8} {'accepted':>12} {'unchanged':>10} {'slow':>5} {'same code':>12} {'wavers':>7} "
+        f"{'byte for byte':>14} {'probes':>9}"
+    )
     names = dict.fromkeys([name for found in record.values() for name in found["rewriters"]])
     refusals: Counter[str] = Counter()
     for name in names:
@@ -217,9 +223,11 @@ def report(record: Mapping[str, Found]) -> bool:
             there = [one[key] for one in mine if key in one]
             return f"{sum(there)}/{len(there)}" if there else "-"
 
-        print(f"{name:24} {len(mine):6} {sum('refused' in one for one in mine):8} {share('accepted'):>12} "
-              f"{sum('unchanged' in one for one in mine):10} {sum('slow' in one for one in mine):5} {share('same code'):>12} "
-              f"{sum('wavers' in one for one in mine):7} {share('byte for byte'):>14} {sum(one.get('probes', 0) for one in mine):9}")
+        print(
+            f"{name:24} {len(mine):6} {sum('refused' in one for one in mine):8} {share('accepted'):>12} "
+            f"{sum('unchanged' in one for one in mine):10} {sum('slow' in one for one in mine):5} {share('same code'):>12} "
+            f"{sum('wavers' in one for one in mine):7} {share('byte for byte'):>14} {sum(one.get('probes', 0) for one in mine):9}"
+        )
     for found in record.values():
         refusals.update({f"a point: {name}": count for name, count in found["points"].items()})
     for reason, times in refusals.most_common():

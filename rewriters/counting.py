@@ -15,11 +15,12 @@ from typing import Any
 
 import attrs
 
-from ptxkit.analyses.cfg import BasicBlock, Via, callees, control_flow, flow_of
+from ptxkit.analyses.cfg import BasicBlock, Via, control_flow, flow_of
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
+from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
 from ptxkit.rewriters.probing import REDUX, Buffer, Plan, guard_of, leading, place_in, under
 from ptxkit.syntax.nodes import Module
@@ -182,8 +183,6 @@ def _at_branch(routine: Routine, block: BasicBlock, way: Way) -> Counter | None:
 
 def _open(routine: Routine, block: BasicBlock) -> tuple[int, ...]:
     """The last instruction of a block, if code may stand before it."""
-    from ptxkit.rewriters.engine.points import points
-
     sequence, last = points(routine).sequence, block.end - 1
     return (last,) if sequence[last] < 0 or last == 0 or sequence[last - 1] != sequence[last] else ()
 
@@ -339,6 +338,3 @@ def functions_of(found: Read) -> list[tuple[dict[str, Any], list[int]]]:
     functions = found.use.data.get("functions", [])
     counters = found.sums("counters") if functions else []
     return [(function, counts_of_ways(function, counters)) for function in functions]
-
-
-_ = callees

@@ -27,6 +27,7 @@ WORDS = 4
 """64-bit words of each region in the module's variable: address, rows of a copy, bytes from one copy to the next, 0."""
 ALIGN = 128
 Value = int | float | str | None
+Raw = bytes
 Shape = tuple[int, int, int]
 
 
@@ -177,15 +178,18 @@ class ProbeManifest:
     allocations: int = 0
     """How many allocations the words have room for, at their end."""
     pinned: bool = False
-    """Whether the buffer must be host memory that the device sees: a probe may end the launch by a trap, after which nothing else is read."""
+    """Whether the buffer must be host memory that the device sees: after a trap, which a probe may cause, no other memory can be read."""
     source: str = ""
     """The path of the file that was instrumented."""
 
     def layout(self, launch: LaunchShape, *, rows: int | None = None) -> Layout:
-        """Where everything lies for a launch; `rows` is how many rows rings get, in all (of each
-        copy the number is made a power of two). Raises ValueError for too many allocations."""
+        """Where everything lies for a launch; `rows` is how many rows rings get, in all, if not as many as the probe says.
+
+        Each copy of a ring gets a power of two of them. Raises ValueError for more allocations than there is room for.
+        """
         if len(launch.allocations) > self.allocations > 0:
-            raise ValueError(f"{len(launch.allocations)} allocations, and the probe has room for {self.allocations}: `bounds:allocations=N`")
+            many, room = len(launch.allocations), self.allocations
+            raise ValueError(f"{many} allocations, and the probe has room for {room}: `bounds:allocations=N`")
         placed: list[Placed] = []
         at = 0
         for number, probe in enumerate(self.probes):
@@ -251,11 +255,11 @@ class Layout:
         """The variable of the module to which the words go."""
         return self.manifest.symbol
 
-    def image(self) -> bytes:
+    def image(self) -> Raw:
         """What the buffer holds before the launch: zeros."""
-        return bytes(self.bytes)
+        return Raw(self.bytes)
 
-    def words(self, address: int) -> bytes:
+    def words(self, address: int) -> Raw:
         """What the module's variable must hold when the buffer is at this device address."""
         found: list[int] = []
         for placed in self.placed:
@@ -268,11 +272,11 @@ class Layout:
             f"<{2 * self.manifest.allocations}Q", *known, *[0] * (2 * self.manifest.allocations - len(known))
         )
 
-    def off(self) -> bytes:
+    def off(self) -> Raw:
         """What the module's variable must hold for the probes to do nothing."""
-        return bytes(self.manifest.symbol_bytes)
+        return Raw(self.manifest.symbol_bytes)
 
-    def decode(self, data: bytes) -> tuple[Table, ...]:
+    def decode(self, data: Raw) -> tuple[Table, ...]:
         """What the probes found, given the buffer's bytes after the launch. Raises ValueError for too few of them."""
         if len(data) < self.bytes:
             raise ValueError(f"{len(data)} bytes, and the buffer has {self.bytes}")
@@ -337,7 +341,7 @@ class Read:
         return Table(f"{name}-{again + 1}" if again else name, self.use.name, made, (*notes, *self.notes))
 
 
-def site_columns(sites: Sequence[ProbeSite]) -> dict[str, Sequence[Value]]:
+def site_columns(sites: Sequence[ProbeSite]) -> dict[str, list[Value]]:
     """The columns that say where sites are."""
     return {
         "site": [site.id for site in sites],

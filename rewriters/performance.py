@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+
 from ptxkit.isa.binding import match
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
-from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
-from ptxkit.syntax.nodes import Function, Module
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Refused, Rewrite
+from ptxkit.syntax.nodes import Function, Instruction, Module, Path
 
 
 def performance(
@@ -23,9 +25,9 @@ def performance(
 ) -> Rewrite:
     """Adds or changes the performance directives of kernels: of those named (with commas), or of all.
 
-    `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises Refused if the module gets
-    an error by it, ValueError for a kernel that is not there, and for `maxnreg` on one that shares registers out itself
-    (setmaxnreg, 9.7.19.5): its counts were made for another limit, and it would wait for registers for ever.
+    `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises ValueError for a kernel that is not there; Refused if
+    the module gets an error by it, and for `maxnreg` on a kernel that shares registers out itself (setmaxnreg, 9.7.19.5): its counts were
+    made for another limit, and it would wait for registers for ever.
     """
     options = {
         "maxnreg": str(maxnreg or ""),
@@ -40,10 +42,12 @@ def performance(
     if missing:
         raise ValueError(f"no kernel is called {missing[0]!r}")
     children = []
-    for child in module.children:
+    for i, child in enumerate(module.children):
         if isinstance(child, Function) and child.is_entry and child.body is not None and (not wanted or child.name in wanted):
-            if maxnreg and _shares_registers_out(child):
-                raise ValueError(f"{child.name} shares registers out itself (setmaxnreg); its limit cannot be changed alone")
+            at = _sharing(child) if maxnreg else None
+            if at is not None:
+                message = f"`{child.name}` shares registers out itself; its limit cannot be changed alone"
+                raise Refused(module, [Refusal("registers-shared-out", (i, *at), message)])
             header = child.header
             for name in remove.replace(",", " ").split():
                 header = without_directive(header, f".{name.lstrip('.')}")
@@ -60,7 +64,14 @@ def performance(
     return Rewrite(new, Manifest("performance", given))
 
 
-def _shares_registers_out(kernel: Function) -> bool:
-    """Whether an instruction of the kernel gives registers away or asks for more."""
-    opcodes = {instruction.opcode.text for instruction in kernel.instructions}
-    return any("setmaxnreg" in effect.what for opcode in opcodes for candidate in match(opcode) for effect in candidate.form.effects)
+def _sharing(kernel: Function) -> Path | None:
+    """Where the kernel gives registers away or asks for more, if it does."""
+    for path, statement in kernel.statements():
+        if isinstance(statement, Instruction) and _shares_registers_out(statement.opcode.text):
+            return path
+    return None
+
+
+@functools.lru_cache(maxsize=1024)
+def _shares_registers_out(opcode: str) -> bool:
+    return any("setmaxnreg" in effect.what for candidate in match(opcode) for effect in candidate.form.effects)

@@ -182,7 +182,9 @@ class Plan:
         """Whether the module's version and target have a feature."""
         return (self.module.version or (1, 0)) >= feature[0] and self.batch.target >= feature[1]
 
-    def region(self, name: str, row: int, rows: int, *, per: Any = "module", copied: bool = True, header: int = 0, copies: int = 0) -> Buffer:
+    def region(
+        self, name: str, row: int, rows: int, *, per: Any = "module", copied: bool = True, header: int = 0, copies: int = 0
+    ) -> Buffer:
         """Asks for rows in device memory; with `copied`, in so many copies as are worth their bytes."""
         if not copies:
             most = MOST_BYTES // max(1, row * rows + header) if copied else 1
@@ -430,7 +432,7 @@ shr.u32 {to}, {to}, 5;"""
 
 
 def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
-    """Code that puts the address that an operand of instruction `i` means, its offset included, into a 64-bit register; None if it cannot."""
+    """Code that puts the address that an operand of instruction `i` means, its offset included, into a 64-bit register, or None."""
     if not isinstance(operand, Address):
         return None
     base, offset = operand.base, operand.offset

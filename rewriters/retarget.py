@@ -21,6 +21,7 @@ from ptxkit.rewriters.engine.substitutions import Goal
 from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module, Name, Node, Number, Path, Pragma, Target
 from ptxkit.syntax.nodes import Version as VersionStatement
 
+
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
     """The module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), with whatever must be written otherwise.
 
@@ -125,7 +126,8 @@ def _substituted(module: Module, goal: Goal) -> Iterator[tuple[Path, Instruction
 
 def _is_there(bound: Bound, goal: Goal) -> bool:
     gone = any(
-        goal.version >= removed.version and (removed.target is None or runs(goal.target, removed.target.target)) for removed in bound.removed
+        goal.version >= removed.version and (removed.target is None or runs(goal.target, removed.target.target))
+        for removed in bound.removed
     )
     return not gone and goal.has(bound.requirement)
 

@@ -246,7 +246,7 @@ class _Automaton:
         meeting = dominators(self.routine).post.parent[block]
         if meeting >= len(self.flow.blocks):
             return True
-        seen = 1 << block | 1 << meeting
+        seen = 1 << meeting
         work = [to for to in self.flow.blocks[block].successors if to != meeting]
         while work:
             at = work.pop()
@@ -254,7 +254,7 @@ class _Automaton:
                 continue
             seen |= 1 << at
             work += self.flow.blocks[at].successors
-        return any(at in self.events for at in bits(seen & ~(1 << meeting) & ~(1 << block)))
+        return any(at in self.events for at in bits(seen & ~(1 << meeting)))
 
 
 @attrs.frozen

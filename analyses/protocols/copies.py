@@ -14,7 +14,7 @@ import attrs
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.loops import loops
+from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.choices import Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects
@@ -139,7 +139,7 @@ class _Watch(Observer):
         for effect in moment.effects:
             if effect.action is Action.WAIT:
                 memory = self._wait(moment, effect.queue, memory)
-        if moment.sync is not None and moment.sync.waits and moment.sync.reach is not Reach.WARP:
+        if moment.sync is not None and moment.sync.waits and (moment.sync.reach is not Reach.WARP or self.regions.team.size <= WARP):
             memory = _Memory((), memory.latest)
         if moment.leaves:
             self._leave(moment)
@@ -412,7 +412,29 @@ class _Watch(Observer):
         if not any(flow.block_of[i] in loop for i in self._instructions(COPY, Action.OPEN)):
             return False
         rounds = [place for place, step in enumerate(steps) if step.instruction == ROUND - loop.header]
-        return any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds))
+        if any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds)):
+            return True
+        # the round that the wait is in: with no commit up to it, though other ways there have one
+        if not rounds or any(step.instruction in commits for step in steps[rounds[-1] :]):
+            return False
+        return any(flow.block_of[commit] in loop and self._leads(commit, wait, loop) for commit in commits)
+
+    def _leads(self, first: int, then: int, loop: Loop) -> bool:
+        """Whether an instruction comes before another in one round of a loop."""
+        flow = control_flow(self.routine)
+        start, goal = flow.block_of[first], flow.block_of[then]
+        if start == goal:
+            return first < then
+        seen = {start}
+        work = [start]
+        while work:
+            for after in flow.blocks[work.pop()].successors:
+                if after == goal and after != loop.header:
+                    return True
+                if after in loop and after != loop.header and after not in seen:
+                    seen.add(after)
+                    work.append(after)
+        return False
 
     def _overwritten(self, hazard: _Hazard) -> None:
         """A write to what a bulk copy may still be reading."""

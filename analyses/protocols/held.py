@@ -88,8 +88,6 @@ class Touch:
     """Whether the operation may be uncommitted there."""
     has_waited: bool
     """Whether there may be a wait between that waited for nothing."""
-    is_certain: bool
-    """Whether it is touched, and held still, whatever way control takes from the operation."""
     writes: bool
 
 
@@ -119,9 +117,7 @@ def program(routine: Routine, queue: str, fence: str = "") -> Program | None:
             bound = bounds[i]
             if i in operations:
                 results, sources, shape = operations[i]
-                here.append(
-                    Step(i, Kind.OPEN, 0, 0, _mask(results, place), _mask(sources, place), shape, _first(own[i], Action.OPEN))
-                )
+                here.append(Step(i, Kind.OPEN, 0, 0, _mask(results, place), _mask(sources, place), shape, _first(own[i], Action.OPEN)))
             elif i in own:
                 here += [Step(i, Kind.EFFECT, effect=effect) for effect in own[i]]
             elif fence and isinstance(bound, Bound) and fence in bound.effects:
@@ -200,7 +196,7 @@ def _is_copy(bound: Bound) -> bool:
 
 
 def touches(of: Program) -> Iterator[Touch]:
-    """The touches of registers that an operation may hold, in the order of the text, the first register of each."""
+    """For each operation the first touch, in the order of the text, of a register that it may hold."""
     flow = control_flow(of.routine)
     count = len(of.registers)
     empty: State = ((0, 0),)
@@ -216,14 +212,19 @@ def touches(of: Program) -> Iterator[Touch]:
         return empty if block == 0 else None
 
     may = solve(flow, through, _either, boundary, None)
+    told = 0
     for block, steps in enumerate(of.steps):
         state = may.before[block]
         if state is None:
             continue
         for step in steps:
-            found = _touched(step, state, count)
-            if found:
-                yield _touch(of, block, step, state, found)
+            found = _touched(step, state, count) & ~told
+            while found:
+                touch = _touch(of, block, step, state, found)
+                yield touch
+                own = next(one for one in of.steps[flow.block_of[touch.opener]] if one.instruction == touch.opener)
+                told |= own.results | own.sources << count | found & -found
+                found &= ~told
             state = _after(step, state, count)
 
 
@@ -254,32 +255,32 @@ def _touch(of: Program, block: int, step: Step, state: State, found: int) -> Tou
         at >= count,
         groups[0] == 0,
         any(state[place][1] >> at & 1 for place in groups),
-        _is_certain(of, opener, block, step, at),
         bool(step.writes >> register & 1),
     )
 
 
-def _is_certain(of: Program, opener: int, block: int, step: Step, at: int) -> bool:
-    """Whether control comes to a step whatever way it takes from an operation, and the register is held whatever way that is."""
+def is_certain(of: Program, touch: Touch) -> bool:
+    """Whether the register is touched, and held still, whatever way control takes from the operation."""
     flow = control_flow(of.routine)
-    start = flow.block_of[opener]
+    start, block = flow.block_of[touch.opener], flow.block_of[touch.instruction]
     if not dominators(of.routine).post.dominates(block, start):
         return False
     count = len(of.registers)
-    first = next(place for place, earlier in enumerate(of.steps[start]) if earlier.instruction == opener)
+    at = of.registers.index(touch.register) + count * touch.is_source
+    first = next(place for place, earlier in enumerate(of.steps[start]) if earlier.instruction == touch.opener)
 
-    def through(where: int, state: State | None, end: Step | None = None) -> State | None:
+    def through(where: int, state: State | None, end: int = -1) -> State | None:
         steps = of.steps[where]
         if state is None and where == start:
             state, steps = ((0, 0),), steps[first:]
         for earlier in steps:
-            if state is None or earlier is end:
+            if state is None or earlier.instruction == end:
                 break
             state = _after(earlier, state, count)
         return state
 
     found = solve(flow, through, _both, lambda _: None, None)
-    state = through(block, found.before[block], step)
+    state = through(block, found.before[block], touch.instruction)
     return state is not None and any(group >> at & 1 for group, _ in state)
 
 

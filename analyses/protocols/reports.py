@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from ptxkit.analyses.protocols.held import UNCOMMITTED, Program, Touch, witness
+from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.held import UNCOMMITTED, Program, Touch, is_certain, witness
 from ptxkit.analyses.protocols.wgmma import Unfenced
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
@@ -15,18 +16,13 @@ from ptxkit.diagnostics import Diagnostic, Severity
 def held_reports(
     facts: Facts, rule: Rule, routine: Routine, of: Program | None, touches: Sequence[Touch], why: str, note: str = ""
 ) -> Iterator[Diagnostic]:
-    """One finding for each operation of which registers are touched: where that happens first."""
-    by_opener: dict[int, list[Touch]] = {}
-    for touch in touches:
-        by_opener.setdefault(touch.opener, []).append(touch)
-    for own in by_opener.values() if of is not None else ():
-        touch = own[0]
+    """One finding for each operation of which registers are touched."""
+    for touch in touches if of is not None else ():
+        assert of is not None
         name = registers(routine).table[touch.register].name
         role = "is read by" if touch.is_source else "is being written by"
-        notes = [f"{len(own) - 1} more instructions touch registers of the same operation"] if len(own) > 1 else []
-        if not touch.is_certain:
-            notes.append("there are ways on which this does not happen")
-        assert of is not None
+        certain = is_certain(of, touch)
+        notes = [] if certain else ["there are ways on which this does not happen"]
         steps = witness(of, touch)
         # of an operation that was not committed, what is wrong is wrong where it is waited for
         waits = [i for i, what in steps if what == UNCOMMITTED] if touch.is_open else []
@@ -43,7 +39,7 @@ def held_reports(
             *notes,
             *([note] if note else []),
             related=[(routine.where(i), what) for i, what in steps if i != at],
-            severity=Severity.ERROR if touch.is_certain else Severity.WARNING,
+            severity=Severity.ERROR if certain else Severity.WARNING,
         )
 
 
@@ -64,3 +60,16 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             told.add(at)
             related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
             yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
+
+
+def found_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Found]) -> Iterator[Diagnostic]:
+    """A finding for each; what is not certain is a warning."""
+    for one in found:
+        yield facts.report(
+            rule,
+            routine.where(one.instruction),
+            one.message,
+            *one.notes,
+            related=[(routine.where(i), what) for i, what in one.witness],
+            severity=rule.severity if one.is_certain else Severity.WARNING,
+        )

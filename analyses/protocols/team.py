@@ -1,6 +1,6 @@
 """What terms are for each thread of a CTA, where they depend on nothing but the thread's place in it.
 
-Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else one of 128 threads in x.
+Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp.
 What is found for it holds for a launch of that shape.
 """
 
@@ -14,7 +14,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import SUM, Term, walk
 from ptxkit.syntax.constants import constant_value
 
-ASSUMED = (128, 1, 1)
+ASSUMED = (32, 1, 1)
 
 Vector = tuple[int, ...]
 

@@ -47,7 +47,12 @@ def differing(routine: Routine, term: Term) -> Differing | None:
     count = launch(routine).count or WARP
     first: int | None = None
     for thread in range(count):
-        place = {"%tid.x": thread % width, "%tid.y": thread // width % height, "%tid.z": thread // (width * height), "%laneid": thread % WARP}
+        place = {
+            "%tid.x": thread % width,
+            "%tid.y": thread // width % height,
+            "%tid.z": thread // (width * height),
+            "%laneid": thread % WARP,
+        }
         number = evaluate(own, lambda leaf, place=place: place.get(str(leaf.data[0])))  # type: ignore[misc]
         if number is None:
             return None

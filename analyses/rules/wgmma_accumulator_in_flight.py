@@ -15,7 +15,15 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         found = [touch for touch in touched_in_flight(routine) if not touch.has_waited]
         why = "nothing has waited for it"
-        yield from held_reports(facts, RULE, routine, wgmma(routine), found, why, "ptxas puts a wait in, or makes the operations wait for one another (C7514, C7517)")
+        yield from held_reports(
+            facts,
+            RULE,
+            routine,
+            wgmma(routine),
+            found,
+            why,
+            "ptxas puts a wait in, or makes the operations wait for one another (C7514, C7517)",
+        )
 
 
 RULE = Rule(
@@ -25,17 +33,17 @@ RULE = Rule(
     summary="a register that a wgmma works on is read or written before anything waited for the wgmma",
     why="The accumulator, and A in registers, belong to the operation until its group was waited for; not before may they be touched (9.7.16.7.3).",
     bad=(
-    "wgmma.fence.sync.aligned;\n"
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-    "wgmma.commit_group.sync.aligned;\n"
-    "add.f32 %f5, %f0, %f1;"
+        "wgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\n"
+        "add.f32 %f5, %f0, %f1;"
     ),
     good=(
-    "wgmma.fence.sync.aligned;\n"
-    "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-    "wgmma.commit_group.sync.aligned;\n"
-    "wgmma.wait_group.sync.aligned 0;\n"
-    "add.f32 %f5, %f0, %f1;"
+        "wgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\n"
+        "wgmma.wait_group.sync.aligned 0;\n"
+        "add.f32 %f5, %f0, %f1;"
     ),
     check=check,
 )

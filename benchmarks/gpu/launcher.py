@@ -292,6 +292,53 @@ class Capture(NamedTuple):
     take: tuple[int, ...]
 
 
+class Watch(NamedTuple):
+    """What a module with probes needs: a buffer of zeros, whose regions (offset, rows, bytes from copy to copy) are named in a variable.
+
+    The variable ends in room for so many allocations, in which those that the kernel may touch are named. `globals` are variables that are
+    zeroed before and read back after, with their bytes; their contents follow those of the buffer.
+    """
+
+    symbol: str
+    symbol_bytes: int
+    bytes: int
+    regions: tuple[tuple[int, int, int], ...]
+    allocations: int = 0
+    variables: tuple[str, ...] = ()
+    globals: tuple[tuple[str, int], ...] = ()
+    hide: int = -1
+    """An argument whose memory is not named among the allocations: as if it were not there."""
+
+
+def variable(module: Pointer, name: str) -> tuple[Address, int]:
+    """Where a variable of a module is, and its bytes."""
+    address, size = Address(), Size()
+    call("cuModuleGetGlobal_v2", ctypes.byref(address), ctypes.byref(size), module, name.encode())
+    return address, int(size.value)
+
+
+def arm(module: Pointer, watch: Watch, held: Held, known: list[tuple[int, int]]) -> Address:
+    """Gives a module with probes its buffer, which it returns. `known` are the addresses and sizes of the arguments' memory."""
+    buffer = held.buffer(bytes(watch.bytes))
+    start = buffer.value or 0
+    words = b"".join([struct.pack("<4Q", start + offset, rows, stride, 0) for offset, rows, stride in watch.regions])
+    if watch.allocations:
+        for name in watch.variables:
+            where, size = variable(module, name)
+            known.append((where.value or 0, size))
+        listed = b"".join([struct.pack("<2Q", *one) for one in known])
+        words = words.ljust(watch.symbol_bytes - 16 * watch.allocations, b"\0") + listed.ljust(16 * watch.allocations, b"\0")
+    if watch.symbol_bytes:
+        if len(words) > watch.symbol_bytes:
+            raise DriverError(f"{len(known)} allocations, and there is room for {watch.allocations}")
+        where, _ = variable(module, watch.symbol)
+        call("cuMemcpyHtoD_v2", where, words, Size(len(words)))
+    for name, size in watch.globals:
+        where, _ = variable(module, name)
+        call("cuMemcpyHtoD_v2", where, bytes(size), Size(size))
+    return buffer
+
+
 class Output(NamedTuple):
     """What a kernel left in one of its arguments."""
 
@@ -309,13 +356,14 @@ class Ran(NamedTuple):
     captured: bytes
 
 
-def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | None = None) -> Ran:
+def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | None = None, watch: Watch | None = None) -> Ran:
     """Launches a kernel once, which has this name in the module."""
     function = Pointer()
     call("cuModuleGetFunction", ctypes.byref(function), module, entry.encode())
     if kernel.get("shared", 0) > 48 << 10:
         call("cuFuncSetAttribute", function, MAX_DYNAMIC_SHARED, kernel["shared"])
     held = Held()
+    known: list[tuple[int, int]] = []
     parameters: list[Any] = []
     outputs: list[tuple[int, int, str, Address, int]] = []
     for index, argument in enumerate(kernel["args"]):
@@ -334,6 +382,8 @@ def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | 
             parameters.append(held.surface(argument, data))
         else:
             address = held.buffer(data)
+            if watch is None or watch.hide != index:
+                known.append((address.value or 0, len(data)))
             item = len(data) // length_of(argument)
             parameters.append(tensor_map(argument, address, item) if "tensormap" in argument else address)
             if argument.get("output"):
@@ -343,9 +393,15 @@ def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | 
     if capture is not None:
         rows = held.buffer(bytes(capture.rows * capture.row))
         parameters.append(rows)
+    buffer = arm(module, watch, held, known) if watch is not None else Address()
     _launch(function, kernel, parameters)
     found = [Output(index, item, compare, read(address, size)) for index, item, compare, address, size in outputs]
     left = read(rows, capture.rows * capture.row) if capture is not None else b""
+    if watch is not None:
+        left = read(buffer, watch.bytes)
+        left += b"".join([read(variable(module, name)[0], size) for name, size in watch.globals])
+        held.free()
+        return Ran(found, given, left)
     held.free()
     taken = [left[at * capture.row : (at + 1) * capture.row] for at in capture.take] if capture is not None else []
     return Ran(found, given, b"".join(taken))
@@ -440,15 +496,16 @@ def child(plan: Path, job_number: int, first: int, record: Path) -> None:
                 stage = "the variant"
                 entry = variant.get("entries", {}).get(kernel["entry"], kernel["entry"])
                 capture = Capture(**variant["capture"]) if "capture" in variant else None
-                ran = run(module, kernel, entry, capture)
+                watch = Watch(**variant["watch"][kernel["id"]]) if "watch" in variant else None
+                ran = run(module, kernel, entry, capture, watch)
             except DriverError as error:
                 say(done=number, verdict="error", detail=f"{stage}: {error}")
                 sys.stdout.flush()
                 os._exit(3)
             said = differences(expected[k], ran.outputs)
             result: dict[str, Any] = {"done": number, "verdict": "different" if said else "equal", "detail": "; ".join(said)}
-            if capture is not None:
-                result["captured"] = base64.b64encode(zlib.compress(ran.captured)).decode()
+            if capture is not None or watch is not None:
+                result["captured"] = base64.b64encode(zlib.compress(ran.captured, 1)).decode()
                 result["arguments"] = [argument.hex() for argument in ran.arguments]
             say(**result)
 

@@ -48,6 +48,8 @@ class Variant:
     """By the name of a kernel in the original, its name here, if that is another."""
     capture: dict[str, Any] | None = None
     """The buffer that the kernel takes after all its arguments: the fields of `launcher.Capture`."""
+    watch: dict[str, dict[str, Any]] | None = None
+    """For a module with probes, by launch: the fields of `launcher.Watch`."""
     about: dict[str, Any] = attrs.field(factory=dict)
     """What whoever judges the record needs to know."""
 

@@ -1,6 +1,6 @@
 """Makes the variants of the fixtures that are to be run on a GPU, and packs them for `launcher.py`.
 
-    python benchmarks/gpu/prepare.py garbage|values|transforms [--only NAME…] [-o PLAN.zip] [--assemble]
+    python benchmarks/gpu/prepare.py garbage|values|transforms|probes [--only NAME…] [-o PLAN.zip] [--assemble]
 
 `--assemble` has ptxas, which must be on the PATH, take every text: so that nothing is found out on the GPU that can be found out here.
 """
@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from garbage import planted, spoiled
+from instrumented import probe_variants, subjects
 from plan import LARGE, WORK, Fixture, Variant, fixtures, write
 from probes import alone, certain_slots, probed
 from transforms import transform_variants
@@ -78,6 +79,7 @@ def value_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
 
 KINDS: dict[str, Callable[[Fixture, Counter[str]], list[Variant]]] = {
     "garbage": garbage_variants,
+    "probes": probe_variants,
     "transforms": transform_variants,
     "values": value_variants,
 }
@@ -107,7 +109,8 @@ def main() -> None:
     begun = time.monotonic()
     counts: Counter[str] = Counter()
     jobs: list[tuple[Fixture, Sequence[Variant]]] = []
-    for fixture in fixtures(only=options.only, shapes=options.kind in SHAPES):
+    found = subjects(options.only) if options.kind == "probes" else fixtures(only=options.only, shapes=options.kind in SHAPES)
+    for fixture in found:
         jobs.append((fixture, KINDS[options.kind](fixture, counts)))
     out = options.out or WORK / f"{options.kind}.zip"
     count = write(out, jobs)

@@ -48,6 +48,9 @@ def transforms(module: Module, fixture: Fixture) -> Iterator[Transform]:
     yield "retarget lowest version", None, lambda: retarget(module)
     if fixture.target == "sm_80":
         yield "retarget sm_90", None, lambda: retarget(module, target="sm_90")
+        yield "retarget sm_75", None, lambda: retarget(module, target="sm_75")
+    if fixture.target == "sm_90a":
+        yield "retarget sm_80", None, lambda: retarget(module, target="sm_80")
     for kernel in fixture.kernels:
         entry = kernel["entry"]
         if kernel["id"] != entry:
@@ -67,7 +70,7 @@ def transform_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
         try:
             text = transform().module.text
         except Refused as refused:
-            counts[f"{name}: refused: {refused.refusals[0].name}"] += 1
+            counts[f"{name}: refused: {refused.diagnostics[0].name}"] += 1
             continue
         except Exception as error:  # what a rewriter must not do, and is counted here to see the others all the same
             counts[f"{name}: FAILED: {type(error).__name__}: {error}"] += 1

@@ -26,7 +26,9 @@ def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
 @click.option("--probe", "-p", "probes", multiple=True, required=True, metavar="NAME[:OPTION=VALUE,…]", help="A probe; may be given again.")
 @click.option("-o", "--output", metavar="OUT", default="-", help="Where it is written; - is standard output.")
 @click.option("--manifest", metavar="OUT", help="Where it is written what is needed to launch it and to read its buffers, as JSON.")
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Name the probes, what they do, and their options.")
+@click.option(
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="Name the probes, what they do, and their options."
+)
 def command(path: str, probes: tuple[str, ...], output: str, manifest: str | None) -> None:
     """Put probes into a PTX file: `ptxkit instrument k.ptx --probe block-counts -o out.ptx --manifest out.json`; - is standard input.
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ptxkit.rewriters.profiling.launch import Launch
     from ptxkit.syntax.nodes import Module
 
+WIDTH = 200
+"""Characters of a line where the output is no terminal."""
+
 
 @click.command()
 @click.argument("path", metavar="FILE")
@@ -144,7 +147,7 @@ def _print(profile: Profile, top: int) -> None:
     if profile.outcome is Outcome.UNAVAILABLE:
         click.echo(f"ptxkit: {profile.launch.kernel}: {profile.detail}", err=True)
         return
-    console = Console(soft_wrap=True, highlight=False)
+    console = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     line = Text(profile.launch.kernel, "bold")
     line.append(f" <<<{_size(profile.launch.grid)}, {_size(profile.launch.block)}>>> ", "dim")
     line.append(f"outputs {profile.outcome}" if profile.outcome not in (Outcome.FAILED, Outcome.HUNG) else profile.outcome.value)

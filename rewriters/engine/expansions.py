@@ -114,9 +114,7 @@ def _among_the_active(instruction: Instruction, bound: Bound, goal: Goal) -> str
         return None
     block = _Block(goal)
     mask = block.new(".b32")
-    block.add(
-        f"activemask.b32 {mask}", f"{opcode.mnemonic}.sync{''.join(opcode.modifiers)} {', '.join([*operands_of(instruction), mask])}"
-    )
+    block.add(f"activemask.b32 {mask}", f"{opcode.mnemonic}.sync{''.join(opcode.modifiers)} {', '.join([*operands_of(instruction), mask])}")
     return block.text
 
 

@@ -137,7 +137,12 @@ def _place_alone(operand: str) -> str:
 def _default_order(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
     opcode = instruction.opcode
     order = next((word for word in (".acquire", ".release", ".relaxed") if opcode.has(word)), None)
-    if opcode.mnemonic != "mbarrier" or order is None or not opcode.has(".cta") or not {"wait", "arrive"} & {one.action for one in bound.barrier}:
+    if (
+        opcode.mnemonic != "mbarrier"
+        or order is None
+        or not opcode.has(".cta")
+        or not {"wait", "arrive"} & {one.action for one in bound.barrier}
+    ):
         return None
     return text_of(opcode.mnemonic, [word for word in opcode.modifiers if word not in (order, ".cta")], operands_of(instruction))
 

@@ -33,7 +33,8 @@ def arguments(plan: Plan, *, launches: int = 64) -> None:
         lines = [
             f"{{ .reg .b64 {base}, {at}, {word}; .reg .b32 {a}, {b}; .reg .pred {on};\nmov.u32 {a}, 0;\n{zeros}",
             f"ld{buffer.space}.u64 {base}, [{buffer.words}];\nsetp.ne.u64 {on}, {base}, 0;\nsetp.eq.and.u32 {on}, {a}, 0, {on};",
-            f"mov.u64 {at}, 0;\n@{on} atom.global.add.u64 {at}, [{base}], 1;\n{buffer.word(word, 1)}\nsetp.lt.and.u64 {on}, {at}, {word}, {on};",
+            f"mov.u64 {at}, 0;\n@{on} atom.global.add.u64 {at}, [{base}], 1;",
+            f"{buffer.word(word, 1)}\nsetp.lt.and.u64 {on}, {at}, {word}, {on};",
             f"mul.lo.u64 {at}, {at}, {row};\nadd.u64 {base}, {base}, {at};",
             f"mov.u32 {a}, {number};\n@{on} st.global.u32 [{base}+{HEADER}], {a};",
         ]
@@ -81,7 +82,18 @@ def decode(found: Read) -> list[Table]:
             rows.append((launch, kernel["kernel"], grid, block, None, None, None, None))
         for index, (name, type_, offset, size) in enumerate(kernel["parameters"]):
             raw = own[PREFIX + offset : PREFIX + offset + size]
-            rows.append((launch, kernel["kernel"], grid, block, index, name, type_ if size == types()[type_].bytes else f"{type_}[]", _shown(type_, raw)))
+            rows.append(
+                (
+                    launch,
+                    kernel["kernel"],
+                    grid,
+                    block,
+                    index,
+                    name,
+                    type_ if size == types()[type_].bytes else f"{type_}[]",
+                    _shown(type_, raw),
+                )
+            )
     names = ("launch", "kernel", "grid", "block", "index", "parameter", "type", "value")
     notes = [f"{count} launches, of which the first {len(data) // region.row} are here"] if count > len(data) // region.row else []
     return [found.table("arguments", {name: [row[i] for row in rows] for i, name in enumerate(names)}, None, *notes)]

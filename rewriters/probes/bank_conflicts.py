@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
-from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
+from ptxkit.rewriters.manifest import Read, Table, site_columns
 from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, leading, touches, under
 
 ROW = 32
@@ -23,7 +23,9 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
     found = []
     for touch in touches(plan, ("shared", "generic"), at, plan.name("a")):
         if touch.instruction.opcode.mnemonic in ("atom", "red") or touch.access.bytes not in (1, 2, 4, 8, 16):
-            plan.refuse(touch.routine, touch.access.instruction, "not-by-thread", "neither a load nor a store of up to 16 bytes by each thread")
+            plan.refuse(
+                touch.routine, touch.access.instruction, "not-by-thread", "neither a load nor a store of up to 16 bytes by each thread"
+            )
         else:
             found.append(touch)
     if not found:
@@ -43,14 +45,19 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
             leading("", leader, mask, x, base),
             buffer.copied(base, copy),
             # the element that this thread wants, and its part of the warp beside it
-            f"shr.u64 {a}, {a}, {shift};\ncvt.u32.u64 {unit}, {a};\nmov.u32 {phase}, %laneid;\nshr.u32 {phase}, {phase}, {groups.bit_length() - 1};",
-            f"shl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};\nmatch.any.sync.b32 {x}, {x}, {mask};",
-            f"mov.u32 {copy}, %lanemask_lt;\nand.b32 {x}, {x}, {copy};\nsetp.eq.u32 {first}, {x}, 0;\nvote.sync.ballot.b32 {degree}, {first}, {mask};",
+            f"shr.u64 {a}, {a}, {shift};\ncvt.u32.u64 {unit}, {a};\nmov.u32 {phase}, %laneid;",
+            f"shr.u32 {phase}, {phase}, {groups.bit_length() - 1};\nshl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};",
+            f"match.any.sync.b32 {x}, {x}, {mask};\nmov.u32 {copy}, %lanemask_lt;\nand.b32 {x}, {x}, {copy};",
+            f"setp.eq.u32 {first}, {x}, 0;\nvote.sync.ballot.b32 {degree}, {first}, {mask};",
+            # the bank of that element: how many of those who came first want it
             f"and.b32 {unit}, {unit}, {groups - 1};\nshl.b32 {unit}, {unit}, 2;\nor.b32 {unit}, {unit}, {phase};",
-            f"match.any.sync.b32 {x}, {unit}, {mask};\nand.b32 {x}, {x}, {degree};\npopc.b32 {degree}, {x};\nmov.u32 {total}, 0;\nmov.u32 {copy}, 0;",
+            f"match.any.sync.b32 {x}, {unit}, {mask};\nand.b32 {x}, {x}, {degree};\npopc.b32 {degree}, {x};",
+            f"mov.u32 {total}, 0;\nmov.u32 {copy}, 0;",
         ]
         for part in range(words):
-            lines.append(f"setp.eq.u32 {first}, {phase}, {part};\nselp.b32 {x}, {degree}, 0, {first};\nredux.sync.max.u32 {x}, {x}, {mask};")
+            lines.append(
+                f"setp.eq.u32 {first}, {phase}, {part};\nselp.b32 {x}, {degree}, 0, {first};\nredux.sync.max.u32 {x}, {x}, {mask};"
+            )
             lines.append(f"add.u32 {total}, {total}, {x};\nmin.u32 {x}, {x}, 1;\nadd.u32 {copy}, {copy}, {x};")
         lines.append(f"sub.u32 {copy}, {total}, {copy};\n@{leader} red.global.add.u64 [{base}+{row}], 1;")
         for register, offset in ((total, 8), (copy, 16)):
@@ -74,7 +81,7 @@ def decode(found: Read) -> list[Table]:
     if not found.use.regions:
         return []
     sums = found.sums("banks")
-    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    columns = site_columns(found.sites)
     for name in ("space", "kind", "bytes"):
         columns[name] = [site.details[name] for site in found.sites]
     for at, name in enumerate(("requests", "passes", "conflicts", "threads")):

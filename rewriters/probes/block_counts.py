@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.rewriters.counting import count_ways, counts_of_blocks, functions_of
-from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
+from ptxkit.rewriters.manifest import Read, Table, site_columns
 from ptxkit.rewriters.probing import Plan
 
 
@@ -23,7 +23,7 @@ def decode(found: Read) -> list[Table]:
     for function, taken in functions_of(found):
         for site, (index, start, end), count in zip(function["sites"], function["blocks"], counts_of_blocks(function, taken), strict=True):
             rows.append((sites[site], index, end - start, count))
-    columns: dict[str, list[Value]] = {**site_columns([row[0] for row in rows])}  # type: ignore[dict-item]
+    columns = site_columns([row[0] for row in rows])
     columns["block"] = [row[1] for row in rows]
     columns["instructions"] = [row[2] for row in rows]
     columns["count"] = [row[3] for row in rows]

@@ -46,15 +46,20 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         for n in range(allocations):
             # from the start of the allocation, so that what lies before it is beyond its end
             checks.append(f"ld{table.space}.v2.u64 {{{word}, {size}}}, [{table.words}+{16 * n}];\nsub.u64 {base}, {a}, {word};")
-            checks.append(f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {size};\nsetp.lt.and.u64 {test}, {word}, {size}, {test};")
+            checks.append(
+                f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {size};\nsetp.lt.and.u64 {test}, {word}, {size}, {test};"
+            )
             checks.append(f"selp.u32 {kind}, 0, {kind}, {test};")
         if touch.access.align > 1:
-            checks.append(f"and.b64 {word}, {a}, {touch.access.align - 1};\nsetp.ne.u64 {test}, {word}, 0;\nselp.u32 {kind}, 2, {kind}, {test};")
+            checks.append(
+                f"and.b64 {word}, {a}, {touch.access.align - 1};\nsetp.ne.u64 {test}, {word}, 0;\nselp.u32 {kind}, 2, {kind}, {test};"
+            )
         checks.append(f"setp.lt.u64 {test}, {a}, {NULL_BYTES};\nselp.u32 {kind}, 1, {kind}, {test};")
         body = "\n".join(
             [
                 *checks,
-                f"ld{counts.space}.u64 {base}, [{counts.words}];\nsetp.ne.u64 {test}, {base}, 0;\nsetp.ne.and.u32 {bad}, {kind}, 0, {test};",
+                f"ld{counts.space}.u64 {base}, [{counts.words}];\nsetp.ne.u64 {test}, {base}, 0;",
+                f"setp.ne.and.u32 {bad}, {kind}, 0, {test};",
                 f"@{bad} red.global.add.u64 [{base}+{8 * number}], 1;\nld{first.space}.u64 {base}, [{first.words}];",
                 f"mov.u32 {x}, 1;\n@{bad} atom.global.cas.b32 {x}, [{base}], 0, {site + 1};\nsetp.eq.and.u32 {won}, {x}, 0, {bad};",
                 f"@{won} st.global.u32 [{base}+4], {kind};\n@{won} st.global.u64 [{base}+8], {a};",
@@ -69,7 +74,8 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
             code = f"{declared}\n{under(touch.guard, touch.address)}\n{under(touch.guard, body)} }}"
         else:
             # an address of another space in the generic one is not judged; null is in none
-            where = f"{touch.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
+            where = f"{touch.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};"
+            where += f"\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
             code = f"{declared}\n{under(touch.guard, where)}\n{under(f'@{here}', body)} }}"
         plan.put(Before(touch.site, code), site=site)
 
@@ -79,7 +85,7 @@ def decode(found: Read) -> list[Table]:
     if not found.use.regions:
         return []
     failed = [(site, count) for site, count in zip(found.sites, found.sums("counts"), strict=True) if count]
-    columns: dict[str, list[Value]] = {**site_columns([site for site, _ in failed])}  # type: ignore[dict-item]
+    columns = site_columns([site for site, _ in failed])
     for name in ("space", "kind", "bytes"):
         columns[name] = [site.details[name] for site, _ in failed]
     columns["failures"] = [count for _, count in failed]
@@ -87,7 +93,7 @@ def decode(found: Read) -> list[Table]:
     number, kind, address, block, thread = struct.unpack_from("<IIQQI", data)
     sites = {site.id: site for site in found.sites}
     shown = [sites[number - 1]] if number else []
-    one: dict[str, list[Value]] = {**site_columns(shown)}  # type: ignore[dict-item]
+    one = site_columns(shown)
     values: dict[str, Value] = {"failure": KINDS.get(kind, str(kind)), "address": f"{address:#x}", "block": block, "thread": thread}
     for name, value in values.items():
         one[name] = [value] if shown else []

@@ -94,8 +94,8 @@ def decode(found: Read) -> list[Table]:
     whole: list[tuple[Value, ...]] = []
     for (block, sm), own in blocks.items():
         starts, ends, firsts, lasts, threads = zip(*own, strict=True)
-        s, e, f, l = min(starts), max(ends), min(firsts), max(lasts)
-        whole.append((block, len(own), sm, s, e, e - s, f, l, l - f, sum(threads)))
+        start, end, begun, done = min(starts), max(ends), min(firsts), max(lasts)
+        whole.append((block, len(own), sm, start, end, end - start, begun, done, done - begun, sum(threads)))
     return [
         found.table("warp-cycles", {name: [row[i] for row in warps] for i, name in enumerate(names)}, units, *notes),
         found.table(

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import struct
 
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.rewriters.engine.edits import AtEntry, Before, Declare
+from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read, Table, Value
-from ptxkit.rewriters.probing import ACTIVEMASK, Plan, Touch, block_number, leading, spaces_of, thread_number, touches, under, warps_of_block
+from ptxkit.rewriters.probing import (
+    ACTIVEMASK,
+    Plan,
+    Touch,
+    block_number,
+    leading,
+    spaces_of,
+    thread_number,
+    touches,
+    under,
+    warps_of_block,
+)
 
 HEADER = 128
 ROW = 288
@@ -33,7 +46,7 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
     if not found:
         return
     buffer = plan.region("records", ROW, max(1, (1 << 16) // rings), per="ring", header=HEADER, copies=rings)
-    chosen = plan.name("s")
+    chosen, both = plan.name("s"), plan.name("g")
     if sample > 1:
         for routine in {id(touch.routine): touch.routine for touch in found}.values():
             plan.put(Declare(routine, f".reg .pred {chosen};"), whole=routine)
@@ -42,12 +55,16 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
         access = touch.access
         details = {"space": touch.space, "kind": touch.kind, "bytes": access.bytes}
         number = plan.site(touch.routine, access.instruction, **details)
-        record = _record(plan, touch, number, buffer.words, buffer.space, rings, keep)
-        if sample > 1:
+        branches = sample > 1 and _may_branch(touch)
+        guard = touch.guard if branches or sample == 1 else f"@{both}"
+        record = _record(plan, touch, guard, number, buffer.words, buffer.space, rings, keep)
+        if sample > 1 and not branches:
+            record = f"{{ .reg .pred {both}; {_both(both, chosen, touch.guard)}\n{record} }}"
+        if branches:
             # all threads of a warp go the same way here, so what must be run together still is
             skip = plan.batch.fresh.label(f"p{plan.number}_skip")
             record = f"{{ @!{chosen} bra {skip};\n{record}\n{skip}: }}"
-        plan.put(Before(touch.site, record, converged=sample > 1), site=number)
+        plan.put(Before(touch.site, record, converged=branches), site=number)
 
 
 def _sampled(plan: Plan, chosen: str, sample: int) -> str:
@@ -66,12 +83,26 @@ shr.u64 {block}, {block}, {64 - sample.bit_length() + 1};
 setp.eq.u64 {chosen}, {block}, 0; }}"""
 
 
+def _may_branch(touch: Touch) -> bool:
+    """Whether a branch around the code is worth asking for: not within a group of wgmma, nor where a pragma may stand before a loop."""
+    routine, i = touch.routine, touch.access.instruction
+    known, flow = points(routine), control_flow(routine)
+    return i not in known.in_group and not known.accumulators.get(i) and i != flow.blocks[flow.block_of[i]].start
+
+
+def _both(to: str, chosen: str, guard: str) -> str:
+    """Code for the threads of a warp of the sample that a guard lets through."""
+    if guard.startswith("@!"):
+        return f"not.pred {to}, {guard[2:]}; and.pred {to}, {to}, {chosen};"
+    return f"and.pred {to}, {chosen}, {guard[1:] or chosen};"
+
+
 def is_sampled(warp: int, sample: int) -> bool:
     """Whether a warp is traced, by its number in the launch: its block's number times the warps of a block, and its own."""
     return sample == 1 or (warp * HASH & (1 << 64) - 1) >> 64 - sample.bit_length() + 1 == 0
 
 
-def _record(plan: Plan, touch: Touch, site: int, words: str, space: str, rings: int, keep: str) -> str:
+def _record(plan: Plan, touch: Touch, guard: str, site: int, words: str, space: str, rings: int, keep: str) -> str:
     a, base, word, block, clock = [plan.name(role) for role in ("a", "b", "w", "k", "t")]
     mask, lane, x, y, at, on, leader = [plan.name(role) for role in ("m", "e", "x", "y", "i", "on", "l")]
     ring = ""
@@ -82,7 +113,8 @@ def _record(plan: Plan, touch: Touch, site: int, words: str, space: str, rings: 
         fit = f"setp.lt.and.u64 {on}, {word}, {block}, {leader};"
     else:
         fit = f"sub.u64 {block}, {block}, 1;\nand.b64 {word}, {word}, {block};\nand.pred {on}, {leader}, {leader};"
-    code = f"""{{ .reg .b64 {a}, {base}, {word}, {block}, {clock}; .reg .b32 {a}_l, {mask}, {lane}, {x}, {y}, {at}; .reg .pred {on}, {leader};
+    declared = f"{{ .reg .b64 {a}, {base}, {word}, {block}, {clock}; .reg .b32 {a}_l, {mask}, {lane}, {x}, {y}, {at};"
+    code = f"""{declared} .reg .pred {on}, {leader};
 !mov.pred {on}, 0;
 {touch.address}
 ld{space}.u64 {base}, [{words}];
@@ -116,7 +148,7 @@ mad.wide.u32 {base}, {lane}, 8, {base};
 setp.ne.u32 {on}, {at}, {NOWHERE};
 @{on} st.global.u64 [{base}+{HEADER + 32}], {a};
 }}"""
-    return under(touch.guard, code)
+    return under(guard, code)
 
 
 def decode(found: Read) -> list[Table]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
-from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import MATCH, ACTIVEMASK, Plan, leading, touches, under
+from ptxkit.rewriters.manifest import Read, Table, site_columns
+from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, leading, touches, under
 
 ROW = 32
 
@@ -21,7 +21,9 @@ def sectors(plan: Plan, *, at: str = "") -> None:
     found = []
     for touch in touches(plan, ("global", "generic"), at, plan.name("a")):
         if touch.access.bytes is None or touch.access.bytes > 32:
-            plan.refuse(touch.routine, touch.access.instruction, "not-by-thread", "how many bytes a thread touches is not known, or over 32")
+            plan.refuse(
+                touch.routine, touch.access.instruction, "not-by-thread", "how many bytes a thread touches is not known, or over 32"
+            )
         else:
             found.append(touch)
     if not found:
@@ -63,7 +65,7 @@ def decode(found: Read) -> list[Table]:
     if not found.use.regions:
         return []
     sums = found.sums("sectors")
-    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    columns = site_columns(found.sites)
     for name in ("space", "kind", "bytes"):
         columns[name] = [site.details[name] for site in found.sites]
     for at, name in enumerate(("requests", "sectors", "threads")):

@@ -15,7 +15,7 @@ from ptxkit.rewriters.engine.code import code as parsed_code
 from ptxkit.rewriters.engine.code import guarded
 from ptxkit.rewriters.engine.edits import After, Before
 from ptxkit.rewriters.engine.patterns import Site, pattern, select
-from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
+from ptxkit.rewriters.manifest import Read, Table, site_columns
 from ptxkit.rewriters.probing import Plan, address, guard_of, under
 from ptxkit.syntax.parsing import parse
 
@@ -102,7 +102,9 @@ def _written(site: Site, body: str, own: dict[str, str]) -> str | None:
     declared += [f".reg .pred {own[n]};" for n in ("p", "q", "on")]
     if "address" in own:
         declared.append(f".reg .b64 {own['address']};")
-    header = f".version {'.'.join(map(str, site.routine.module.version or (8, 0)))}\n.target {', '.join(site.routine.module.targets)}\n.address_size 64\n"
+    module = site.routine.module
+    version = ".".join(map(str, module.version or (8, 0)))
+    header = f".version {version}\n.target {', '.join(module.targets)}\n.address_size 64\n"
     made: Routine = routines(parse(f"{header}.func f() {{ {' '.join(declared)} {{ {body} }} }}"))[0]
     scratch = {own[n] for n in "abcdrstupq"}
     of = registers(made)
@@ -120,7 +122,7 @@ def decode(found: Read) -> list[Table]:
         return []
     words = int(found.use.data["words"])
     sums = found.sums("slots")
-    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    columns = site_columns(found.sites)
     for at in range(words):
         columns[f"word{at}" if words > 1 else "value"] = list(sums[at::words])
     return [found.table("user", columns)]

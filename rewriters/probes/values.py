@@ -46,10 +46,8 @@ def values(plan: Plan, *, at: str = "ld.global") -> None:
         return
     buffer = plan.region("values", ROW, len(found))
     for number, (site, name, bits, kind) in enumerate(found):
-        details = {"register": name, "type": kind, "bits": bits}
-        where = plan.site(site.routine, site.index, **details)
-        guard = guard_of(site.instruction)
-        plan.put(After(site, _code(plan, buffer, number, name, bits, kind, guard)), site=where)
+        where = plan.site(site.routine, site.index, register=name, type=kind, bits=bits)
+        plan.put(After(site, _code(plan, buffer, number, name, bits, kind, guard_of(site.instruction))), site=where)
 
 
 def _kind(type_: str, declared: str, bits: int) -> str:
@@ -88,7 +86,7 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
     elif kind == "bf16":
         lines.append(f"mov.b16 {half}, {name};\ncvt.u32.u16 {low}, {half};\nshl.b32 {low}, {low}, 16;\nmov.b32 {single}, {low};")
     elif bits == 16:
-        lines.append(f"mov.b16 {half}, {name};\ncvt.{'s' if kind == 's' else 'u'}32.{'s' if kind == 's' else 'u'}16 {low}, {half};")
+        lines.append(f"mov.b16 {half}, {name};\ncvt.{kind}32.{kind}16 {low}, {half};")
     elif wide:
         lines.append(f"mov.b64 {key}, {name};")
     else:
@@ -105,7 +103,10 @@ def _code(plan: Plan, buffer: Buffer, number: int, name: str, bits: int, kind: s
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.eq.u{size} {test}, {bare}, {infinity};\n{add(40, test)}")
         lines.append(f"and.b{size} {bare}, {value}, {magnitude};\nsetp.gt.u{size} {nan}, {bare}, {infinity};\n{add(32, nan)}")
         # so that greater numbers are greater as unsigned integers: all bits of the negative ones change, of the others the sign
-        lines.append(f"shr.s{size} {bare}, {value}, {int(size) - 1};\nor.b{size} {bare}, {bare}, {SIGN[int(size)]};\nxor.b{size} {value}, {value}, {bare};")
+        lines.append(
+            f"shr.s{size} {bare}, {value}, {int(size) - 1};\nor.b{size} {bare}, {bare}, {SIGN[int(size)]};\n"
+            f"xor.b{size} {value}, {value}, {bare};"
+        )
     else:
         lines.append(f"setp.eq.u{size} {test}, {value}, 0;\n{add(24, test)}")
         if kind == "s":
@@ -134,7 +135,7 @@ def decode(found: Read) -> list[Table]:
             for at in range(6):
                 row[at] += new[at]
             row[6], row[7] = max(row[6], new[6]), max(row[7], new[7])
-    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    columns = site_columns(found.sites)
     for name in ("register", "type", "bits"):
         columns[name] = [site.details[name] for site in found.sites]
     for at, name in enumerate(("executions", "threads", "uniform", "zeros", "nans", "infinities")):

@@ -51,12 +51,14 @@ def decode(found: Read) -> list[Table]:
         return []
     sums = found.sums("masks")
     bins = [sums[n * BINS : (n + 1) * BINS] for n in range(len(found.sites))]
-    columns: dict[str, list[Value]] = {**site_columns(found.sites)}  # type: ignore[dict-item]
+    columns = site_columns(found.sites)
     columns["block"] = [site.block for site in found.sites]
-    columns["executions"] = [sum(own) for own in bins]
-    columns["threads"] = [sum([n * count for n, count in enumerate(own)]) for own in bins]
+    times = [sum(own) for own in bins]
+    threads = [sum([n * count for n, count in enumerate(own)]) for own in bins]
+    columns["executions"] = list(times)
+    columns["threads"] = list(threads)
     columns["full"] = [own[32] for own in bins]
-    columns["average"] = [threads / times if times else None for threads, times in zip(columns["threads"], columns["executions"], strict=True)]  # type: ignore[operator]
+    columns["average"] = [all_ / n if n else None for all_, n in zip(threads, times, strict=True)]
     rows = [(site, n, count) for site, own in zip(found.sites, bins, strict=True) for n, count in enumerate(own) if count]
     histogram: dict[str, list[Value]] = {
         "function": [site.function for site, *_ in rows],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import struct
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +20,7 @@ _TENSOR_TYPES = {
     "u8": "UINT8", "u16": "UINT16", "u32": "UINT32", "i32": "INT32", "u64": "UINT64", "i64": "INT64",
     "f16": "FLOAT16", "f32": "FLOAT32", "f64": "FLOAT64", "bf16": "BFLOAT16",
 }  # fmt: skip
+_ENCODE_TYPES = (ctypes.c_void_p, ctypes.c_int, ctypes.c_uint32, *[ctypes.c_void_p] * 5, *[ctypes.c_int] * 4)
 
 
 class NoDevice(Exception):
@@ -134,27 +135,33 @@ class Device:
         self.call("cuMemFreeHost", address)
 
     def tensor_map(self, type_: str, shape: Sequence[int], box: Sequence[int], swizzle: str, address: int) -> bytes:
-        """A CUtensorMap of a row-major array, without gaps."""
-        cuda, item = self.cuda, SIZES[type_]
+        """A CUtensorMap of a row-major array, without gaps.
+
+        It must lie at a multiple of 64, which the bindings do not see to: so the function is called by its address.
+        """
+        cuda, rank = self.cuda, len(shape)
+        pointer = self.call("cuGetProcAddress", b"cuTensorMapEncodeTiled", 12000, 0)
+        encode = ctypes.CFUNCTYPE(ctypes.c_int, *_ENCODE_TYPES)(int(pointer))
         sizes = list(reversed(shape))
-        strides = [item]
-        for size in sizes[:-1]:
-            strides.append(strides[-1] * size)
-        made = self.call(
-            "cuTensorMapEncodeTiled",
+        strides = [SIZES[type_] * math.prod(sizes[: i + 1]) for i in range(rank - 1)]
+        found = _aligned(bytes(128))
+        code = encode(
+            found,
             getattr(cuda.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{_TENSOR_TYPES[type_]}"),
-            len(sizes),
+            rank,
             address,
-            [cuda.cuuint64_t(size) for size in sizes],
-            [cuda.cuuint64_t(stride) for stride in strides[1:]],
-            [cuda.cuuint32_t(one) for one in reversed(box)],
-            [cuda.cuuint32_t(1)] * len(sizes),
-            cuda.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+            (ctypes.c_uint64 * rank)(*sizes),
+            (ctypes.c_uint64 * rank)(*strides),
+            (ctypes.c_uint32 * rank)(*reversed(box)),
+            (ctypes.c_uint32 * rank)(*[1] * rank),
+            0,
             getattr(cuda.CUtensorMapSwizzle, f"CU_TENSOR_MAP_SWIZZLE_{swizzle.upper()}"),
-            cuda.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_NONE,
-            cuda.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+            0,
+            0,
         )
-        return struct.pack("<16Q", *[int(word) for word in made.opaque])
+        if code:
+            raise DeviceError("cuTensorMapEncodeTiled", _name(cuda.CUresult(code)))
+        return found.raw
 
     # --- launches ------------------------------------------------------------------------------------------------------------------
 

@@ -37,9 +37,10 @@ def shown(table: Table, most: int = 20) -> rich.table.Table:
     made = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
     for column in columns:
         numeric = all(isinstance(value, int | float) or value is None for value in column.values)
-        made.add_column(Text(f"{column.name} [{column.unit}]" if column.unit else column.name), justify="right" if numeric else "left")
+        head = f"{column.name}\n{column.unit}" if column.unit else column.name
+        made.add_column(Text(head), justify="right" if numeric else "left", no_wrap=True)
     if source:
-        made.add_column("source")
+        made.add_column("source", no_wrap=True)
     for i in range(min(len(table), most)):
         cells = [Text(_cell(column.values[i])) for column in columns]
         made.add_row(*cells, *([Text(source[i])] if source else []))

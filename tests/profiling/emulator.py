@@ -101,9 +101,7 @@ def _three(number: int, shape: Shape) -> Shape:
 
 
 class _Block:
-    def __init__(
-        self, loaded: Loaded, routine: Routine, parameters: dict[str, bytes], grid: Shape, block: Shape, place: Shape
-    ) -> None:
+    def __init__(self, loaded: Loaded, routine: Routine, parameters: dict[str, bytes], grid: Shape, block: Shape, place: Shape) -> None:
         self.loaded, self.routine, self.parameters = loaded, routine, parameters
         self.grid, self.block, self.place = grid, block, place
         self.widths = {one.name: one.bits for one in registers(routine).table}
@@ -439,6 +437,3 @@ def _fold(kind: str, numbers: list[int]) -> int:
             "and": result & number, "xor": result ^ number,
         }[kind]  # fmt: skip
     return result
-
-
-

@@ -92,8 +92,15 @@ class TestRefusals:
         with pytest.raises(Refused):
             performance(ptxkit.parse(HEAD + ".entry k() { ret; }"), maxntid="0,1,1")
 
+    def test_performance_of_a_kernel_that_shares_registers_out(self) -> None:
+        module = ptxkit.parse(HEAD.replace("sm_80", "sm_90a") + ".entry k() {\nsetmaxnreg.dec.sync.aligned.u32 24;\nret; }")
+
+        with pytest.raises(Refused) as refused:
+            performance(module, maxnreg=64)
+        assert (refused.value.diagnostics[0].name, refused.value.diagnostics[0].span.line) == ("registers-shared-out", 5)
+
     def test_retarget_names_all_that_cannot_be_said(self) -> None:
-        body = "\n.reg .b32 r; .reg .pred p;\nredux.sync.add.s32 r, r, -1;\nelect.sync r|p, -1;\nret;\n"
+        body = "\n.reg .b16 h; .reg .pred p;\ntanh.approx.bf16 h, h;\nfma.rn.bf16 h, h, h, h;\nret;\n"
         module = ptxkit.parse(f".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {{{body}}}")
 
         with pytest.raises(Refused) as refused:
@@ -158,7 +165,7 @@ class TestCommand:
 
     def test_refused(self, tmp_path: Path) -> None:
         path = tmp_path / "k.ptx"
-        path.write_text(HEAD + ".entry k() {\n.reg .b32 r;\nredux.sync.add.s32 r, r, -1;\nret; }\n")
+        path.write_text(HEAD + ".entry k() {\n.reg .b16 h;\nfma.rn.bf16 h, h, h, h;\nret; }\n")
         result = run("retarget", str(path), "--target", "sm_75", "-o", str(tmp_path / "out.ptx"))
 
         assert result.exit_code == 1

@@ -1,6 +1,6 @@
 """Every probe on many files: does the compiler take what comes out, and does it come out again byte for byte?
 
-    python benchmarks/probes.py [--largest BYTES] [--every N] [--record FILE.jsonl] [FOLDER…]
+    python benchmarks/instrument.py [--largest BYTES] [--every N] [--record FILE.jsonl] [FOLDER…]
 
 Files up to 40,000 bytes, unless told otherwise; one that nvJitLink does not take as it is counts for the law on bytes only. With --record,
 what is done is written down file by file, and a run that was broken off goes on where it was.

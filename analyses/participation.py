@@ -1,0 +1,311 @@
+"""Instructions that a group of threads must execute together, and threads of one group of which one does and another does not.
+
+Who must the table says (`converges`). That all of a group come is proved by `uniformity`; where it is not, threads are looked for that part on
+the way: by their place alone, or for inputs given as an example. Both kinds of loops count: ways around the instruction, and loops that
+one thread leaves while another goes round once more to execute it again. Threads that have ended need not come, unless the table says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import Via, control_flow
+from ptxkit.analyses.dominators import dominators, quiet
+from ptxkit.analyses.lanes import Execution, Runs, Thread, is_free
+from ptxkit.analyses.levels import Level, Verdict
+from ptxkit.analyses.loops import Loop, loops
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term
+from ptxkit.analyses.uniformity import uniformity
+from ptxkit.analyses.values import values
+from ptxkit.analyses.worlds import World, worlds
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Converges
+
+MOST_ITERATIONS = 24
+GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
+LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
+
+
+@attrs.frozen
+class Parting:
+    """Two threads of a group part, and only one of them executes what both should."""
+
+    instruction: int
+    scope: Level
+    """The smallest group that both are in."""
+    one: Thread
+    """Executes it."""
+    other: Thread
+    branch: int
+    """The instruction by which they part; the instruction itself if that is its guard."""
+    has_ended: bool
+    """Whether the other ends there, and does nothing any more that anyone could notice."""
+    why: str
+    """What differs, for people."""
+    given: str
+    """If it depends on what the kernel is launched with: an example."""
+    again: bool
+    """Whether both have executed it before, and one goes round once more."""
+    assumption: str
+
+
+@fact
+def partings(routine: Routine) -> tuple[Parting, ...]:
+    """For each instruction that threads must execute together and do not, the proof; only in kernels, as nobody knows who calls a function."""
+    if not routine.function.header.is_entry:
+        return ()
+    flow = control_flow(routine)
+    found = []
+    for i, bound in enumerate(bindings(routine)):
+        if isinstance(bound, Bound) and flow.block_of[i] in flow.reachable:
+            for converges in together(routine, i, bound):
+                parting = part(routine, i, LEVELS[converges.level], converges.whole)
+                if parting is not None:
+                    found.append(parting)
+                    break
+    return tuple(found)
+
+
+def together(routine: Routine, i: int, bound: Bound) -> Iterator[Converges]:
+    """Who must execute an instruction together, aligned."""
+    converges = bound.converges
+    if converges is not None and converges.aligned and converges.level in LEVELS:
+        yield converges
+
+
+def part(routine: Routine, i: int, level: Level, exits_count: bool) -> Parting | None:
+    """Two threads of one such group of which one executes an instruction and the other does not; None if nothing of the kind is known."""
+    verdict: Verdict = uniformity(routine).point(i, exits_count)
+    if verdict.holds(level) and (exits_count or not _may_loop(routine, i, level)):
+        return None
+    search = _Search(routine, i, level, exits_count)
+    for world in worlds(routine).all(level):
+        found = search.first_time(world) or search.once_more(world)
+        if found is not None:
+            return found
+    return None
+
+
+def _may_loop(routine: Routine, i: int, level: Level) -> bool:
+    """Whether a loop around an instruction may be left by some threads of a group earlier than by others."""
+    flow, known = control_flow(routine), uniformity(routine)
+    block = flow.block_of[i]
+    return any(
+        not known.branch(before).holds(level) for loop in loops(routine).loops if block in loop for before, _ in loops(routine).exits(loop)
+    )
+
+
+class _Search:
+    def __init__(self, routine: Routine, i: int, level: Level, exits_count: bool) -> None:
+        self.routine = routine
+        self.i = i
+        self.level = level
+        self.exits_count = exits_count
+        self.flow = control_flow(routine)
+        self.block = self.flow.block_of[i]
+        self.values = values(routine)
+        self.known = uniformity(routine)
+        self.dominance = dominators(routine)
+
+    def first_time(self, world: World) -> Parting | None:
+        """Two threads of which one executes it, the first time that it may, and the other does not."""
+        runs = world.execution(self.i)
+        for scope, one, other in pairs(runs, runs, self.level):
+            found = self._parted(world, scope, one, other)
+            if found is not None:
+                return found
+        return None
+
+    def _parted(self, world: World, scope: Level, one: int, other: int) -> Parting | None:
+        """The branch at which two threads part that both come to it."""
+        guard = self.values.guard(self.i)
+        reached = world.reaching(self.block)
+        if reached[one] is Runs.ALWAYS and reached[other] is Runs.ALWAYS:
+            return self._told(world, self.i, guard, scope, one, other, False, False) if guard is not None else None
+        for before in self._deciding():
+            reached = world.reaching(before)
+            if reached[one] is not Runs.ALWAYS or reached[other] is not Runs.ALWAYS:
+                continue
+            ways = {edge: world.taking([edge]) for edge in self.flow.blocks[before].edges}
+            mine = [edge for edge, taken in ways.items() if taken[one] is Runs.ALWAYS]
+            if not mine or any(ways[edge][other] is not Runs.NEVER for edge in mine):
+                continue
+            theirs = [edge for edge, taken in ways.items() if taken[other] is Runs.ALWAYS]
+            ended = all(quiet(self.routine)[edge.target] for edge in theirs)
+            if ended and not self.exits_count:
+                return None
+            last = self.flow.blocks[before].end - 1
+            return self._told(world, last, self.values.guard(last), scope, one, other, ended, False)
+        return None
+
+    def _deciding(self) -> list[int]:
+        """The blocks whose branches decide whether control comes to the instruction, those next to it first."""
+        found: dict[int, None] = {}
+        work = [self.block]
+        while work:
+            for before in self.dominance.depends_on(work.pop(0)):
+                if before not in found and before in self.flow.reachable:
+                    found[before] = None
+                    work.append(before)
+        return list(found)
+
+    # --- loops
+
+    def once_more(self, world: World) -> Parting | None:
+        """Two threads that go round in a loop together, until one leaves and the other executes the instruction again."""
+        forest = loops(self.routine)
+        inner = forest.innermost[self.block]
+        while inner is not None:
+            loop = forest.loops[inner]
+            found = self._in_loop(world, loop)
+            if found is not None:
+                return found
+            inner = loop.parent
+        return None
+
+    def _in_loop(self, world: World, loop: Loop) -> Parting | None:
+        if not loop.is_reducible:
+            return None
+        leaving = [before for before in dict.fromkeys(b for b, _ in loops(self.routine).exits(loop))]
+        decisive = [before for before in leaving if not self.known.branch(before).holds(self.level)]
+        ends = [block for block in bits(loop.blocks) if self.flow.blocks[block].is_end]
+        if not decisive or (ends and not self.exits_count):
+            return None
+        rounds = list(worlds(self.routine).iterations(self.level, world.choice.number, loop, 2))
+        alive = rounds[0].reaching(loop.header)
+        if Runs.ALWAYS not in alive:
+            return None
+        iteration = 0
+        this = rounds[0]
+        while iteration < MOST_ITERATIONS:
+            following = next(iter(list(worlds(self.routine).iterations(self.level, world.choice.number, loop, iteration + 2))[-1:]))
+            stays = alive
+            for before in decisive:
+                inside = [edge for edge in self.flow.blocks[before].edges if edge.target in loop]
+                outside = [edge for edge in self.flow.blocks[before].edges if edge.target not in loop]
+                comes = tuple(map(min, alive, this.reaching(before)))
+                goes_on = tuple(map(min, comes, this.taking(inside)))
+                leaves = tuple(map(min, comes, this.taking(outside)))
+                again = self._again(this, following, before, loop)
+                executes = tuple(map(min, goes_on, again))
+                gone = tuple([Runs.NEVER if run is Runs.ALWAYS else Runs.ALWAYS for run in leaves])
+                for scope, one, other in pairs(executes, gone, self.level):
+                    ended = all(quiet(self.routine)[edge.target] for edge in outside)
+                    if ended and not self.exits_count:
+                        continue
+                    last = self.flow.blocks[before].end - 1
+                    return self._told(this, last, self.values.guard(last), scope, one, other, ended, True)
+                passed = [max(go, Runs.ALWAYS if come is Runs.NEVER else Runs.NEVER) for go, come in zip(goes_on, comes, strict=True)]
+                stays = tuple(map(min, stays, passed))
+            if Runs.ALWAYS not in stays or stays == alive and not self._changes(decisive):
+                return None
+            alive, this = stays, following
+            iteration += 1
+        return None
+
+    def _again(self, this: World, following: World, before: int, loop: Loop) -> Execution:
+        """For each thread that stays at a branch of a loop, whether it executes the instruction after that."""
+        if self.dominance.tree.dominates(before, self.block) and before != self.block:
+            return this.execution(self.i)
+        return following.execution(self.i)
+
+    def _changes(self, decisive: list[int]) -> bool:
+        """Whether what decides about leaving a loop may be another thing in the next iteration."""
+        for before in decisive:
+            condition = self.values.guard(self.flow.blocks[before].end - 1)
+            if condition is not None and any(leaf.operator == "phi" for leaf in condition.leaves()):
+                return True
+        return False
+
+    # --- for people
+
+    def _told(
+        self, world: World, branch: int, condition: Term | None, scope: Level, one: int, other: int, ended: bool, again: bool
+    ) -> Parting | None:
+        if condition is None:
+            i = branch
+            operands = self.routine.instructions[i].operands
+            condition = self.values.operand(i, operands[0]) if operands else None
+            if condition is None:
+                return None
+        if not self._is_possible(condition):
+            return None
+        block = self.flow.block_of[branch]
+        numbers = world.numbers(condition, block)
+        guard = self.routine.instructions[branch].guard
+        name = f"`{guard.text.strip()}`" if guard is not None else f"`{self.routine.instructions[branch].operands[0].text}`"
+        why = f"{name} differs"
+        if numbers is not None and guard is not None:
+            holds = one if numbers[one] else other
+            why = f"{name} holds for {world.threads[holds]}, not for {world.threads[one + other - holds]}"
+        elif numbers is not None:
+            why = f"{name} is {numbers[one]} for {world.threads[one]}, {numbers[other]} for {world.threads[other]}"
+        threads = world.threads
+        return Parting(
+            self.i, scope, threads[one], threads[other], branch, ended, why, self._given(world, condition, branch), again, _assumed(world, max(one, other))
+        )
+
+    def _is_possible(self, condition: Term) -> bool:
+        """Whether a condition really comes out differently for some launch: not if it may be what keeps the threads out that are not there."""
+        leaves = condition.leaves()
+        if not any(leaf.operator == "parameter" for leaf in leaves):
+            return True
+        own = [leaf for leaf in leaves if leaf.operator == "phi"]
+        starts = [induction.start for leaf in own if (induction := self.values.induction(leaf.data[0])) is not None]  # type: ignore[arg-type]
+        if len(starts) != len(own):
+            return False
+        names = {str(leaf.data[0]) for term in (condition, *starts) for leaf in term.leaves() if leaf.operator == "special"}
+        if any(name.startswith("%ctaid") for name in names):
+            return True
+        return bool(starts) or all(is_free(term) for term in (condition, *starts))
+
+    def _given(self, world: World, condition: Term, branch: int) -> str:
+        """The inputs on which it depends that the threads come there and part."""
+        terms = [condition]
+        block = self.flow.block_of[branch]
+        for before in self._deciding():
+            if self.dominance.tree.dominates(before, block) and before != block:
+                guard = self.values.guard(self.flow.blocks[before].end - 1)
+                terms += [guard] if guard is not None else []
+        found: dict[str, int] = {}
+        for term in terms:
+            for leaf in term.leaves():
+                is_place = leaf.operator == "special" and str(leaf.data[0]).startswith(("%tid", "%lane", "%ntid"))
+                if leaf.operator not in ("parameter", "special") or is_place:
+                    continue
+                numbers = world.numbers(leaf, block)
+                if numbers is not None:
+                    found.setdefault(str(leaf.data[0]), numbers[0])
+        return ", ".join([f"{name} = {number}" for name, number in found.items()])
+
+
+def pairs(ones: Execution, others: Execution, level: Level) -> Iterator[tuple[Level, int, int]]:
+    """Threads of one group of which the first is certain to do one thing and the second certain not to do the other; of each size of groups
+    up to a level, one pair, the smallest first."""
+    count = len(ones)
+    for scope in GROUPS:
+        if scope > level:
+            return
+        size = scope.threads or count
+        for start in range(0, count, size):
+            one = next((t for t in range(start, min(start + size, count)) if ones[t] is Runs.ALWAYS), None)
+            other = next((t for t in range(start, min(start + size, count)) if others[t] is Runs.NEVER), None)
+            if one is not None and other is not None:
+                yield scope, one, other
+                break
+
+
+def _assumed(world: World, last: int) -> str:
+    template = world.template
+    if template.is_certain:
+        return ""
+    many = f"a CTA has {last + 1} threads or more"
+    return f"{template.assumption}; {many}" if template.assumption else many
+
+
+__all__ = ["LEVELS", "Parting", "Via", "pairs", "part", "partings", "together"]

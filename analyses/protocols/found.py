@@ -1,0 +1,17 @@
+"""What a protocol's analysis finds wrong."""
+
+from __future__ import annotations
+
+import attrs
+
+
+@attrs.frozen
+class Found:
+    """Something wrong at an instruction, and what shows it."""
+
+    instruction: int
+    message: str
+    witness: list[tuple[int, str]]
+    """Other instructions with what they have to do with it."""
+    is_certain: bool = True
+    notes: tuple[str, ...] = ()

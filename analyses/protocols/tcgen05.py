@@ -1,0 +1,366 @@
+"""The protocol of tensor memory and of the operations on it (9.1:9.7.16): who frees it, what is waited for, what is committed and fenced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+
+import attrs
+
+from ptxkit.analyses.accesses import place
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import Via, control_flow
+from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.protocols.choices import Choices
+from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.held import Program, Touch, program, touches
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.values import values
+from ptxkit.isa.binding import Bound
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Address
+
+LOADS, STORES, PRODUCTS = "tcgen05.ld", "tcgen05.st", "tcgen05"
+"""Queues of the table: loads to registers, stores from them, and what a commit hands to an mbarrier."""
+ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
+FEW = 4
+"""One of so many is an exception."""
+BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
+
+
+@attrs.frozen(eq=False)
+class Tensor:
+    """The instructions of a function that have to do with tensor memory, in the order of the text, where control can reach them."""
+
+    by_effect: dict[str, tuple[int, ...]]
+    """By word of the table: those that allocate, free, relinquish and fence."""
+    starts: dict[str, tuple[int, ...]]
+    """By queue, those that start operations."""
+    commits: tuple[int, ...]
+    has_calls: bool
+
+
+@fact
+def tensor(routine: Routine) -> Tensor | None:
+    """What has to do with tensor memory in a function; None if nothing does."""
+    flow = control_flow(routine)
+    done = effects(routine)
+    by_effect: dict[str, list[int]] = {}
+    starts: dict[str, list[int]] = {}
+    commits = []
+    calls = False
+    words = {ALLOC, FREE, RELINQUISH, BEFORE, AFTER}
+    for i, bound in enumerate(bindings(routine)):
+        if not isinstance(bound, Bound):
+            continue
+        calls = calls or bound.flow == "call"
+        for word in words.intersection(bound.effects) if bound.effects else ():
+            if flow.block_of[i] in flow.reachable:
+                by_effect.setdefault(word, []).append(i)
+    for i, own in done.items():
+        for effect in own if flow.block_of[i] in flow.reachable else ():
+            if effect.queue in (LOADS, STORES, PRODUCTS) and effect.action is Action.OPEN:
+                starts.setdefault(effect.queue, []).append(i)
+            elif effect.queue == PRODUCTS and effect.action is Action.COMMIT:
+                commits.append(i)
+    if not by_effect and not starts:
+        return None
+    return Tensor(
+        {word: tuple(own) for word, own in by_effect.items()}, {queue: tuple(own) for queue, own in starts.items()}, tuple(commits), calls
+    )
+
+
+# --- registers
+
+
+@fact
+def loads(routine: Routine) -> Program | None:
+    """What matters to loads from tensor memory; None if there are none."""
+    return program(routine, LOADS)
+
+
+@fact
+def touched_loads(routine: Routine) -> tuple[Touch, ...]:
+    """The loads of which registers are used though nothing has waited for them.
+
+    Compilers move what works on registers before the wait that was to come first, and assemblers know when a register is there. So much that
+    is in use does it, and works: it counts only if no wait is to be reached from the load at all, or where it is an exception in a function.
+    """
+    of, known = loads(routine), tensor(routine)
+    if of is None or known is None:
+        return ()
+    found = tuple(touches(of))
+    if FEW * len(found) <= len(known.starts[LOADS]):
+        return found
+    waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
+    return tuple([touch for touch in found if not any(comes_to(routine, touch.opener, wait) for wait in waits)])
+
+
+# --- allocation
+
+
+def never_freed(routine: Routine) -> Iterator[Found]:
+    """Allocations that nothing frees, or with which a warp that frees them on one way comes to the end of the kernel on another."""
+    known = tensor(routine)
+    if known is None or known.has_calls or not routine.function.header.is_entry:
+        return
+    frees = known.by_effect.get(FREE, ())
+    for i in known.by_effect.get(ALLOC, ()):
+        if not frees:
+            yield Found(i, "this tensor memory is never freed: there is no tcgen05.dealloc", [])
+            continue
+        end, is_freed = _ends(routine, i, frees)
+        # what those that allocate it do not free may be for others to free
+        if end >= 0 and is_freed:
+            yield Found(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
+
+
+def _ends(routine: Routine, i: int, frees: Iterable[int]) -> tuple[int, bool]:
+    """Where whoever executes an allocation may leave the function without freeing it (-1: nowhere), and whether it may free it.
+
+    What decided about coming to the allocation still holds afterwards.
+    """
+    flow = control_flow(routine)
+    known = values(routine)
+    tree = dominators(routine).tree
+    start = flow.block_of[i]
+    choices: Choices | None = Choices(known.terms)
+    guards = [(known.guard(i), True)]
+    for before in dominators(routine).depends_on(start):
+        guard = known.guard(flow.blocks[before].end - 1)
+        ways = [edge.via is Via.TAKEN for edge in flow.blocks[before].edges if tree.dominates(edge.target, start)]
+        if tree.dominates(before, start) and len(ways) == 1:
+            guards.append((guard, ways[0]))
+    for guard, holds in guards:
+        if guard is not None and choices is not None:
+            choices = choices.choose(guard, holds)
+    end, is_freed = -1, False
+    seen = {start}
+    work = [start]
+    while work:
+        block = flow.blocks[work.pop()]
+        own = [free for free in frees if flow.block_of[free] == block.index and (block.index != start or free > i)]
+        if own:
+            is_freed = True
+            continue
+        if block.leaves in ("return", "exit") and end < 0:
+            end = block.end - 1
+        guard = known.guard(block.end - 1) if block.edges else None
+        decided = choices.says(guard) if guard is not None and choices is not None else None
+        for edge in block.edges:
+            if decided is not None and edge.via is not Via.FALL and (edge.via is Via.TAKEN) != decided:
+                continue
+            if edge.target not in seen:
+                seen.add(edge.target)
+                work.append(edge.target)
+    return end, is_freed
+
+
+def misused_permits(routine: Routine) -> Iterator[Found]:
+    """Allocations behind the instruction that gave up the right to them; frees of sizes that were not allocated; mixed groups of CTAs."""
+    known = tensor(routine)
+    if known is None:
+        return
+    tree = dominators(routine).tree
+    flow = control_flow(routine)
+    allocs = known.by_effect.get(ALLOC, ())
+    for i in allocs:
+        for gone in known.by_effect.get(RELINQUISH, ()):
+            one, other = flow.block_of[gone], flow.block_of[i]
+            if (gone < i if one == other else tree.dominates(one, other)) and not _guarded(routine, gone):
+                yield Found(i, "the right to allocate was given up before", [(gone, "given up here")])
+                break
+    sizes = {i: _columns(routine, i) for i in allocs}
+    for i in known.by_effect.get(FREE, ()):
+        size = _columns(routine, i)
+        if sizes and size is not None and None not in sizes.values() and size not in sizes.values():
+            words = " or ".join([str(one) for one in sorted({one for one in sizes.values() if one is not None})])
+            places = [(at, f"{one} columns allocated here") for at, one in sizes.items()]
+            yield Found(i, f"{size} columns are freed, and {words} were allocated", places, False)
+    groups: dict[str, int] = {}
+    for i, bound in enumerate(bindings(routine)):
+        group = bound.slot(".cta_group") if isinstance(bound, Bound) else ""
+        if group and groups.setdefault(group, i) == i and len(groups) > 1:
+            first = next(iter(groups.items()))
+            yield Found(i, f"`{group}` here, and `{first[0]}` elsewhere in this function: all must be the same", [(first[1], "elsewhere")])
+
+
+def _guarded(routine: Routine, i: int) -> bool:
+    return routine.instructions[i].guard is not None
+
+
+def _columns(routine: Routine, i: int) -> int | None:
+    """How many columns are allocated or freed, if that is a constant."""
+    bound = bindings(routine)[i]
+    operand = bound.operand("n") if isinstance(bound, Bound) else None
+    if operand is None:
+        return None
+    node = routine.instructions[i].operands[operand.path[0]]
+    value = constant_value(node)
+    if isinstance(value, int):
+        return value
+    term = values(routine).operand(i, node)
+    return term.constant if term is not None else None
+
+
+# --- order among threads
+
+
+def freed_too_early(routine: Routine) -> Iterator[Found]:
+    """Frees by some warps to which a way leads from other warps' use of tensor memory with no barrier on it."""
+    known = tensor(routine)
+    count = launch(routine).count
+    if known is None or known.has_calls or (count is not None and count <= WARP):
+        return
+    flow = control_flow(routine)
+    uses = {*known.starts.get(LOADS, ()), *known.starts.get(STORES, ())}
+    frees = known.by_effect.get(FREE, ())
+    if not uses or not frees:
+        return
+    barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset() if i in barriers else state | {i} if i in uses else state
+
+    for i, state in _states(routine, {*uses, *barriers, *frees}, step):
+        if i not in frees or not state:
+            continue
+        # those that do not come to the free use the memory still
+        others = [use for use in sorted(state) if not dominators(routine).post.dominates(flow.block_of[i], flow.block_of[use])]
+        if others:
+            yield Found(
+                i,
+                "tensor memory is freed here while other warps may still use it: no barrier lies between",
+                [(others[0], "used here, also by warps that do not come to the free")],
+                False,
+            )
+
+
+def never_committed(routine: Routine) -> Iterator[Found]:
+    """Waits for an mbarrier behind products that no commit hands to one."""
+    known = tensor(routine)
+    if known is None or known.has_calls:
+        return
+    waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.OBJECT]
+    told = set()
+    for i in known.starts.get(PRODUCTS, ()):
+        if any(comes_to(routine, i, commit) for commit in known.commits):
+            continue
+        at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
+        if at is not None and at not in told:
+            told.add(at)
+            yield Found(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
+
+
+def unwaited_stores(routine: Routine) -> Iterator[Found]:
+    """Barriers and products before which stores to tensor memory were not waited for."""
+    known = tensor(routine)
+    if known is None or STORES not in known.starts:
+        return
+    done = effects(routine)
+    waits = {i for i, own in done.items() if any(e.queue == STORES and e.action is Action.WAIT for e in own)}
+    stores = set(known.starts[STORES])
+    ends = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT} | set(known.starts.get(PRODUCTS, ()))
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset() if i in waits or i in ends else state | {i} if i in stores else state
+
+    for i, state in _states(routine, waits | stores | ends, step):
+        if i in ends and state:
+            first = min(state)
+            yield Found(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
+
+
+def unfenced_loads(routine: Routine) -> Iterator[Found]:
+    """Loads behind the wait for an mbarrier that a commit arrives at, without a fence between, in kernels that fence elsewhere.
+
+    Much that is in use has no such fences at all; so what counts is that a kernel which has both kinds leaves one out.
+    """
+    known = tensor(routine)
+    if known is None or not (known.by_effect.get(BEFORE) and known.by_effect.get(AFTER)):
+        return
+    committed = {symbol for i in known.commits if (symbol := _barrier(routine, i)) is not None}
+    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.OBJECT and _barrier(routine, i) in committed}
+    fences = set(known.by_effect[AFTER])
+    barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach > Reach.OBJECT}
+    reads = set(known.starts.get(LOADS, ()))
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset((i,)) if i in waits else frozenset() if i in fences or i in barriers else state
+
+    told = set()
+    for i, state in _states(routine, waits | fences | barriers | reads, step):
+        wait = min(state, default=-1)
+        if i in reads and state and wait not in told:
+            told.add(wait)
+            yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
+
+
+def _barrier(routine: Routine, i: int) -> Hashable:
+    """The variable that an mbarrier operand lies in, with its offset if that is constant; None if not known."""
+    for node in routine.instructions[i].operands:
+        if isinstance(node, Address):
+            address = values(routine).operand(i, node)
+            where = place(values(routine), address) if address is not None else None
+            if where is None or where.symbol is None:
+                return None
+            return (where.symbol.name, where.symbol.path, where.offset.constant)
+    return None
+
+
+# --- ways
+
+
+def comes_to(routine: Routine, i: int, other: int) -> bool:
+    """Whether a way leads from one instruction to another."""
+    flow = control_flow(routine)
+    start, end = flow.block_of[i], flow.block_of[other]
+    if start == end and i < other:
+        return True
+    reached: Callable[[Routine], dict[int, frozenset[int]]] = _reached
+    return end in reached(routine).setdefault(start, _from(routine, start))
+
+
+@fact
+def _reached(routine: Routine) -> dict[int, frozenset[int]]:
+    return {}
+
+
+def _from(routine: Routine, start: int) -> frozenset[int]:
+    flow = control_flow(routine)
+    seen: set[int] = set()
+    work = list(flow.blocks[start].successors)
+    while work:
+        at = work.pop()
+        if at not in seen:
+            seen.add(at)
+            work += flow.blocks[at].successors
+    return frozenset(seen)
+
+
+def _states(
+    routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
+) -> Iterator[tuple[int, frozenset[int]]]:
+    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet."""
+    flow = control_flow(routine)
+    by_block: dict[int, list[int]] = {}
+    for i in sorted(events):
+        if flow.block_of[i] in flow.reachable:
+            by_block.setdefault(flow.block_of[i], []).append(i)
+
+    def through(block: int, state: frozenset[int]) -> frozenset[int]:
+        for i in by_block.get(block, ()):
+            state = step(i, state)
+        return state
+
+    def join(states: Iterable[frozenset[int]]) -> frozenset[int]:
+        return frozenset().union(*states)
+
+    before = solve(flow, through, join, lambda _: None, frozenset()).before
+    for block, own in sorted(by_block.items()):
+        state = before[block]
+        for i in own:
+            yield i, state
+            state = step(i, state)

@@ -1,0 +1,27 @@
+"""What is found about a protocol, as diagnostics of the rule that tells of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ptxkit.analyses.protocols.copies import Finding
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def tell(facts: Facts, rule: Rule, findings: Callable[[Routine], Iterable[Finding]]) -> Iterator[Diagnostic]:
+    """The diagnostics of a rule, of all functions. What is not certain is a warning at most."""
+    for routine in facts.routines:
+        for finding in findings(routine):
+            if finding.rule != rule.id:
+                continue
+            where = routine.where(finding.instruction)
+            yield facts.report(
+                rule,
+                where if finding.child is None else (*where, finding.child),
+                finding.message,
+                *finding.notes,
+                related=[(routine.where(i), what) for i, what in finding.steps],
+                severity=rule.severity if finding.is_certain or rule.severity is not Severity.ERROR else Severity.WARNING,
+            )

@@ -1,0 +1,55 @@
+"""A005 cpasync-missing-barrier-after-wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.copies import copies
+from ptxkit.analyses.protocols.telling import tell
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Reads of what another thread copied, after its wait but before any barrier."""
+    return tell(facts, RULE, lambda routine: copies(routine).findings)
+
+
+RULE = Rule(
+    id="A005",
+    name="cpasync-missing-barrier-after-wait",
+    severity=Severity.ERROR,
+    summary="a thread reads what another one copied, with no barrier after the other one's wait",
+    why=(
+        "A wait tells only the thread that waits that its copies are complete; the others learn of it at a barrier "
+        "after that (9.7.10.24.5)."
+    ),
+    bad=(
+        ".shared .align 128 .b8 buffer[4096];\n"
+        "mov.u32 %r1, buffer;\n"
+        "mov.u32 %r2, %tid.x;\n"
+        "shl.b32 %r3, %r2, 4;\n"
+        "add.s32 %r4, %r1, %r3;\n"
+        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
+        "cp.async.commit_group;\n"
+        "cp.async.wait_group 0;\n"
+        "xor.b32 %r6, %r3, 16;\n"
+        "add.s32 %r7, %r1, %r6;\n"
+        "ld.shared.u32 %r5, [%r7];"
+    ),
+    good=(
+        ".shared .align 128 .b8 buffer[4096];\n"
+        "mov.u32 %r1, buffer;\n"
+        "mov.u32 %r2, %tid.x;\n"
+        "shl.b32 %r3, %r2, 4;\n"
+        "add.s32 %r4, %r1, %r3;\n"
+        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
+        "cp.async.commit_group;\n"
+        "cp.async.wait_group 0;\n"
+        "bar.sync 0;\n"
+        "xor.b32 %r6, %r3, 16;\n"
+        "add.s32 %r7, %r1, %r6;\n"
+        "ld.shared.u32 %r5, [%r7];"
+    ),
+    check=check,
+)

@@ -1,0 +1,46 @@
+"""A001 cpasync-read-before-wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.copies import copies
+from ptxkit.analyses.protocols.telling import tell
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Reads that meet a copy under way, with no wait at fault."""
+    return tell(facts, RULE, lambda routine: copies(routine).findings)
+
+
+RULE = Rule(
+    id="A001",
+    name="cpasync-read-before-wait",
+    severity=Severity.ERROR,
+    summary="shared memory is read while a cp.async may still be writing it",
+    why="Reading where an asynchronous copy writes before it is known to be complete gives anything (9.7.10.24.1, 9.7.10.24.5).",
+    bad=(
+        ".shared .align 128 .b8 buffer[4096];\n"
+        "mov.u32 %r1, buffer;\n"
+        "mov.u32 %r2, %tid.x;\n"
+        "shl.b32 %r3, %r2, 4;\n"
+        "add.s32 %r4, %r1, %r3;\n"
+        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
+        "cp.async.commit_group;\n"
+        "ld.shared.u32 %r5, [%r4];"
+    ),
+    good=(
+        ".shared .align 128 .b8 buffer[4096];\n"
+        "mov.u32 %r1, buffer;\n"
+        "mov.u32 %r2, %tid.x;\n"
+        "shl.b32 %r3, %r2, 4;\n"
+        "add.s32 %r4, %r1, %r3;\n"
+        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
+        "cp.async.commit_group;\n"
+        "cp.async.wait_group 0;\n"
+        "ld.shared.u32 %r5, [%r4];"
+    ),
+    check=check,
+)

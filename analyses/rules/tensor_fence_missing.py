@@ -1,0 +1,73 @@
+"""T006 tcgen05-missing-thread-fence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.reports import found_reports
+from ptxkit.analyses.protocols.tcgen05 import unfenced_loads
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Loads behind the wait for a product without the fence that the kernel has elsewhere."""
+    for routine in facts.routines:
+        yield from found_reports(facts, RULE, routine, unfenced_loads(routine))
+
+
+RULE = Rule(
+    id="T006",
+    name="tcgen05-missing-thread-fence",
+    severity=Severity.WARNING,
+    summary="a load from tensor memory behind the wait for a product, with no tcgen05.fence between",
+    why="What other threads started is ordered before it only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11). Kernels without any such fences are left alone: they are in wide use.",
+    bad=""".version 9.0
+.target sm_100a
+.address_size 64
+.entry k()
+.reqntid 128
+{
+.reg .pred %p<4>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 4 .u32 taddr;
+.shared .align 8 .u64 bar;
+tcgen05.fence::before_thread_sync;
+bar.sync 0;
+tcgen05.fence::after_thread_sync;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+ret;
+}""",
+    good=""".version 9.0
+.target sm_100a
+.address_size 64
+.entry k()
+.reqntid 128
+{
+.reg .pred %p<4>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 4 .u32 taddr;
+.shared .align 8 .u64 bar;
+tcgen05.fence::before_thread_sync;
+bar.sync 0;
+tcgen05.fence::after_thread_sync;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+tcgen05.fence::after_thread_sync;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+ret;
+}""",
+    check=check,
+)

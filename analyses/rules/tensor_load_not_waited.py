@@ -1,0 +1,58 @@
+"""T003 tmem-load-not-waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.reports import found_reports, held_reports
+from ptxkit.analyses.protocols.tcgen05 import loads, touched_loads, unwaited_stores
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Registers that are used while they are being loaded; stores that are passed on while they may be under way."""
+    for routine in facts.routines:
+        yield from held_reports(facts, RULE, routine, loads(routine), touched_loads(routine), "no tcgen05.wait::ld lies between")
+        yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
+
+
+RULE = Rule(
+    id="T003",
+    name="tmem-load-not-waited",
+    severity=Severity.ERROR,
+    summary="what tcgen05.ld loads, or tcgen05.st stores, is used before tcgen05.wait",
+    why="Loads and stores of tensor memory only start; tcgen05.wait::ld and ::st say when they are done (9.1:9.7.16.8).",
+    bad=""".version 9.0
+.target sm_100a
+.address_size 64
+.entry k()
+.reqntid 128
+{
+.reg .pred %p<4>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 4 .u32 taddr;
+.shared .align 8 .u64 bar;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+st.shared.u32 [taddr], %r3;
+ret;
+}""",
+    good=""".version 9.0
+.target sm_100a
+.address_size 64
+.entry k()
+.reqntid 128
+{
+.reg .pred %p<4>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 4 .u32 taddr;
+.shared .align 8 .u64 bar;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+tcgen05.wait::ld.sync.aligned;
+st.shared.u32 [taddr], %r3;
+ret;
+}""",
+    check=check,
+)

@@ -1,0 +1,61 @@
+"""T005 tcgen05-mma-not-committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.reports import found_reports
+from ptxkit.analyses.protocols.tcgen05 import never_committed
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Waits for an mbarrier behind products of which nothing tells an mbarrier that they are done."""
+    for routine in facts.routines:
+        yield from found_reports(facts, RULE, routine, never_committed(routine))
+
+
+RULE = Rule(
+    id="T005",
+    name="tcgen05-mma-not-committed",
+    severity=Severity.ERROR,
+    summary="a wait for an mbarrier behind a product that no tcgen05.commit hands to one",
+    why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait is for nothing, or for ever.",
+    bad=""".version 9.0
+.target sm_100a
+.address_size 64
+.entry k()
+.reqntid 128
+{
+.reg .pred %p<4>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 4 .u32 taddr;
+.shared .align 8 .u64 bar;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+ret;
+}""",
+    good=""".version 9.0
+.target sm_100a
+.address_size 64
+.entry k()
+.reqntid 128
+{
+.reg .pred %p<4>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<4>;
+.shared .align 4 .u32 taddr;
+.shared .align 8 .u64 bar;
+tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+WAIT:
+mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+@!%p1 bra WAIT;
+ret;
+}""",
+    check=check,
+)

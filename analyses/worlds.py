@@ -1,0 +1,225 @@
+"""Which threads execute what, for inputs that are chosen: a launch as an example, in which every thread's way is followed.
+
+What a kernel is given is made a number, and then much is known thread by thread that depends on more than the place of the thread. What is
+loaded, and what comes of it, stays unknown, but for what all threads load alike: it counts as given too. Of loops one iteration is looked
+at, the first if not said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import Edge
+from ptxkit.analyses.lanes import Execution, Numbers, Runs
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.loops import Loop
+from ptxkit.analyses.reach import First
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.terms import Term
+from ptxkit.analyses.uniformity import Uniformity, uniformity
+from ptxkit.isa.binding import Bound
+
+TRIED = (17, 1, 100, 1000, 0)
+"""What arguments are taken to be."""
+MOST_NESTED = 20
+
+
+@attrs.frozen
+class Choice:
+    """What is chosen of a launch."""
+
+    level: Level = Level.CTA
+    """What threads of such a group hold alike, and nobody knows, is a number too; so nothing follows for threads of different groups."""
+    number: int = TRIED[0]
+    """What each argument is, and each value that is loaded alike."""
+    loaded: tuple[int, int, int] | None = None
+    """A lane, what it loads, and what the other lanes load, where each thread loads its own."""
+    loop: int = -1
+    """The loop that is in iteration `iteration`; all others are in the first."""
+    iteration: int = 0
+
+
+class World(First):
+    """What is known thread by thread for a choice of inputs."""
+
+    def __init__(self, known: Uniformity, choice: Choice) -> None:
+        super().__init__(known._solved)
+        self.known = known
+        self.choice = choice
+        self._nested = 0
+
+    # --- what leaves are
+
+    def _number(self, at: Term, block: int) -> Numbers | None:
+        return self._join(at) if at.operator == "join" else super()._number(at, block)
+
+    def _leaf(self, leaf: Term, block: int) -> Numbers | None:
+        kind = leaf.operator
+        if kind == "parameter":
+            return self._alike(self._given(leaf))
+        if kind == "special":
+            found = super()._leaf(leaf, block)
+            return self._special_alike(leaf) if found is None else found
+        if kind == "phi":
+            return self._phi(leaf, block)
+        if kind != "value":
+            return None
+        found = super()._leaf(leaf, block)
+        return self._value(leaf) if found is None else found
+
+    def _alike(self, number: int) -> Numbers:
+        return (number,) * len(self.threads)
+
+    def _given(self, leaf: Term) -> int:
+        number = self.choice.number * max(1, leaf.alignment) & ((1 << leaf.width) - 1)
+        least, most = leaf.bounds
+        return min(max(number, least), most)
+
+    def _special_alike(self, leaf: Term) -> Numbers | None:
+        name = str(leaf.data[0])
+        if name.startswith(("%tid", "%lane")) or not self.template.has_places:
+            return None
+        if name.startswith("%ntid"):
+            last = self.threads[-1]
+            return self._alike({"x": last.x, "y": last.y, "z": last.z}[name[-1]] + 1)
+        if name.startswith(("%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_nctarank")):
+            return self._alike(2 if name[-1] in "xk" else 1)
+        return self._alike(0) if name.startswith(("%ctaid", "%clusterid", "%cluster_cta")) else None
+
+    def _phi(self, leaf: Term, block: int) -> Numbers | None:
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        header = ssa(self.routine).values[number].block
+        induction = self.values.induction(number)
+        choice = self.choice
+        if choice.loop < 0 or self._loops.loops[choice.loop].header != header or not choice.iteration:
+            return super()._leaf(leaf, block)
+        if induction is None or not any(block in loop for loop in self._loops.loops if loop.header == header):
+            return None
+        if induction.numbers and induction.step is None:
+            place = choice.iteration
+            if induction.repeats is not None and place >= len(induction.numbers):
+                period = len(induction.numbers) - induction.repeats
+                place = induction.repeats + (place - induction.repeats) % period
+            return self._alike(induction.numbers[place]) if place < len(induction.numbers) else None
+        start = self.numbers(induction.start, header)
+        if start is None or induction.step is None:
+            return None
+        mask = (1 << leaf.width) - 1
+        return tuple([one + induction.step * choice.iteration & mask for one in start])
+
+    def _value(self, leaf: Term) -> Numbers | None:
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        if self.known.reach.elected(leaf)[0]:
+            return tuple([int(thread.linear % WARP == 0) for thread in self.threads])
+        value = ssa(self.routine).values[number]
+        bound = bindings(self.routine)[value.instruction] if value.origin is Origin.WRITE else None
+        if not isinstance(bound, Bound) or not bound.memory or bound.converges is not None or value.operands:
+            return None
+        if self.known.level(number) >= self.choice.level:
+            return self._alike(self._given(leaf))
+        if self.choice.loaded is None or any(memory.access != "read" for memory in bound.memory):
+            return None
+        lane, own, others = self.choice.loaded
+        mask = (1 << leaf.width) - 1
+        return tuple([(own if thread.linear % WARP == lane else others) & mask for thread in self.threads])
+
+    def _join(self, at: Term) -> Numbers | None:
+        """What a value is where ways meet: for each thread what comes by the way that it takes."""
+        number: int = at.data[0]  # type: ignore[assignment]
+        value = ssa(self.routine).values[number]
+        if self._nested > MOST_NESTED:
+            return None
+        self._nested += 1
+        result: list[int | None] = [None] * len(self.threads)
+        for before, operand in zip(self._flow.blocks[value.block].predecessors, value.operands, strict=False):
+            if operand < 0:
+                continue
+            edges = [edge for edge in self._flow.blocks[before].edges if edge.target == value.block]
+            came = tuple(map(min, self.reaching(before), self.taking(edges)))
+            if not any(run > Runs.NEVER for run in came):
+                continue
+            numbers = self.numbers(self.values.of(operand), before)
+            if numbers is None or any(Runs.NEVER < run < Runs.ALWAYS for run in came):
+                result = []
+                break
+            for thread, run in enumerate(came):
+                if run is Runs.ALWAYS:
+                    result[thread] = numbers[thread]
+        self._nested -= 1
+        # a thread that does not come here has no number; any will do
+        return tuple([one or 0 for one in result]) if result else None
+
+    # --- who comes where
+
+    def taking(self, edges: Iterable[Edge]) -> Execution:
+        """For each thread whether it takes one of these edges, which are from one block, if it comes there."""
+        found: Execution = (Runs.NEVER,) * len(self.threads)
+        for edge in edges:
+            found = tuple(map(max, found, self._taken(edge)))
+        return found
+
+    def _taken(self, edge: Edge) -> Execution:
+        if not edge.indices:
+            return super()._taken(edge)
+        i = self._flow.blocks[edge.source].end - 1
+        index = self.values.operand(i, self.routine.instructions[i].operands[0])
+        numbers = self.numbers(index, edge.source) if index is not None else None
+        if numbers is None:
+            return (Runs.UNKNOWN,) * len(self.threads)
+        return tuple([Runs.ALWAYS if number in edge.indices else Runs.NEVER for number in numbers])
+
+    def _reaching(self, block: int, decides: list[int]) -> Execution:
+        if not decides:
+            return (Runs.ALWAYS,) * len(self.threads)
+        best: Execution = (Runs.NEVER,) * len(self.threads)
+        around = {loop.index for loop in self._loops.loops if block in loop}
+        for before in decides:
+            reached = self._execution.get(before, (Runs.UNKNOWN,) * len(self.threads))
+            edges = [edge for edge in self._flow.blocks[before].edges if self._dominance.post.dominates(block, edge.target)]
+            came = tuple(map(min, reached, self.taking(edges)))
+            if any(before in loop and loop.index not in around for loop in self._loops.loops):
+                # those that stay in the loop may come in a later iteration
+                came = tuple([max(run, min(before_, Runs.UNKNOWN)) for run, before_ in zip(came, reached, strict=True)])
+            best = tuple(map(max, best, came))
+        return best
+
+    def is_alive(self, header: int) -> Execution:
+        """For each thread, whether it comes to the header of a loop at all."""
+        return self.reaching(header)
+
+
+class Worlds:
+    """The worlds of a function, each made once."""
+
+    def __init__(self, routine: Routine) -> None:
+        self.routine = routine
+        self.known = uniformity(routine)
+        self._found: dict[Choice, World] = {}
+
+    def of(self, choice: Choice) -> World:
+        """The world for a choice of inputs."""
+        found = self._found.get(choice)
+        if found is None:
+            found = self._found[choice] = World(self.known, choice)
+        return found
+
+    def all(self, level: Level) -> Iterable[World]:
+        """Those with different arguments, for what threads of such groups do."""
+        for number in TRIED:
+            yield self.of(Choice(level, number))
+
+    def iterations(self, level: Level, number: int, loop: Loop, most: int) -> Iterable[World]:
+        """The iterations of a loop."""
+        for iteration in range(most):
+            yield self.of(Choice(level, number, loop=loop.index, iteration=iteration) if iteration else Choice(level, number))
+
+
+@fact
+def worlds(routine: Routine) -> Worlds:
+    """The worlds of a kernel: functions that are called are entered by nobody knows whom."""
+    return Worlds(routine)

@@ -1,0 +1,72 @@
+"""`ptxkit tokens`."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from ptxkit import files
+from ptxkit.syntax.nodes import Module
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "terminal", "html"]),
+    default="text",
+    help="One token a line, JSON, or the file as it is in colours: for a terminal or as a page.",
+)
+@click.option("--dark", is_flag=True, help="Colours for a dark background.")
+def command(path: str, format_: str, dark: bool) -> None:
+    """Print the tokens of a PTX file (- for standard input) with what each of them is, or a coloured listing."""
+    from ptxkit.syntax.parsing import parse
+
+    try:
+        module = parse(files.read(path), path)
+    except files.CannotRead as error:
+        click.echo(f"ptxkit: {error}", err=True)
+        sys.exit(2)
+    if format_ in ("terminal", "html"):
+        click.echo(files.encode(_coloured(module, format_, dark)), nl=False)
+    elif format_ == "json":
+        click.echo(json.dumps(_list(module), indent=1))
+    else:
+        for token in _list(module):
+            click.echo(f"{token['line']}:{token['column']}\t{token['kind']}\t{_quoted(str(token['text']))}")
+
+
+def _quoted(text: str) -> str:
+    return text if text.isprintable() else ascii(text)
+
+
+def _list(module: Module) -> list[dict[str, str | int]]:
+    """The tokens but for white space; lines and columns count from 1."""
+    from ptxkit.positions import Index
+    from ptxkit.tokens import Kind, tokens
+
+    place = Index(module).line_column
+    found: list[dict[str, str | int]] = []
+    for token in tokens(module):
+        if token.kind is not Kind.SPACE:
+            line, column = place(token.start)
+            found.append({"line": line, "column": column, "kind": token.kind.value, "text": token.text})
+    return found
+
+
+def _coloured(module: Module, format_: str, dark: bool) -> str:
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter, TerminalTrueColorFormatter
+
+    from ptxkit.highlighting import PtxDarkStyle, PtxLexer, PtxStyle
+
+    style = PtxDarkStyle if dark else PtxStyle
+    if format_ == "html":
+        formatter = HtmlFormatter(style=style, full=True, linenos="inline", lineanchors="line", title=module.path or "PTX", encoding=None)
+    else:
+        formatter = TerminalTrueColorFormatter(style=style)
+    text: str = highlight(module.text, PtxLexer(stripnl=False), formatter)
+    return text

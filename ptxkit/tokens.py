@@ -1,0 +1,181 @@
+"""A module as a row of tokens, each with what it is. Their texts together are the text of the module."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit import names
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.types import is_type
+from ptxkit.names import Scope, resolve
+from ptxkit.syntax.nodes import (
+    Block,
+    Component,
+    Declarator,
+    Error,
+    Function,
+    Header,
+    Keyword,
+    Leaf,
+    Line,
+    Module,
+    Name,
+    Node,
+    Number,
+    Numbers,
+    Opcode,
+    Operator,
+    Path,
+    Section,
+    Selector,
+    String,
+)
+from ptxkit.syntax.shapes import END, TOKEN
+
+
+class Kind(enum.StrEnum):
+    """What a token is."""
+
+    SPACE = "space"
+    COMMENT = "comment"
+    DIRECTIVE = "directive"
+    TYPE = "type"
+    OPCODE = "opcode"
+    MODIFIER = "modifier"
+    REGISTER = "register"
+    SPECIAL = "special"
+    """A special register (10)."""
+    NUMBER = "number"
+    STRING = "string"
+    LABEL = "label"
+    FUNCTION = "function"
+    VARIABLE = "variable"
+    """A variable or parameter."""
+    NAME = "name"
+    """A name that nothing declares."""
+    PUNCTUATION = "punctuation"
+    ERROR = "error"
+    """Text that is not PTX."""
+
+
+@attrs.frozen
+class Token:
+    """A piece of text; `start` counts characters from 0."""
+
+    kind: Kind
+    text: str
+    start: int
+
+
+_KINDS = {
+    names.Kind.REGISTER: Kind.REGISTER,
+    names.Kind.VARIABLE: Kind.VARIABLE,
+    names.Kind.PARAMETER: Kind.VARIABLE,
+    names.Kind.LABEL: Kind.LABEL,
+    names.Kind.FUNCTION: Kind.FUNCTION,
+}
+_TRIVIA = re.compile(r"(?P<space>[ \t\r\n\f\v]+)|(?P<comment>//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)")
+_NUMBERS = re.compile(r"(?P<space>\s+)|(?P<punctuation>,)|(?P<number>[^\s,]+)")
+
+Piece = tuple[Kind, str]
+
+
+def tokens(module: Module) -> Iterator[Token]:
+    """The tokens of a module in order, white space and comments included. Works on any text: what is not PTX is one ERROR a stretch."""
+    at = 0
+    for kind, text in _pieces(module):
+        if text:
+            yield Token(kind, text, at)
+            at += len(text)
+
+
+def _pieces(module: Module) -> Iterator[Piece]:
+    scopes = resolve(module).scopes
+    root = scopes[()]
+    stack: list[tuple[Path | None, Node | str, Scope]] = [((), module, root)]
+    while stack:
+        path, piece, scope = stack.pop()
+        if isinstance(piece, str):
+            yield from _literal(piece)
+        elif isinstance(piece, Module | Function | Section | Block):
+            assert path is not None
+            inside: list[tuple[Path | None, Node | str, Scope]] = []
+            own, i = scopes.get(path, scope), 0
+            for part in piece.pieces():
+                inside.append(((*path, i), part, own))
+                i += not isinstance(part, str)
+            stack += reversed(inside)
+        elif isinstance(piece, Error):
+            yield from _literal(piece.leading)
+            yield Kind.ERROR, piece.body_text
+        elif isinstance(piece, Line):
+            yield from _literal(piece.leading)
+            yield Kind.DIRECTIVE, piece.body_text
+        elif isinstance(piece, Leaf):
+            yield from _leaf(piece, scope)
+        elif isinstance(piece, Component) and special_register(piece.text) is not None:
+            yield Kind.SPECIAL, piece.text
+        elif isinstance(piece, Declarator):
+            # the parameters of a function without a body have no scope
+            name = piece.name.text
+            yield Kind.VARIABLE if scope.lookup(name) is None else _name(name, scope), name
+            stack += [(None, part, scope) for part in reversed(list(piece.pieces())[2:])]
+        else:
+            own = scopes.get(path, scope) if isinstance(piece, Header) and path is not None else scope
+            stack += [(None, part, own) for part in reversed(list(piece.pieces()))]
+
+
+def _leaf(leaf: Leaf, scope: Scope) -> Iterator[Piece]:
+    text = leaf.text
+    if isinstance(leaf, Name):
+        yield _name(text, scope), text
+    elif isinstance(leaf, Number):
+        yield Kind.NUMBER, text
+    elif isinstance(leaf, Opcode):
+        yield from _opcode(text)
+    elif isinstance(leaf, Numbers):
+        yield from [(Kind(match.lastgroup or ""), match[0]) for match in _NUMBERS.finditer(text)]
+    elif isinstance(leaf, String):
+        yield Kind.STRING, text
+    elif isinstance(leaf, Operator):
+        yield Kind.PUNCTUATION, text
+    elif isinstance(leaf, Keyword):
+        yield Kind.MODIFIER if isinstance(leaf, Selector) else Kind.TYPE if is_type(text) else Kind.DIRECTIVE, text
+    else:
+        yield Kind.NAME, text
+
+
+def _name(name: str, scope: Scope) -> Kind:
+    symbol = scope.lookup(name)
+    if symbol is not None:
+        return _KINDS[symbol.kind]
+    if special_register(name) is not None:
+        return Kind.SPECIAL
+    # in a fragment without declarations the spelling that compilers use
+    return Kind.REGISTER if name.startswith("%") else Kind.LABEL if name.startswith("$L") else Kind.NAME
+
+
+def _opcode(text: str) -> Iterator[Piece]:
+    mnemonic, *modifiers = re.split(r"([ \t]*\.)", text)
+    yield Kind.OPCODE, mnemonic
+    for dot, word in zip(modifiers[::2], modifiers[1::2], strict=True):
+        yield Kind.SPACE, dot[:-1]
+        yield Kind.TYPE if is_type("." + word) else Kind.MODIFIER, "." + word
+
+
+def _literal(text: str) -> Iterator[Piece]:
+    """The tokens of the text around nodes: white space, comments, punctuation and the words of directives."""
+    at = 0
+    while at < len(text):
+        match = TOKEN.match(text, at)
+        assert match is not None
+        yield from [(Kind(trivia.lastgroup or ""), trivia[0]) for trivia in _TRIVIA.finditer(match[1])]
+        group = match.lastindex or END
+        if group != END:
+            word = match[group]
+            yield Kind.DIRECTIVE if word[0] == "." or word[0].isalpha() else Kind.PUNCTUATION, word
+        at = match.end()
