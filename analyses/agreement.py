@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.template import Template
-from ptxkit.analyses.terms import SUM, Term, walk
+from ptxkit.analyses.terms import SUM, Term, inside
 from ptxkit.analyses.transfer import space_level, special_level
 from ptxkit.analyses.values import Values
 
@@ -41,10 +41,18 @@ class Agreements:
     def of(self, term: Term) -> Agreement:
         """How far threads agree on a term."""
         found = self._found
-        if term not in found:
-            for at in walk(term):
-                if at not in found:
-                    found[at] = self._make(at)
+        stack = [term]
+        while stack:
+            at = stack[-1]
+            if at in found:
+                stack.pop()
+                continue
+            missing = [inner for inner in inside(at) if inner not in found] if at.operator != "join" else None
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            found[at] = self._make(at)
         return found[term]
 
     def _make(self, at: Term) -> Agreement:
@@ -81,6 +89,8 @@ class Agreements:
         return NONE
 
     def _least(self, of: list[Agreement]) -> Agreement:
+        if len(of) == 1:
+            return of[0]
         return Agreement(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
 
     def _without(self, at: Term, low: int) -> Agreement:

@@ -8,7 +8,6 @@ from the innermost `{}` outwards; one that nothing branches to starts no block. 
 from __future__ import annotations
 
 import enum
-import functools
 import itertools
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -18,7 +17,7 @@ import attrs
 
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.isa.binding import match
+from ptxkit.isa.binding import flow_of
 from ptxkit.names import Kind
 from ptxkit.syntax.nodes import Function, Guard, Header, Instruction, Module, Name, Path, Prototype, Targets
 
@@ -116,12 +115,6 @@ def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple
             stack.pop()
     finished.reverse()
     return tuple(finished)
-
-
-@functools.lru_cache(maxsize=4096)
-def flow_of(opcode: str) -> str:
-    """What an opcode does to control, by the table: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, `brkpt`, or nothing."""
-    return next((words[0].what for candidate in match(opcode) if (words := candidate.form.flow)), "")
 
 
 def noreturn(module: Module) -> frozenset[str]:

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ptxkit.analyses.rule import Facts, Rule, select
+from ptxkit import suppressions
+from ptxkit.analyses.rule import Facts, Rule, names_rule, select
+from ptxkit.analyses.rules import unused_ignore
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.memo import collector_paused
+from ptxkit.origins import with_origins
+from ptxkit.suppressions import Mark
 from ptxkit.syntax.nodes import Module
 
 
 def lint(
-    module: Module, rules: Iterable[Rule] | None = None, target: str | None = None, version: tuple[int, int] | None = None
+    module: Module,
+    rules: Iterable[Rule] | None = None,
+    target: str | None = None,
+    version: tuple[int, int] | None = None,
+    *,
+    ignores: bool = True,
 ) -> tuple[Diagnostic, ...]:
-    """The findings of these rules (those on by default if None) in the order of the file.
+    """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
 
-    `target` and `version` override those that the file names. A rule that fails on a module is a bug of ptxkit and raises.
+    `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. A rule that fails on
+    a module is a bug of ptxkit and raises.
     """
     facts = Facts(module, target, version)
+    rules = select() if rules is None else tuple(rules)
     with collector_paused():
-        found = [diagnostic for rule in (select() if rules is None else rules) for diagnostic in rule.check(facts)]
+        found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]
+    marks = suppressions.marks(module, lambda: facts.index) if ignores else ()
+    if marks:
+        found, used = suppressions.apply(found, marks, lambda word, diagnostic: names_rule(word, diagnostic.rule, diagnostic.name))
+        if unused_ignore.RULE in rules:
+            found += _unused(facts, rules, marks, used)
+    if found:
+        found = with_origins(module, facts.index, found)
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))
+
+
+def _unused(facts: Facts, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:
+    """The comments that accept nothing though one of the rules that they name was applied."""
+    for mark in marks:
+        applied = [word for word in mark.rules if any(names_rule(word, rule.id, rule.name) for rule in rules)]
+        if mark not in used and applied:
+            yield facts.report(unused_ignore.RULE, mark.span, f"nothing is found here by {', '.join(applied)}")

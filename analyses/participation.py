@@ -7,27 +7,31 @@ one thread leaves while another goes round once more to execute it again. Thread
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
-from ptxkit.analyses.cfg import Via, control_flow
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators, quiet
-from ptxkit.analyses.lanes import Execution, Runs, Thread, is_free
+from ptxkit.analyses.lanes import Execution, Numbers, Runs, Thread, is_free
+from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level, Verdict
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.analyses.worlds import World, worlds
+from ptxkit.diagnostics import Diagnostic
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Converges
 
 MOST_ITERATIONS = 24
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
+COMPARISONS = frozenset(("eq", "lt.u", "lt.s"))
 LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
 
 
@@ -83,7 +87,7 @@ def part(routine: Routine, i: int, level: Level, exits_count: bool) -> Parting |
     verdict: Verdict = uniformity(routine).point(i, exits_count)
     if verdict.holds(level) and (exits_count or not _may_loop(routine, i, level)):
         return None
-    search = _Search(routine, i, level, exits_count)
+    search = Search(routine, i, level, exits_count)
     for world in worlds(routine).all(level):
         found = search.first_time(world) or search.once_more(world)
         if found is not None:
@@ -100,7 +104,9 @@ def _may_loop(routine: Routine, i: int, level: Level) -> bool:
     )
 
 
-class _Search:
+class Search:
+    """Looks for threads of which one executes an instruction and another of its group, up to a level, does not."""
+
     def __init__(self, routine: Routine, i: int, level: Level, exits_count: bool) -> None:
         self.routine = routine
         self.i = i
@@ -112,16 +118,33 @@ class _Search:
         self.known = uniformity(routine)
         self.dominance = dominators(routine)
 
-    def first_time(self, world: World) -> Parting | None:
-        """Two threads of which one executes it, the first time that it may, and the other does not."""
+    def first_time(self, world: World, mask: Numbers | None = None) -> Parting | None:
+        """Two threads of which one executes it, the first time that it may, and the other does not; of those in a mask of lanes, if given."""
         runs = world.execution(self.i)
-        for scope, one, other in pairs(runs, runs, self.level):
-            found = self._parted(world, scope, one, other)
+        others = runs if mask is None else _only(runs, mask)
+        for scope, one, other in pairs(runs, others, self.level):
+            found = self.between(world, scope, one, other)
             if found is not None:
                 return found
         return None
 
-    def _parted(self, world: World, scope: Level, one: int, other: int) -> Parting | None:
+    def may_come(self) -> bool:
+        """Whether what decides that threads come to the instruction may really come out as chosen inputs make it."""
+        conditions = [self.values.guard(self.i)] if self.values.guard(self.i) is not None else []
+        conditions += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
+        return all(condition is None or self._is_possible(condition) for condition in conditions)
+
+    def given(self, world: World) -> str:
+        """The inputs on which it depends that threads come to the instruction, or not."""
+        terms = [self.values.guard(self.i)]
+        terms += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
+        return self._named(world, [term for term in terms if term is not None], self.block)
+
+    def assumed(self, world: World, last: int) -> str:
+        """What is taken for granted when a thread is spoken of."""
+        return _assumed(world, last)
+
+    def between(self, world: World, scope: Level, one: int, other: int) -> Parting | None:
         """The branch at which two threads part that both come to it."""
         guard = self.values.guard(self.i)
         reached = world.reaching(self.block)
@@ -224,6 +247,10 @@ class _Search:
 
     # --- for people
 
+    def differing(self, world: World, branch: int, condition: Term, one: int, other: int) -> Parting | None:
+        """Two threads that come to a branch and part there."""
+        return self._told(world, branch, condition, Level.WARP, one, other, False, False)
+
     def _told(
         self, world: World, branch: int, condition: Term | None, scope: Level, one: int, other: int, ended: bool, again: bool
     ) -> Parting | None:
@@ -252,17 +279,18 @@ class _Search:
 
     def _is_possible(self, condition: Term) -> bool:
         """Whether a condition really comes out differently for some launch: not if it may be what keeps the threads out that are not there."""
-        leaves = condition.leaves()
-        if not any(leaf.operator == "parameter" for leaf in leaves):
+        return all(self._is_open(at) for at in walk(condition) if at.operator in COMPARISONS)
+
+    def _is_open(self, compared: Term) -> bool:
+        """Whether a comparison of the place of a thread with an argument is one of its place in the grid, or goes by a loop's counter."""
+        if not any(leaf.operator == "parameter" for leaf in compared.leaves()):
             return True
-        own = [leaf for leaf in leaves if leaf.operator == "phi"]
+        own = [leaf for leaf in compared.leaves() if leaf.operator == "phi"]
         starts = [induction.start for leaf in own if (induction := self.values.induction(leaf.data[0])) is not None]  # type: ignore[arg-type]
         if len(starts) != len(own):
             return False
-        names = {str(leaf.data[0]) for term in (condition, *starts) for leaf in term.leaves() if leaf.operator == "special"}
-        if any(name.startswith("%ctaid") for name in names):
-            return True
-        return bool(starts) or all(is_free(term) for term in (condition, *starts))
+        names = {str(leaf.data[0]) for term in (compared, *starts) for leaf in term.leaves() if leaf.operator == "special"}
+        return bool(own) or any(name.startswith("%ctaid") for name in names) or is_free(compared)
 
     def _given(self, world: World, condition: Term, branch: int) -> str:
         """The inputs on which it depends that the threads come there and part."""
@@ -272,6 +300,9 @@ class _Search:
             if self.dominance.tree.dominates(before, block) and before != block:
                 guard = self.values.guard(self.flow.blocks[before].end - 1)
                 terms += [guard] if guard is not None else []
+        return self._named(world, terms, block)
+
+    def _named(self, world: World, terms: list[Term], block: int) -> str:
         found: dict[str, int] = {}
         for term in terms:
             for leaf in term.leaves():
@@ -300,6 +331,16 @@ def pairs(ones: Execution, others: Execution, level: Level) -> Iterator[tuple[Le
                 break
 
 
+def _only(runs: Execution, mask: Numbers) -> Execution:
+    """What threads do, of those only that the first of their warp that does it names in a mask."""
+    found: list[Runs] = []
+    for start in range(0, len(runs), WARP):
+        group = runs[start : start + WARP]
+        named = next((mask[start + place] for place, run in enumerate(group) if run is Runs.ALWAYS), 0)
+        found += [run if named >> place & 1 else Runs.UNKNOWN for place, run in enumerate(group)]
+    return tuple(found)
+
+
 def _assumed(world: World, last: int) -> str:
     template = world.template
     if template.is_certain:
@@ -308,4 +349,67 @@ def _assumed(world: World, last: int) -> str:
     return f"{template.assumption}; {many}" if template.assumption else many
 
 
-__all__ = ["LEVELS", "Parting", "Via", "pairs", "part", "partings", "together"]
+def choose_pair(routine: Routine, i: int) -> Parting | None:
+    """Two threads of one warp that come to instruction `i` and differ in its guard, or in its index; None if nothing of the kind is known."""
+    if not routine.function.header.is_entry:
+        return None
+    guard = values(routine).guard(i)
+    condition = guard if guard is not None else values(routine).operand(i, routine.instructions[i].operands[0])
+    if condition is None:
+        return None
+    search = Search(routine, i, Level.WARP, False)
+    for world in worlds(routine).all(Level.WARP):
+        numbers = world.numbers(condition, search.block)
+        reached = world.reaching(search.block)
+        if numbers is None:
+            continue
+        for start in range(0, len(numbers), WARP):
+            here = [t for t in range(start, min(start + WARP, len(numbers))) if reached[t] is Runs.ALWAYS]
+            other = next((t for t in here if numbers[t] != numbers[here[0]]), None)
+            if other is not None:
+                found = search.differing(world, i, condition, here[0], other)
+                if found is not None:
+                    return found
+                break
+    return None
+
+
+# --- for the rules
+
+
+def told(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Parting], *notes: str) -> Iterator[Diagnostic]:
+    """The findings of a rule for partings: one for all instructions that threads miss because of the same branch, at the first of them."""
+    groups: dict[int, list[Parting]] = {}
+    for parting in found:
+        groups.setdefault(parting.branch, []).append(parting)
+    for group in groups.values():
+        first = group[0]
+        others = "" if len(group) < 2 else f"the same is true of {len(group) - 1} more behind that branch"
+        where = routine.where(first.instruction)
+        related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they part here: {first.why}")]
+        yield facts.report(
+            rule,
+            where,
+            _sentence(routine, first),
+            *filter(None, (first.why if not related else "", given_note(first.given), assumed_note(first.assumption), others, *notes)),
+            related=related,
+        )
+
+
+def _sentence(routine: Routine, parting: Parting) -> str:
+    name = routine.instructions[parting.instruction].opcode.text
+    group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(parting.scope, "CTA")
+    if parting.again:
+        return f"{parting.one} executes `{name}` once more than {parting.other} of its {group}, which has left the loop"
+    ended = ", which has ended" if parting.has_ended else ""
+    return f"{parting.one} executes `{name}`, but {parting.other} of its {group} does not{ended}"
+
+
+def given_note(given: str) -> str:
+    """Inputs as an example, as a note; empty if there are none."""
+    return f"for example with {given}" if given else ""
+
+
+def assumed_note(assumption: str) -> str:
+    """What is taken for granted, as a note; empty if nothing is."""
+    return f"assumed: {assumption}" if assumption else ""

@@ -24,7 +24,7 @@ from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.ssa import Origin, Value, ssa
 from ptxkit.analyses.sync_dependence import Partings
 from ptxkit.analyses.template import Template
 from ptxkit.analyses.terms import Term
@@ -68,6 +68,11 @@ class Propagation:
         self._others: dict[int, set[int]] = {}
         self._parameters = Parameters(routine, context)
         self._dependent = {block.end - 1: block.index for block in self.flow.blocks if len(block.successors) > 1 or block.leaves}
+        self._made_in: list[list[int]] = [[] for _ in self.flow.blocks]
+        for number, value in enumerate(self.ssa.values):
+            if value.origin is not Origin.ENTRY:
+                self._made_in[value.block].append(number)
+        self._tangled = [loop for loop in self.forest.loops if not loop.is_reducible]
         self._any_exit = False
         self._queue: list[int] = []
         self._waiting = bytearray(len(self.ssa.values))
@@ -189,9 +194,12 @@ class Propagation:
         if value.origin is Origin.PHI:
             level = self._phi(number)
         elif value.origin is Origin.WRITE:
-            level = self._write(number)
             bound = self._bounds[value.instruction]
-            narrows = isinstance(bound, Bound) and self._plan(bound).narrows
+            if not isinstance(bound, Bound):
+                return THREAD
+            plan = self._plan(bound)
+            level = self._write(number, value, bound, plan)
+            narrows = plan.narrows
         else:
             return self._parameters.register(value.register)
         if narrows and level < CTA:
@@ -217,18 +225,21 @@ class Propagation:
             level = min(level, self.used(operand, source))
         return level
 
-    def _write(self, number: int) -> Level:
-        value = self.ssa.values[number]
+    def _write(self, number: int, value: Value, bound: Bound, plan: Transfer) -> Level:
         i, block = value.instruction, value.block
-        bound = self._bounds[i]
-        if not isinstance(bound, Bound):
-            return THREAD
         uses = self.ssa.uses[i]
-        plan = self._plan(bound)
-        guarded = type(self.routine.instructions[i].children[0]) is Guard
-        level = self._made(number, i, bound, plan, uses[1:] if guarded else uses, block)
-        if guarded:
-            level = min(level, self.used(uses[0], block))
+        if plan.is_plain:
+            # the least of all that is read, the guard too
+            level = plan.base
+            for use in uses:
+                if level:
+                    level = min(level, self.used(use, block))
+        elif i not in self._registers.weak:
+            return self._made(number, i, bound, plan, uses, block)
+        elif type(self.routine.instructions[i].children[0]) is Guard:
+            level = min(self._made(number, i, bound, plan, uses[1:], block), self.used(uses[0], block))
+        else:
+            level = self._made(number, i, bound, plan, uses, block)
         for old in value.operands:
             level = min(level, self.used(old, block))
         return level
@@ -309,8 +320,8 @@ class Propagation:
         for loop in parting.loops:
             if level < self.exits[loop]:
                 self._leave(loop, level)
-        for around in self.forest.loops:
-            if not around.is_reducible and (block in around or any(entry in parting.joins for entry in around.entries)):
+        for around in self._tangled:
+            if block in around or any(entry in parting.joins for entry in around.entries):
                 self._tangle(around.index, level)
 
     def _leave(self, index: int, level: Level) -> None:
@@ -318,8 +329,8 @@ class Propagation:
         self.exits[index] = level
         self._any_exit = True
         loop = self.forest.loops[index]
-        for number, value in enumerate(self.ssa.values):
-            if value.block in loop and value.origin is not Origin.ENTRY:
+        for block in bits(loop.blocks):
+            for number in self._made_in[block]:
                 self._users_outside(number, loop.blocks)
         if level < CTA and self._is_lock(loop.blocks):
             self._unorder(index, level)
@@ -346,8 +357,8 @@ class Propagation:
         if level < self.exits[index]:
             self._leave(index, level)
         loop = self.forest.loops[index]
-        for number, value in enumerate(self.ssa.values):
-            if value.block in loop and value.origin is not Origin.ENTRY:
+        for block in bits(loop.blocks):
+            for number in self._made_in[block]:
                 self._push(number)
 
     # --- locks

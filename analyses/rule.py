@@ -163,4 +163,9 @@ def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Ru
 
 
 def _names(word: str, rule: Rule) -> bool:
-    return word.upper() in ("ALL", rule.id, rule.family) or word.lower() == rule.name
+    return names_rule(word, rule.id, rule.name)
+
+
+def names_rule(word: str, rule_id: str, name: str) -> bool:
+    """Whether a word of a selection names the rule: its id, its name, the letter of its family, or `ALL`."""
+    return word.upper() in ("ALL", rule_id, rule_id[:1]) or word.lower() == name

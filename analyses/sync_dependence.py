@@ -39,6 +39,7 @@ class Partings:
         self._post = post
         self._known: dict[int, Parting] = {}
         self._place = {block: place for place, block in enumerate(flow.order)}
+        self._exits: dict[int, frozenset[int]] = {}
         self._is_reducible = all(loop.is_reducible for loop in forest.loops)
 
     def of(self, block: int) -> Parting:
@@ -102,4 +103,9 @@ class Partings:
             return True
         back = label.get(loop.header)
         stays = back is not None or (stop in loop if stop < len(self._flow.blocks) else False)
-        return stays and any(label[to] != back for _, to in self._forest.exits(loop) if to in label)
+        if not stays:
+            return False
+        exits = self._exits.get(index)
+        if exits is None:
+            exits = self._exits[index] = frozenset([to for _, to in self._forest.exits(loop)])
+        return any(label[to] != back for to in exits if to in label)

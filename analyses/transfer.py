@@ -49,13 +49,15 @@ class Transfer:
     """Whether threads may agree on what is computed more than on the inputs: not where each input shows in the result, as in a sum."""
     parameters: bool
     """Whether it reads a parameter by its name: how far threads agree on it, the function knows."""
+    is_plain: bool
+    """Whether all outputs have the least of the inputs, and nothing else counts."""
 
     def of(self, place: int) -> tuple[How, Level]:
         """The rule for the register at a place among those written."""
         return self.outputs[place] if place < len(self.outputs) else self.outputs[0]
 
 
-_NEVER = Transfer(((How.NEVER, Level.THREAD),), Level.THREAD, (), -1, False, False)
+_NEVER = Transfer(((How.NEVER, Level.THREAD),), Level.THREAD, (), -1, False, False, False)
 
 
 @functools.lru_cache(maxsize=65536)
@@ -77,13 +79,15 @@ def transfer(bound: Bound) -> Transfer:
         return _NEVER
     controls = tuple([place for name in agreed for place in places.get(name, ())])
     source = places.get("a", ())
+    by_name = any(_is_parameter(operand) for operand in reading)
     return Transfer(
         outputs or ((How.INPUTS, Level.GRID),),
         min([level for operand in reading for level in _fixed(operand.shape)], default=Level.GRID),
         controls,
         source[0] if source else -1,
         _narrows(bound, reading),
-        any(_is_parameter(operand) for operand in reading),
+        by_name,
+        bound.flow != "call" and not by_name and all(how is How.INPUTS for how, _ in outputs),
     )
 
 

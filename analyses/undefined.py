@@ -23,9 +23,6 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.isa.binding import Bound
 
-COPIES = frozenset(("mov", "selp", "slct"))
-"""What copies an operand and may leave another unlooked at; the table does not say so."""
-
 STEPS = 16
 """How many instructions back the origin of a value is looked for."""
 
@@ -83,7 +80,7 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
         children = routine.instructions[i].children
         first = 1 if routine.instructions[i].guard is None else 2
         unsure: set[int] = set()
-        if bound.form.mnemonic in COPIES:
+        if bound.form.copies:
             unsure.update(*[named.of(i, child) for child in children[first:]])
         for operand in bound.operands:
             if (operand.writes and operand.reads) or operand.width > 1:

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import attrs
 
 from ptxkit.declarations import natural_alignment, vector_of
 from ptxkit.directives import other_statements, plain_integer
+from ptxkit.isa.binding import flow_of, match, split_opcode
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
@@ -70,9 +72,8 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
             wrong = _guard(node, scope)  # type: ignore[arg-type]
             if wrong is not None:
                 bad_guards[key] = wrong
-        elif kind is Opcode and node.text.startswith(("call", "brx", "ld.param", "st.param")):
-            if calls.has_results or not node.text.startswith("ld"):
-                interesting[key] = node.text
+        elif kind is Opcode and (interest := _interest(node.text)) and (calls.has_results or interest != "read"):
+            interesting[key] = interest
     if not bad_guards and not interesting:
         return
     wanted = {*bad_guards, *interesting}
@@ -83,13 +84,25 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
             first = statement.children[0]
             if id(first) in bad_guards:
                 yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
-            text = interesting.get(id(statement.opcode), "")
-            if text.startswith("call"):
+            interest = interesting.get(id(statement.opcode))
+            if interest == "call":
                 yield from calls.call((*path, i), statement, scope)
-            elif text.startswith("br"):
+            elif interest == "branch-indexed":
                 yield from calls.branch((*path, i), statement, scope)
-            elif text:
-                yield from calls.access((*path, i), statement, scope)
+            elif interest is not None:
+                yield from calls.access((*path, i), statement, scope, interest == "write")
+
+
+@functools.lru_cache(maxsize=4096)
+def _interest(opcode: str) -> str:
+    """What of an opcode is looked at here: a `call`, a `branch-indexed`, a `read` or `write` of parameters; empty for any other."""
+    flow = flow_of(opcode)
+    if flow in ("call", "branch-indexed"):
+        return flow
+    if not any(modifier.partition("::")[0] == ".param" for modifier in split_opcode(opcode)[1]):
+        return ""
+    accesses = [memory.what.access for candidate in match(opcode) for memory in candidate.form.memory]
+    return next((access for access in accesses if access in ("read", "write")), "")
 
 
 def _guard(guard: Guard, scope: Scope) -> Problem | None:
@@ -320,10 +333,7 @@ class _Calls:
         related = ((symbol.path, f"`{name}` is declared here"),)
         if isinstance(listed, Error):
             return
-        if not instruction.opcode.text.startswith("brx"):
-            if listed is not None:
-                yield Problem("bad-target-list", at, f"`{name}` is the name of a list, no place to branch to", related=related)
-        elif listed is None or isinstance(listed, Prototype) or _is_call_list(listed):
+        if listed is None or isinstance(listed, Prototype) or _is_call_list(listed):
             yield Problem("bad-target-list", at, f"`{name}` is no list of labels", ("the label of a `.branchtargets` is needed",), related)
         elif symbol.path > path:
             yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
@@ -353,8 +363,7 @@ class _Calls:
 
     # --- the direction of parameters (5.1.6.4)
 
-    def access(self, path: Path, instruction: Instruction, scope: Scope) -> Iterator[Problem]:
-        is_store = instruction.opcode.text.startswith("st")
+    def access(self, path: Path, instruction: Instruction, scope: Scope, is_store: bool) -> Iterator[Problem]:
         for i, child in enumerate(instruction.children):
             if not isinstance(child, Address) or not isinstance(child.children[0], Name):
                 continue

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from ptxkit.isa.binding import Bound, bind, check_constants
+from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, satisfies
@@ -59,28 +59,15 @@ class Binder:
 
     def sites(self) -> Iterator[tuple[Site, Shaper]]:
         """The instructions of all functions, in document order within a scope."""
-        for i, child in enumerate(self.module.children):
-            if isinstance(child, Function) and child.body is not None:
-                yield from self._sites((i, 1), child.body, None)
-
-    def _sites(self, path: Path, body: Block, outer: Shaper | None) -> Iterator[tuple[Site, Shaper]]:
-        stack: list[tuple[Path, Block, Shaper | None]] = [(path, body, outer)]
-        while stack:
-            path, block, around = stack.pop()
-            shaper, scope = self.shaper(path, around), self.names.scopes[path]
+        for path, block in _blocks(self.module):
+            scope = self.names.scopes[path]
             for i, statement in enumerate(block.children):
                 if type(statement) is Instruction:
-                    yield Site((*path, i), statement, scope), shaper
-                elif type(statement) is Block:
-                    stack.append(((*path, i), statement, shaper))
-
-    def shaper(self, path: Path, around: Shaper | None = None) -> Shaper:
-        """The shaper for the block at a path, which knows all operands in its scope."""
-        return self.names.scopes[path].shaper
+                    yield Site((*path, i), statement, scope), scope.shaper
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""
-        is_call = instruction.opcode.text.startswith("call")
+        is_call = flow_of(instruction.opcode.text) == "call"
         return tuple([shaper(operand, is_call) for operand in instruction.operands])
 
     def verdict(self, instruction: Instruction, shaper: Shaper) -> _Verdict:
@@ -105,34 +92,39 @@ class Binder:
         return self.version is None or self.target is None or satisfies(self.version, self.target, requirement)
 
 
+def _blocks(module: Module) -> Iterator[tuple[Path, Block]]:
+    """The blocks of all functions, outer ones first."""
+    for i, child in enumerate(module.children):
+        if not isinstance(child, Function) or child.body is None:
+            continue
+        stack: list[tuple[Path, Block]] = [((i, 1), child.body)]
+        while stack:
+            path, block = stack.pop()
+            yield path, block
+            stack += [((*path, j), inner) for j, inner in enumerate(block.children) if type(inner) is Block]
+
+
 def problems(module: Module, names: Names, version: Version | None, target: str | None) -> Iterator[Problem]:
     """What is wrong with the instructions of a module, for the `.version` and `.target` given."""
     binder = Binder(module, names, version, target)
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
     clean: set[tuple[object, ...]] = set()
-    for i, child in enumerate(module.children):
-        if not isinstance(child, Function) or child.body is None:
-            continue
-        stack: list[tuple[Path, Block, Shaper | None]] = [((i, 1), child.body, None)]
-        while stack:
-            path, block, around = stack.pop()
-            shaper = binder.shaper(path, around)
-            look_up = shaper.known.__getitem__
-            for j, statement in enumerate(block.children):
-                if type(statement) is not Instruction:
-                    if type(statement) is Block:
-                        stack.append(((*path, j), statement, shaper))
-                    continue
-                # opcode and shapes of the operands: all that binding depends on
-                key = tuple(map(look_up, map(id, statement.children)))
-                if key in clean:
-                    continue
-                verdict = binder.verdict(statement, shaper)
-                if verdict.clean:
-                    clean.add(key)
-                else:
-                    yield from _problems_of((*path, j), statement, verdict.bound, binder, doubtful, unknown)
+    for path, block in _blocks(module):
+        shaper = names.scopes[path].shaper
+        look_up = shaper.known.__getitem__
+        for j, statement in enumerate(block.children):
+            if type(statement) is not Instruction:
+                continue
+            # opcode and shapes of the operands: all that binding depends on
+            key = tuple(map(look_up, map(id, statement.children)))
+            if key in clean:
+                continue
+            verdict = binder.verdict(statement, shaper)
+            if verdict.clean:
+                clean.add(key)
+            else:
+                yield from _problems_of((*path, j), statement, verdict.bound, binder, doubtful, unknown)
 
 
 def _problems_of(

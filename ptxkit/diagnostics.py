@@ -29,11 +29,23 @@ class Span:
 
 
 @attrs.frozen
+class Origin:
+    """A place in the source program; line and column count from 1 (column 0: none is known)."""
+
+    path: str
+    line: int
+    column: int
+    inlined_at: Origin | None = None
+    """The call that was inlined there."""
+
+
+@attrs.frozen
 class Related:
     """Another place that belongs to a finding, with what it has to do with it."""
 
     span: Span
     message: str
+    origin: Origin | None = None
 
 
 @attrs.frozen
@@ -49,6 +61,8 @@ class Diagnostic:
     function: str | None = None
     notes: tuple[str, ...] = ()
     related: tuple[Related, ...] = ()
+    origin: Origin | None = None
+    """Where the code comes from in the program that was compiled, if `.loc` says."""
 
     def as_json(self) -> dict[str, Any]:
         """The finding as in the JSON output of `ptxkit lint`, version 1."""
@@ -66,7 +80,24 @@ class Diagnostic:
             "function": self.function,
             "notes": list(self.notes),
             "related": [
-                {"path": self.path, "line": related.span.line, "column": related.span.column, "message": related.message}
+                {
+                    "path": self.path,
+                    "line": related.span.line,
+                    "column": related.span.column,
+                    "message": related.message,
+                    **_origin(related.origin),
+                }
                 for related in self.related
             ],
+            **_origin(self.origin),
         }
+
+
+def _origin(origin: Origin | None) -> dict[str, Any]:
+    """The field `origin`, if there is one."""
+    if origin is None:
+        return {}
+    found: dict[str, Any] = {"path": origin.path, "line": origin.line, "column": origin.column}
+    if origin.inlined_at is not None:
+        found["inlined_at"] = _origin(origin.inlined_at)["origin"]
+    return {"origin": found}

@@ -25,13 +25,14 @@ from ptxkit.syntax.nodes import (
     Line,
     Module,
     Node,
+    Numbers,
     Parameters,
     Prototype,
     Section,
     Statement,
     Targets,
 )
-from ptxkit.wrapping import MAY_BREAK, one_line, wrapped
+from ptxkit.wrapping import MAY_BREAK, filled, one_line, wrapped
 
 WIDTH = 120
 """Longer lines are wrapped where there is a comma."""
@@ -245,6 +246,10 @@ class _Printer:
             return wrapped(marked, padded, base, self.width)
         values = spacer.marked(initializer)
         before = marked[: -len(values) - 1]
+        is_table = len(initializer.children) == 1 and type(initializer.children[0]) is Numbers
+        if is_table and not has_comment(initializer.shape):
+            table = filled(one_line(values[1:-1]), " " * (indent + INDENT), self.width)
+            return [*wrapped(before + "{", head, indent, self.width), *table, " " * indent + "};"]
         opening = "{" if values[1:].lstrip().startswith("//") else "{\n"
         return wrapped(f"{before}{opening}{values[1:-1]}\n}};", head, indent, self.width, INDENT)
 

@@ -258,7 +258,8 @@ class _Resolver:
                         scope.children.append(inner)
                     stack.append((inner, (*at, i), statement))
                 else:
-                    self._declare(scope, (*at, i), statement)
+                    # a function is declared for the module, wherever that stands
+                    self._declare(self.root if kind is Function else scope, (*at, i), statement)
         for scope, of_scope in blocks.values():
             self._use_statements(scope, of_scope)
 

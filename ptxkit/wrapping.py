@@ -39,7 +39,7 @@ def wrapped(text: str, first: str, base: int, width: int, step: int = 1) -> list
             is_broken = forced[i] and len(line) < base
         else:
             reach = _reach(words, forced, levels, i, width - base)
-            is_hopeless = reach > width - base and levels[i + 1] <= levels[i]
+            is_hopeless = (len(word) if levels[i + 1] > levels[i] else reach) > width - base
             is_broken = forced[i] or (len(line) + 1 + reach > width and not is_hopeless)
         if is_broken or (forced[i] and is_fresh and i):
             if not is_fresh:
@@ -51,6 +51,11 @@ def wrapped(text: str, first: str, base: int, width: int, step: int = 1) -> list
     if not is_fresh:
         lines.append(line.rstrip())
     return lines
+
+
+def filled(words: str, margin: str, width: int) -> list[str]:
+    """The lines of words with single blanks between them, none of which has brackets or is too long: `wrapped`, but for long tables."""
+    return [margin + line for line in re.findall(rf"(.{{1,{width - len(margin)}}})(?: |$)", words)]
 
 
 def _nesting(word: str) -> int:

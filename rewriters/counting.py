@@ -25,6 +25,8 @@ from ptxkit.rewriters.manifest import Read
 from ptxkit.rewriters.probing import REDUX, Buffer, Plan, guard_of, leading, place_in, under
 from ptxkit.syntax.nodes import Module
 
+FEW = 8
+"""Bits up to which they are added up one by one: more in a loop, so that the code does not grow."""
 OUTSIDE = -1
 NONE = -1
 
@@ -46,6 +48,10 @@ class Counter:
     instruction: int
     guard: str = ""
     indices: tuple[int, ...] = ()
+
+
+Counted = tuple[list[Way], list[int], list[Counter]]
+"""The ways, by way the number of its counter (or -1), and the counters."""
 
 
 def ways(routine: Routine) -> list[Way]:
@@ -91,7 +97,7 @@ def count_ways(plan: Plan, registers: int, derive: bool) -> None:
         if chosen is None:
             plan.refuse(routine, -1, "call-sequence-split", "a block or branch has no place at which it can be counted")
             continue
-        listed, counted, counters = chosen
+        listed, counted, counters = _bits_first(routine, *chosen)
         wanted.append((routine, listed, counted, counters))
         total += len(counters)
     if not wanted:
@@ -118,8 +124,8 @@ def count_ways(plan: Plan, registers: int, derive: bool) -> None:
     plan.data["functions"] = functions
 
 
-def _tree(routine: Routine, derive: bool) -> tuple[list[Way], list[int], list[Counter]] | None:
-    """The ways, by way the number of its counter (or -1), and the counters."""
+def _tree(routine: Routine, derive: bool) -> Counted | None:
+    """What is counted of the ways that are not in a spanning tree; without `derive`, of all."""
     flow, nest = control_flow(routine), loops(routine)
     found = ways(routine)
     places = [_place(routine, way, found) for way in found]
@@ -146,6 +152,18 @@ def _tree(routine: Routine, derive: bool) -> tuple[list[Way], list[int], list[Co
         counted[number] = len(counters)
         counters.append(place)
     return found, counted, counters
+
+
+def _bits_first(routine: Routine, listed: list[Way], counted: list[int], counters: list[Counter]) -> Counted:
+    """The same with the counters in another order: first those of places in no loop."""
+    order = sorted(range(len(counters)), key=lambda n: _depth(routine, counters[n]) > 0)
+    place = {old: new for new, old in enumerate(order)}
+    return listed, [place.get(number, NONE) for number in counted], [counters[number] for number in order]
+
+
+def _depth(routine: Routine, counter: Counter) -> int:
+    """How many loops are around the place of a counter."""
+    return 0 if counter.instruction == NONE else loops(routine).depth(control_flow(routine).block_of[counter.instruction])
 
 
 def _place(routine: Routine, way: Way, all_ways: Sequence[Way]) -> Counter | None:
@@ -187,7 +205,7 @@ def _open(routine: Routine, block: BasicBlock) -> tuple[int, ...]:
     return (last,) if sequence[last] < 0 or last == 0 or sequence[last - 1] != sequence[last] else ()
 
 
-def _blocks(routine: Routine) -> tuple[list[Way], list[int], list[Counter]] | None:
+def _blocks(routine: Routine) -> Counted | None:
     """Each block counted by itself: right even if a call in it does not come back."""
     flow = control_flow(routine)
     counters = []
@@ -221,8 +239,7 @@ def _add(plan: Plan, buffer: Buffer, number: int, guard: str = "") -> str:
 
 
 def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: Sequence[Counter], first: int, most: int) -> None:
-    flow, nest = control_flow(routine), loops(routine)
-    depth = [0 if one.instruction == NONE else nest.depth(flow.block_of[one.instruction]) for one in counters]
+    depth = [_depth(routine, counter) for counter in counters]
     looping = sorted([n for n in range(len(counters)) if depth[n]], key=lambda n: -depth[n])
     own = {n: plan.name("n", k) for k, n in enumerate(looping[:most])}
     bits = {n: (plan.name("f", k // 32), k % 32) for k, n in enumerate([n for n in range(len(counters)) if not depth[n]])}
@@ -255,11 +272,14 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
             code = under(f"@{hit}", step) if step else _add(plan, buffer, first + n, f"@{hit}")
             plan.put(Before(site, f"{test} {code} }}"), whole=routine)
     if kept:
-        plan.put(AtExits(routine, _flush(plan, buffer, first, own, bits)), whole=routine)
+        guarded = any(one.guard is not None and flow_of(one.opcode.text) in ("return", "exit") for one in routine.instructions)
+        loop = len(bits) > FEW and not guarded and plan.knows(REDUX)
+        # all threads that are here go round equally often, so they stay together
+        plan.put(AtExits(routine, _flush(plan, buffer, first, own, bits, loop), converged=loop), whole=routine)
 
 
-def _flush(plan: Plan, buffer: Buffer, first: int, own: dict[int, str], bits: dict[int, tuple[str, int]]) -> str:
-    """Code that adds the counts of the threads that are here to memory."""
+def _flush(plan: Plan, buffer: Buffer, first: int, own: dict[int, str], bits: dict[int, tuple[str, int]], loop: bool) -> str:
+    """Code that adds the counts of the threads that are here to memory; with `loop`, the bits one after the other in a loop."""
     base, copy, on = plan.name("b"), plan.name("c"), plan.name("on")
     mask, low, high, sum_, more, test = [plan.name(role) for role in ("m", "l", "h", "s", "t", "q")]
     lines = [f"{{ .reg .b64 {base}, {sum_}, {more}; .reg .b32 {copy}, {mask}, {low}, {high}; .reg .pred {on}, {test};"]
@@ -270,7 +290,9 @@ def _flush(plan: Plan, buffer: Buffer, first: int, own: dict[int, str], bits: di
     else:
         lines += [f"setp.ne.u64 {on}, {base}, 0;"]
     lines += [buffer.copied(base, copy)]
-    for n, (register, bit) in bits.items():
+    if loop:
+        lines += _bit_loops(plan, base, first, bits)
+    for n, (register, bit) in () if loop else bits.items():
         target = f"[{base}+{(first + n) * 8}]"
         lines += [f"and.b32 {low}, {register}, {1 << bit};", f"setp.ne.u32 {test}, {low}, 0;"]
         if together:
@@ -289,6 +311,23 @@ def _flush(plan: Plan, buffer: Buffer, first: int, own: dict[int, str], bits: di
             lines += [f"cvt.u64.u32 {sum_}, {register};"]
         lines += [f"setp.ne.and.u64 {test}, {sum_}, 0, {on};", f"@{test} red.global.add.u64 {target}, {sum_};"]
     return "\n".join([*lines, "}"])
+
+
+def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int]]) -> list[str]:
+    """A loop over each register of bits, whose counters are side by side in memory."""
+    on, mask, low, sum_, at, test = [plan.name(role) for role in ("on", "m", "l", "s", "t", "q")]
+    lines: list[str] = []
+    for k, register in enumerate(dict.fromkeys([register for register, _ in bits.values()])):
+        counters = [n for n, (own, _) in bits.items() if own == register]
+        label = plan.batch.fresh.label(f"p{plan.number}_bit", k)
+        lines += [f"add.u64 {at}, {base}, {8 * (first + counters[0])};"]
+        lines += [f"{label}:", '.pragma "nounroll";', f"and.b32 {low}, {register}, 1;", f"setp.ne.u32 {test}, {low}, 0;"]
+        lines += [f"vote.sync.ballot.b32 {low}, {test}, {mask};", f"popc.b32 {low}, {low};", f"cvt.u64.u32 {sum_}, {low};"]
+        lines += [f"setp.ne.and.u32 {test}, {low}, 0, {on};", f"@{test} red.global.add.u64 [{at}], {sum_};"]
+        lines += [f"shr.u32 {register}, {register}, 1;", f"add.u64 {at}, {at}, 8;"]
+        # until no thread that is here has a bit left
+        lines += [f"setp.ne.u32 {test}, {register}, 0;", f"vote.sync.any.pred {test}, {test}, {mask};", f"@{test} bra {label};"]
+    return lines
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------------------

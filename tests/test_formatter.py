@@ -17,6 +17,7 @@ from ptxkit.isa.table import all_forms
 from ptxkit.spacing import COMMENT
 from ptxkit.syntax.nodes import Block, Leaf, Module, Node, Opcode
 from ptxkit.syntax.shapes import END, TOKEN
+from ptxkit.wrapping import MAY_BREAK, filled, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
 SHARED = ROOT.parent / "shared"
@@ -184,6 +185,13 @@ def test_blank_lines() -> None:
 def test_line_ends_and_strange_bytes_stay() -> None:
     assert formatted(".version 8.5\r\n.target sm_90\n// \udcff") == ".version 8.5\r\n.target sm_90\r\n// \udcff\r\n"
     assert formatted("") == ""
+
+
+@given(st.lists(st.integers(0, 10**19), min_size=1), st.integers(0, 8), st.integers(40, 90))
+def test_a_table_is_filled_as_it_would_be_wrapped(numbers: list[int], indent: int, width: int) -> None:
+    margin = " " * indent
+
+    assert filled(", ".join(map(str, numbers)), margin, width) == wrapped(f",{MAY_BREAK}".join(map(str, numbers)), margin, indent, width)
 
 
 def test_long_vectors_are_wrapped() -> None:

@@ -8,10 +8,12 @@ import attrs
 
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.drawing.palette import STEPS
+from ptxkit.analyses.levels import Level
 from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.pressure import pressure
 from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.uniformity import uniformity
 
 
 class CannotDraw(Exception):
@@ -70,7 +72,10 @@ def _loops(routine: Routine) -> Coloring:
 
 
 def _divergence(routine: Routine) -> Coloring:
-    raise CannotDraw("colouring by divergence is not available yet: it needs the uniformity analysis; try liveness, pressure or loops")
+    flow, known = control_flow(routine), uniformity(routine)
+    blocks = [Level.GRID - known.block(block.index).level if block.index in flow.reachable else 0 for block in flow.blocks]
+    words = ", ".join([f"{Level.GRID - level} {level}" for level in reversed(Level)])
+    return Coloring(f"by whom it is executed together: {words}", (), tuple(map(int, blocks)), int(Level.GRID))
 
 
 COLORINGS: dict[str, Callable[[Routine], Coloring | None]] = {

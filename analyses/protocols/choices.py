@@ -20,6 +20,9 @@ MOST_LEAVES = 24
 MOST_ROUNDS = 4
 _USUAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 31, 32, 33, 64, 96, 127, 128, 129, 160, 192, 256, 257, 320, 384, 512, 640, 768, 1024, 2048, 4096, 65536)
 
+FLEETING = ("value", "skipped")
+"""Leaves that stand for something else in each iteration, if their data say in which."""
+
 Model = Mapping[Term, int]
 """Numbers of leaves."""
 
@@ -33,6 +36,8 @@ class Choices:
     """By predicate (the positive one), whether it holds."""
     ranges: Mapping[Term, tuple[int, int]] = attrs.field(factory=dict)
     """By sum without its constant, the least and the greatest number that it can be."""
+    shape: frozenset[tuple[Term, bool, bool]] = frozenset()
+    """Of which sums that last the range is bounded below and above."""
 
     def says(self, condition: Term) -> bool | None:
         """Whether a predicate holds, if that is decided."""
@@ -59,19 +64,17 @@ class Choices:
         if positive.constant is not None:
             return self
         wanted = holds is is_positive
-        ranges = self.ranges
+        ranges, shape = self.ranges, self.shape
         compared = _compared(self.terms, positive)
         if compared is not None:
             narrowed = _narrowed(ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
             if narrowed is None:
                 return None
             ranges = {**ranges, compared[0]: narrowed}
-        return Choices(self.terms, {**self.taken, positive: wanted}, ranges)
-
-    @property
-    def shape(self) -> frozenset[tuple[Term, bool, bool]]:
-        """Of which sums the range is bounded below and above."""
-        return frozenset([(term, low > _whole(term)[0], high < _whole(term)[1]) for term, (low, high) in self.ranges.items()])
+            low, high = _whole(compared[0])
+            if _lasts(compared[0]):
+                shape = shape | {(compared[0], narrowed[0] > low, narrowed[1] < high)}
+        return Choices(self.terms, {**self.taken, positive: wanted}, ranges, shape)
 
     def model(self, team: Team, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = ()) -> Model | None:
         """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found."""
@@ -102,6 +105,11 @@ def _compared(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | No
     rest = terms.sub(difference, terms.constant(offset, a.width))
     flip = signed(parts[0][1], a.width) < 0
     return (terms.scale(rest, -1) if flip else rest), condition.operator, not flip, -signed(offset, a.width)
+
+
+def _lasts(term: Term) -> bool:
+    """Whether a term means the same in every iteration of a loop."""
+    return all(len(leaf.data) < 2 or leaf.operator not in FLEETING for leaf in term.leaves())
 
 
 def _whole(term: Term) -> tuple[int, int]:

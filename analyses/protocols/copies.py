@@ -92,6 +92,8 @@ class _Hazard:
     threads: tuple[int, int]
     """Who touches, and whose operation it is."""
     latest: tuple[Operation, ...]
+    were_used: bool
+    """Whether anything of what the last wait completed was read before."""
     model: Model
 
 
@@ -114,10 +116,11 @@ class _Watch(Observer):
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
         self.regions: Regions = regions(routine)
+        self.targets: dict[str, set[object]] = {COPY: set(), BULK: set()}
+        """By queue, the variables that matter: those that copies write to, and those that bulk copies read from."""
         self.touches: dict[int, tuple[Access, ...]] = {}
-        for access in accesses(routine):
-            if access.space == SHARED and access.address is not None and access.least:
-                self.touches[access.instruction] = (*self.touches.get(access.instruction, ()), access)
+        for access in self._concerned():
+            self.touches[access.instruction] = (*self.touches.get(access.instruction, ()), access)
         self.terms: dict[int, tuple[Term, ...]] = {
             i: tuple([access.address for access in own if access.address is not None]) for i, own in self.touches.items()
         }
@@ -128,9 +131,31 @@ class _Watch(Observer):
         self.found: dict[tuple[str, int], Finding] = {}
         self.who_waits: dict[tuple[str, int], int] = {}
         self.of_operation: dict[Operation, tuple[Region | None, Region | None]] = {}
-        self.destinations: set[object] = set()
+
+    def _concerned(self) -> list[Access]:
+        """The touches of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
+        started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
+        touches: list[tuple[Access, object]] = []
+        for access in accesses(self.routine):
+            if access.space == SHARED and access.address is not None and access.least:
+                region = self.regions.region(access.address, 1, 1)
+                if region is not None:
+                    touches.append((access, region.base[0]))
+        for access, variable in touches:
+            queue = started.get(access.instruction)
+            if queue == COPY and access.writes or queue == BULK and access.reads:
+                self.targets[queue].add(variable)
+        return [
+            access
+            for access, variable in touches
+            if access.instruction in started or (variable in self.targets[COPY] and access.reads) or (variable in self.targets[BULK] and access.writes)
+        ]
 
     # --- on the way
+
+    def rests(self, memory: Hashable) -> bool:
+        assert isinstance(memory, _Memory)
+        return not memory.waited
 
     def meet(self, moment: Moment, memory: Hashable) -> Hashable:
         assert isinstance(memory, _Memory)
@@ -167,28 +192,16 @@ class _Watch(Observer):
                 continue
             if access.reads:
                 self._read(moment, access, region, memory)
-                if not access.memory.is_async and region.base[0] in self._targets:
+                if not access.memory.is_async and region.base[0] in self.targets[COPY]:
                     memory = _seen(memory, moment.instruction, region)
             if access.writes:
                 self._write(moment, access, region, memory, started)
         return memory
 
-    @property
-    def _targets(self) -> set[object]:
-        """The variables that copies write to."""
-        if not self.destinations:
-            self.destinations.add(None)
-            for i, own in effects(self.routine).items():
-                if any(effect.queue == COPY and effect.action is Action.OPEN for effect in own):
-                    for access in self.touches.get(i, ()):
-                        region = self.regions.region(access.address, 1, 1) if access.address is not None else None
-                        if access.writes and region is not None:
-                            self.destinations.add(region.base[0])
-        return self.destinations
-
     def _read(self, moment: Moment, access: Access, region: Region, memory: _Memory) -> None:
         for operation in moment.pending(COPY):
-            self._collide(moment, access, region, operation, 1, None, memory, "pending")
+            if self._collide(moment, access, region, operation, 1, None, memory, "pending"):
+                self.used.add(operation.signature)
         for operation in memory.latest:
             target = self._ranges(operation)[1]
             if target is not None and operation.signature not in self.used and self.regions.meet(region, target) is not None:
@@ -215,24 +228,25 @@ class _Watch(Observer):
 
     def _collide(
         self, moment: Moment, access: Access, region: Region, operation: Operation, side: int, others: bool | None, memory: _Memory, kind: str
-    ) -> None:
+    ) -> bool:
+        """Notes a touch that meets what an operation reads (side 0) or writes (side 1). Whether they meet."""
         own = self._ranges(operation)[side]
         key = (moment.instruction, operation.instruction, kind)
-        if own is None or key in self.hazards or own.base[0] != region.base[0]:
-            return
+        if own is None or own.base[0] != region.base[0]:
+            return False
         mine = attrs.evolve(own, threads=operation.threads & moment.threads)
-        if not mine.threads:
-            return
-        threads = self.regions.meet(region, mine, others)
+        threads = self.regions.meet(region, mine, others) if mine.threads else None
         if threads is None:
-            return
+            return False
         tried = (key, operation.signature, moment.choices.shape)
-        if tried in self.seen:
-            return
+        if key in self.hazards or tried in self.seen:
+            return True
         self.seen.add(tried)
         model = moment.model(operation, thread=threads[1])
         if model is not None:
-            self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, model)
+            were_used = any(one.signature in self.used for one in memory.latest)
+            self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
+        return True
 
     def _refill(self, moment: Moment, access: Access, region: Region, read: _Touches) -> None:
         key = ("A010", moment.instruction)
@@ -306,11 +320,11 @@ class _Watch(Observer):
                 rule, at = self._why_early(hazard)
                 early.setdefault(self._cause(hazard), []).append((rule, at, hazard))
         for found in early.values():
-            self._early(*min(found, key=lambda one: _RANK.index(one[0])))
+            self._early(*next((one for one in found if one[0] in _FIRST), found[0]))
         told: set[Hashable] = {rule for rule, _ in self.found}
         for (_, _, kind), hazard in self.hazards.items():
             cause = (kind, self._cause(hazard))
-            if kind == "overlap" and hazard.operation.instruction == hazard.moment.instruction and told & set(_RANK):
+            if kind == "overlap" and hazard.operation.instruction == hazard.moment.instruction and told & _EARLY:
                 continue
             if cause in told or (kind == "pending" and hazard.operation.queue == COPY):
                 continue
@@ -398,7 +412,7 @@ class _Watch(Observer):
             return "A002", last.instruction
         if self._skips_commit(before, last.instruction, commits):
             return "A008", last.instruction
-        if hazard.latest and not any(one.signature in self.used for one in hazard.latest):
+        if hazard.latest and not hazard.were_used:
             return "A001", moment.instruction
         return "A003", last.instruction
 
@@ -485,8 +499,9 @@ class _Watch(Observer):
         return tuple(notes)
 
 
-_RANK = ("A015", "A008", "A002", "A003", "A001")
+_FIRST = ("A015", "A008", "A002")
 """What is told of first where touches go wrong for one reason."""
+_EARLY = {*_FIRST, "A003", "A001"}
 
 _SAID = {
     "A002": "this does not wait for copies that are in no group yet: they are committed only after it",

@@ -205,13 +205,13 @@ def touches(of: Program) -> Iterator[Touch]:
         if state is None:
             return None
         for step in of.steps[block]:
-            state = _after(step, state, count)
+            state = after(step, state, count)
         return state
 
     def boundary(block: int) -> State | None:
         return empty if block == 0 else None
 
-    may = solve(flow, through, _either, boundary, None)
+    may = solve(flow, through, either, boundary, None)
     told = 0
     for block, steps in enumerate(of.steps):
         state = may.before[block]
@@ -225,7 +225,7 @@ def touches(of: Program) -> Iterator[Touch]:
                 own = next(one for one in of.steps[flow.block_of[touch.opener]] if one.instruction == touch.opener)
                 told |= own.results | own.sources << count | found & -found
                 found &= ~told
-            state = _after(step, state, count)
+            state = after(step, state, count)
 
 
 def _touched(step: Step, state: State, count: int) -> int:
@@ -276,7 +276,7 @@ def is_certain(of: Program, touch: Touch) -> bool:
         for earlier in steps:
             if state is None or earlier.instruction == end:
                 break
-            state = _after(earlier, state, count)
+            state = after(earlier, state, count)
         return state
 
     found = solve(flow, through, _both, lambda _: None, None)
@@ -303,7 +303,7 @@ def _opener(of: Program, block: int, step: Step, register: int, is_source: bool)
     return step.instruction
 
 
-def _after(step: Step, state: State, count: int) -> State:
+def after(step: Step, state: State, count: int) -> State:
     if step.kind is Kind.OPEN:
         (held, waited), *rest = state
         own = step.results | step.sources << count
@@ -347,7 +347,7 @@ def _trimmed(state: State) -> State:
     return state[:end]
 
 
-def _either(states: Iterable[State | None]) -> State | None:
+def either(states: Iterable[State | None]) -> State | None:
     """What may be so: each group holds what it holds on some way."""
     found: State | None = None
     for state in states:

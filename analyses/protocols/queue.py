@@ -27,6 +27,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import attrs
 
+from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, control_flow, flow_of
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.loops import loops
@@ -121,6 +122,11 @@ class Queue:
             if not group.has_read:
                 yield from group.operations
         yield from self.open
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing may be under way that is not done with what it reads."""
+        return not self.open and all(group.has_read or not group.operations for group in self.groups)
 
     def group_of(self, operation: Operation) -> int | None:
         """The place of an operation's group among the pending ones, the oldest being 0; None if it is not committed."""
@@ -257,6 +263,10 @@ class Observer:
         """The memory after an instruction of interest. Called before the instruction is executed."""
         return memory
 
+    def rests(self, memory: Hashable) -> bool:
+        """Whether nothing is left to be looked at if nothing is in flight and nothing more is started."""
+        return True
+
 
 @attrs.frozen
 class Coverage:
@@ -330,6 +340,7 @@ class _Explorer:
         terms = [term for own in watched.values() for term in own]
         self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values()])
         self.moving = {header: self._moving(loop.blocks, terms) for header, loop in self.headers.items()}
+        self.lively = self._lively()
         self.seen: set[Hashable] = set()
         self.visits = [0] * len(self.flow.blocks)
         self.steps = 0
@@ -353,6 +364,18 @@ class _Explorer:
                 if last.end - 1 not in own:
                     own.append(last.end - 1)
         return {block: tuple(own) for block, own in found.items()}
+
+    def _lively(self) -> int:
+        """The blocks from which control can come to the start of an operation, as bits."""
+        starts = [i for i, own in self.effects.items() if any(effect.action is Action.OPEN for effect in own)]
+        work = list({self.flow.block_of[i] for i in starts})
+        found = mask_of(work)
+        while work:
+            for before in self.flow.blocks[work.pop()].predecessors:
+                if not found >> before & 1:
+                    found |= 1 << before
+                    work.append(before)
+        return found
 
     def _calls(self) -> set[int]:
         """Calls of what may start, commit or wait: functions that the module has the body of, and what a register points to."""
@@ -418,6 +441,8 @@ class _Explorer:
     def _arrive(self, state: _State) -> bool:
         """Takes a path into its block. False if another has been here in the same state, or there were too many."""
         block = state.block
+        if not self.lively >> block & 1 and self.observer.rests(state.memory) and all(queue.is_idle for queue in state.queues.values()):
+            return False
         if state.source >= 0:
             state.tick += 1
             enter = self.evaluator.enter if state.skipped < 0 else self.evaluator.skip

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import UNCOMMITTED, Program, Touch, is_certain, witness
+from ptxkit.analyses.protocols.proxies import Crossing
 from ptxkit.analyses.protocols.wgmma import Unfenced
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
@@ -14,7 +15,14 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def held_reports(
-    facts: Facts, rule: Rule, routine: Routine, of: Program | None, touches: Sequence[Touch], why: str, note: str = ""
+    facts: Facts,
+    rule: Rule,
+    routine: Routine,
+    of: Program | None,
+    touches: Sequence[Touch],
+    why: str,
+    note: str = "",
+    severity: Severity | None = None,
 ) -> Iterator[Diagnostic]:
     """One finding for each operation of which registers are touched."""
     for touch in touches if of is not None else ():
@@ -39,7 +47,7 @@ def held_reports(
             *notes,
             *([note] if note else []),
             related=[(routine.where(i), what) for i, what in steps if i != at],
-            severity=Severity.ERROR if certain else Severity.WARNING,
+            severity=severity or (Severity.ERROR if certain else Severity.WARNING),
         )
 
 
@@ -72,4 +80,28 @@ def found_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Fo
             *one.notes,
             related=[(routine.where(i), what) for i, what in one.witness],
             severity=rule.severity if one.is_certain else Severity.WARNING,
+        )
+
+
+def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
+    """A finding for each read through another proxy; what need not be the same bytes is a warning."""
+    for one in found:
+        name = one.read.symbol.name
+        message = f"{what}: `{name}` was touched through the generic proxy before, and no fence.proxy.async stands between"
+        related = [(routine.where(one.write.instruction), "touched through the generic proxy here")]
+        if one.fence >= 0:
+            place = "stands behind the barrier, where not all come that wrote" if one.is_late else "stands before the write"
+            message = f"this proxy fence {place}: `{name}` was written through the generic proxy, and {what}"
+        certain = one.is_certain or rule.severity is Severity.INFO
+        at = one.read.instruction
+        if one.fence >= 0:
+            at = one.fence
+            related = [related[0], (routine.where(one.read.instruction), "read here")]
+        yield facts.report(
+            rule,
+            routine.where(at),
+            message,
+            *([] if certain else ["they may be different parts of it"]),
+            related=related,
+            severity=rule.severity if certain else Severity.WARNING,
         )

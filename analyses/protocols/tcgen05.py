@@ -82,20 +82,27 @@ def loads(routine: Routine) -> Program | None:
 
 
 @fact
-def touched_loads(routine: Routine) -> tuple[Touch, ...]:
-    """The loads of which registers are used though nothing has waited for them.
+def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...]]:
+    """The loads of which registers are used though nothing has waited for them: those that are wrong, and those that work as it is done.
 
-    Compilers move what works on registers before the wait that was to come first, and assemblers know when a register is there. So much that
-    is in use does it, and works: it counts only if no wait is to be reached from the load at all, or where it is an exception in a function.
+    Compilers move what works on registers before the wait that was to come first, some programs leave the wait out, and assemblers know when
+    a register is there. So what counts is where the wait is left out as an exception, and where registers go to memory with no wait in sight.
     """
     of, known = loads(routine), tensor(routine)
     if of is None or known is None:
-        return ()
+        return (), ()
     found = tuple(touches(of))
     if FEW * len(found) <= len(known.starts[LOADS]):
-        return found
+        return found, ()
     waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
-    return tuple([touch for touch in found if not any(comes_to(routine, touch.opener, wait) for wait in waits)])
+    never = [touch for touch in found if not any(comes_to(routine, touch.opener, wait) for wait in waits)]
+    wrong = tuple([touch for touch in never if _stores(routine, touch.instruction)])
+    return wrong, tuple([touch for touch in never if touch not in wrong])
+
+
+def _stores(routine: Routine, i: int) -> bool:
+    bound = bindings(routine)[i]
+    return isinstance(bound, Bound) and any(memory.access != "read" for memory in bound.memory)
 
 
 # --- allocation
@@ -111,14 +118,17 @@ def never_freed(routine: Routine) -> Iterator[Found]:
         if not frees:
             yield Found(i, "this tensor memory is never freed: there is no tcgen05.dealloc", [])
             continue
-        end, is_freed = _ends(routine, i, frees)
-        # what those that allocate it do not free may be for others to free
-        if end >= 0 and is_freed:
+        tree, blocks = dominators(routine).tree, control_flow(routine).block_of
+        # if others free it, it need not matter where those end that allocate it
+        if not all(tree.dominates(blocks[i], blocks[free]) for free in frees):
+            continue
+        end = _end(routine, i, frees)
+        if end >= 0:
             yield Found(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
 
 
-def _ends(routine: Routine, i: int, frees: Iterable[int]) -> tuple[int, bool]:
-    """Where whoever executes an allocation may leave the function without freeing it (-1: nowhere), and whether it may free it.
+def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
+    """Where whoever executes an allocation may leave the function without freeing it; -1: nowhere.
 
     What decided about coming to the allocation still holds afterwards.
     """
@@ -136,17 +146,14 @@ def _ends(routine: Routine, i: int, frees: Iterable[int]) -> tuple[int, bool]:
     for guard, holds in guards:
         if guard is not None and choices is not None:
             choices = choices.choose(guard, holds)
-    end, is_freed = -1, False
     seen = {start}
     work = [start]
     while work:
         block = flow.blocks[work.pop()]
-        own = [free for free in frees if flow.block_of[free] == block.index and (block.index != start or free > i)]
-        if own:
-            is_freed = True
+        if any(flow.block_of[free] == block.index for free in frees):
             continue
-        if block.leaves in ("return", "exit") and end < 0:
-            end = block.end - 1
+        if block.leaves in ("return", "exit"):
+            return block.end - 1
         guard = known.guard(block.end - 1) if block.edges else None
         decided = choices.says(guard) if guard is not None and choices is not None else None
         for edge in block.edges:
@@ -155,7 +162,7 @@ def _ends(routine: Routine, i: int, frees: Iterable[int]) -> tuple[int, bool]:
             if edge.target not in seen:
                 seen.add(edge.target)
                 work.append(edge.target)
-    return end, is_freed
+    return -1
 
 
 def misused_permits(routine: Routine) -> Iterator[Found]:
@@ -276,7 +283,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Found]:
 def unfenced_loads(routine: Routine) -> Iterator[Found]:
     """Loads behind the wait for an mbarrier that a commit arrives at, without a fence between, in kernels that fence elsewhere.
 
-    Much that is in use has no such fences at all; so what counts is that a kernel which has both kinds leaves one out.
+    Much that is in use has no such fences at all, or some; so what counts is that a kernel which has both kinds leaves few out.
     """
     known = tensor(routine)
     if known is None or not (known.by_effect.get(BEFORE) and known.by_effect.get(AFTER)):
@@ -290,11 +297,12 @@ def unfenced_loads(routine: Routine) -> Iterator[Found]:
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset((i,)) if i in waits else frozenset() if i in fences or i in barriers else state
 
-    told = set()
+    missing: dict[int, int] = {}
     for i, state in _states(routine, waits | fences | barriers | reads, step):
-        wait = min(state, default=-1)
-        if i in reads and state and wait not in told:
-            told.add(wait)
+        if i in reads and state:
+            missing.setdefault(min(state), i)
+    if len(missing) <= min(len(known.by_effect[BEFORE]), (len(fences) + 1) // 2):
+        for wait, i in missing.items():
             yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
 
 

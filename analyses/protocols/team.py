@@ -1,7 +1,7 @@
 """What terms are for each thread of a CTA, where they depend on nothing but the thread's place in it.
 
-Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp.
-What is found for it holds for a launch of that shape.
+Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp; a single thread if the
+kernel looks at its place in y or z. What is found for it holds for a launch of that shape.
 """
 
 from __future__ import annotations
@@ -96,6 +96,9 @@ def team(routine: Routine) -> Team:
     exactly = launch(routine).threads
     if exactly is not None and math.prod(exactly) <= MOST_THREADS:
         return Team(exactly, False)
+    if any(name in instruction.text for instruction in routine.instructions for name in ("%tid.y", "%tid.z")):
+        # how its threads are laid out is up to the launch
+        return Team((1, 1, 1), True)
     for directive in routine.function.header.directives:
         if directive.name == ".maxntid":
             sizes = [constant_value(argument) for argument in directive.arguments]

@@ -1,4 +1,4 @@
-"""T006 tcgen05-missing-thread-fence."""
+"""T006 tensor-fence-missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 RULE = Rule(
     id="T006",
-    name="tcgen05-missing-thread-fence",
+    name="tensor-fence-missing",
     severity=Severity.WARNING,
     summary="a load from tensor memory behind the wait for a product, with no tcgen05.fence between",
     why="What other threads started is ordered before it only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11). Kernels without any such fences are left alone: they are in wide use.",

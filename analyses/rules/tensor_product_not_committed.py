@@ -1,4 +1,4 @@
-"""T005 tcgen05-mma-not-committed."""
+"""T005 tensor-product-not-committed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 RULE = Rule(
     id="T005",
-    name="tcgen05-mma-not-committed",
+    name="tensor-product-not-committed",
     severity=Severity.ERROR,
     summary="a wait for an mbarrier behind a product that no tcgen05.commit hands to one",
     why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait is for nothing, or for ever.",

@@ -7,13 +7,15 @@ worked on here, and what the launch itself says (threads, blocks, arguments).
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from plan import LARGE, ROOT, Fixture, Variant, fixtures
+from plan import LARGE, ROOT, WORK, Fixture, Variant, fixtures
 
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import routines
@@ -102,12 +104,33 @@ def probe_variants(fixture: Fixture, counts: Counter[str]) -> list[Variant]:
     variants = [Variant("control", fixture.text)]
     for name in sets_of(fixture):
         text, manifest, starts, symbol = made(fixture, name)
+        _remember(fixture, name, text, manifest, starts)
         watch = {kernel["id"]: _watch(layout_of(manifest, kernel), starts, symbol, name, kernel) for kernel in fixture.kernels}
         counts[f"{name}: sites"] += len(manifest.sites)
         for refused in manifest.refused:
             counts[f"{name}: left out: {refused.reason}"] += 1
         variants.append(Variant(name, text, watch=watch, about={"set": name, "text": zlib.crc32(text.encode("utf-8", "surrogateescape"))}))
     return variants
+
+
+def _path(fixture: Fixture, name: str) -> Path:
+    return WORK / "manifests" / f"{fixture.name}.{fixture.target}.{name}.json"
+
+
+def _remember(fixture: Fixture, name: str, text: str, manifest: ProbeManifest, starts: dict[str, int]) -> None:
+    """Keeps what is needed to read the buffers, for the day when the probes are made otherwise."""
+    path = _path(fixture, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    crc = zlib.crc32(text.encode("utf-8", "surrogateescape"))
+    path.write_text(json.dumps({"crc": crc, "manifest": manifest.to_json(), "starts": starts}))
+
+
+def recalled(fixture: Fixture, name: str, crc: int) -> tuple[ProbeManifest, dict[str, int]]:
+    """The manifest of a variant, and where the functions start in the array of plain additions. Exits where it is of other text."""
+    kept = json.loads(_path(fixture, name).read_text())
+    if kept["crc"] != crc:
+        raise SystemExit(f"{fixture.name}.{fixture.target}: {name} was prepared anew since it ran")
+    return ProbeManifest.from_json(kept["manifest"]), kept["starts"]
 
 
 def _watch(layout: Layout, starts: dict[str, int], symbol: str, name: str, kernel: Mapping[str, Any]) -> dict[str, Any]:
@@ -141,7 +164,7 @@ class Judge:
     def __init__(self) -> None:
         self.checks: Counter[str] = Counter()
         self.wrong: list[str] = []
-        self.made: dict[tuple[str, str, str], tuple[str, ProbeManifest, dict[str, int], str]] = {}
+        self.made: dict[tuple[str, str, str], tuple[ProbeManifest, dict[str, int]]] = {}
 
     def same(self, what: str, where: str, found: object, wanted: object) -> None:
         self.checks[what] += 1
@@ -152,10 +175,8 @@ class Judge:
         """Looks at one launch."""
         key = (fixture.name, fixture.target, name)
         if key not in self.made:
-            self.made[key] = made(fixture, name)
-        text, manifest, starts, _ = self.made[key]
-        if zlib.crc32(text.encode("utf-8", "surrogateescape")) != crc:
-            raise SystemExit(f"{fixture.name}.{fixture.target}: {name} is made otherwise now: judge with what it was prepared with")
+            self.made[key] = recalled(fixture, name, crc)
+        manifest, starts = self.made[key]
         layout = layout_of(manifest, kernel)
         where = f"{fixture.name}.{fixture.target} {kernel['id']} {name}"
         tables = {table.name: table for table in layout.decode(data[: layout.bytes])}

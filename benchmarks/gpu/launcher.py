@@ -403,8 +403,9 @@ def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | 
         held.free()
         return Ran(found, given, left)
     held.free()
-    taken = [left[at * capture.row : (at + 1) * capture.row] for at in capture.take] if capture is not None else []
-    return Ran(found, given, b"".join(taken))
+    if capture is not None and capture.take:
+        left = b"".join([left[at * capture.row : (at + 1) * capture.row] for at in capture.take])
+    return Ran(found, given, left)
 
 
 def _launch(function: Pointer, kernel: dict[str, Any], parameters: list[Any]) -> None:
@@ -422,6 +423,50 @@ def read(address: Address, size: int) -> bytes:
     data = ctypes.create_string_buffer(size)
     call("cuMemcpyDtoH_v2", data, address, Size(size))
     return data.raw
+
+
+MOST_MEASURED = 8192
+"""Threads of a launch that are compared with one another: those of its first CTAs."""
+
+
+def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int, int, int]]:
+    """By slot of a row: the largest groups of threads that kept one sum where they came by in the same iterations; that all came by in the
+    same iterations; and how many threads came by. Groups count from 1, the warp, to 5, the grid; 0 is no group at all.
+    """
+    threads = kernel["block"][0] * kernel["block"][1] * kernel["block"][2]
+    cluster = threads
+    for size in kernel.get("cluster", [1, 1, 1]):
+        cluster *= size
+    grid = kernel["grid"][0] * kernel["grid"][1] * kernel["grid"][2]
+    # CTAs of a cluster stand side by side only where it extends in x
+    has_rows = kernel.get("cluster", [1, 1, 1])[1:] == [1, 1]
+    count = min(grid * threads, max(MOST_MEASURED // cluster, 1) * cluster)
+    sizes = [32, 128, threads, cluster if has_rows else threads, count]
+    found = []
+    for slot in range(row // 32):
+        kept = [struct.unpack_from("<3Q", rows, thread * row + slot * 32) for thread in range(count)]
+        ctas = [kept[start : start + threads] for start in range(0, count, threads)]
+        levels = []
+        for of_values in (True, False):
+            level = 0
+            for place, size in enumerate(sizes):
+                groups = (
+                    [cta[start : start + size] for cta in ctas for start in range(0, threads, size)]
+                    if place < 2
+                    else [kept[start : start + size] for start in range(0, count, size)]
+                )
+                if not all(_agree(group) if of_values else len({(visits, turns) for visits, _, turns in group}) == 1 for group in groups):
+                    break
+                level = place + 1
+            levels.append(level)
+        found.append((levels[0], levels[1], sum(1 for visits, _, _ in kept if visits)))
+    return found
+
+
+def _agree(group: Sequence[tuple[int, ...]]) -> bool:
+    """Whether threads that came by in the same iterations kept the same sum."""
+    sums: dict[tuple[int, int], int] = {}
+    return all(not visits or sums.setdefault((visits, turns), total) == total for visits, total, turns in group)
 
 
 def differences(expected: Sequence[Output], found: Sequence[Output]) -> list[str]:

@@ -1,6 +1,6 @@
 """Makes the variants of the fixtures that are to be run on a GPU, and packs them for `launcher.py`.
 
-    python benchmarks/gpu/prepare.py garbage|values|transforms|probes [--only NAME…] [-o PLAN.zip] [--assemble]
+    python benchmarks/gpu/prepare.py garbage|values|transforms|uniform|probes [--only NAME…] [-o PLAN.zip] [--assemble]
 
 `--assemble` has ptxas, which must be on the PATH, take every text: so that nothing is found out on the GPU that can be found out here.
 """
@@ -25,6 +25,7 @@ from instrumented import probe_variants, subjects
 from plan import LARGE, WORK, Fixture, Variant, fixtures, write
 from probes import alone, certain_slots, probed
 from transforms import transform_variants
+from uniform import shapes_fixture, uniform_variants, with_shapes
 
 from ptxkit.syntax.parsing import parse
 
@@ -81,6 +82,7 @@ KINDS: dict[str, Callable[[Fixture, Counter[str]], list[Variant]]] = {
     "garbage": garbage_variants,
     "probes": probe_variants,
     "transforms": transform_variants,
+    "uniform": uniform_variants,
     "values": value_variants,
 }
 SHAPES = {"transforms"}
@@ -111,7 +113,10 @@ def main() -> None:
     jobs: list[tuple[Fixture, Sequence[Variant]]] = []
     found = subjects(options.only) if options.kind == "probes" else fixtures(only=options.only, shapes=options.kind in SHAPES)
     for fixture in found:
+        fixture = with_shapes(fixture) if options.kind == "uniform" else fixture
         jobs.append((fixture, KINDS[options.kind](fixture, counts)))
+    if options.kind == "uniform" and not options.only:
+        jobs.append((shapes_fixture(), uniform_variants(shapes_fixture(), counts)))
     out = options.out or WORK / f"{options.kind}.zip"
     count = write(out, jobs)
     print(f"{out}: {len(jobs)} modules, {sum(len(made) for _, made in jobs)} variants, {count} launches ({time.monotonic() - begun:.0f} s)")

@@ -226,9 +226,12 @@ class Candidate:
     slots: Mapping[str, str] = attrs.field(hash=False)
 
 
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+
+
 def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
-    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`; blanks before a dot do not count."""
-    mnemonic, *rest = "".join(opcode.split()).split(".")
+    """`"ld.shared::cta.u32"` as `("ld", (".shared::cta", ".u32"))`; white space and comments before a dot do not count."""
+    mnemonic, *rest = "".join(_COMMENT.sub(" ", opcode).split()).split(".")
     return mnemonic, tuple("." + r for r in rest)
 
 
@@ -252,6 +255,16 @@ def match(opcode: str) -> tuple[Candidate, ...]:
         for form in forms(mnemonic)
         if not form.modelled and all(slot.optional or not {c.modifier for c in slot.choices}.isdisjoint(modifiers) for slot in form.slots)
     )
+
+
+@lru_cache(maxsize=16384)
+def flow_of(opcode: str) -> str:
+    """What an opcode does to control: `branch`, `branch-indexed`, `call`, `return`, `exit`, `trap`, `brkpt`, or nothing.
+
+    Where no form takes its modifiers, it is what the forms of its mnemonic do.
+    """
+    found = [candidate.form for candidate in match(opcode)] or forms(split_opcode(opcode)[0])
+    return next((form.flow[0].what for form in found if form.flow), "")
 
 
 @lru_cache(maxsize=16384)

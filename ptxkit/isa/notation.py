@@ -309,6 +309,8 @@ class Form:
     effects: tuple[Conditional[str], ...]
     uniform: tuple[Conditional[Uniform], ...]
     computes: tuple[Conditional[Computes], ...]
+    copies: bool
+    """Whether what is written are operands as they were, or some of them: they may hold nothing where nobody looks at the result."""
     deprecated: tuple[Conditional[Deprecated], ...]
     removed: tuple[Conditional[Removed], ...]
     modelled: bool
@@ -364,6 +366,7 @@ class _Body:
     deprecated: list[Conditional[Deprecated]] = attrs.field(factory=list)
     removed: list[Conditional[Removed]] = attrs.field(factory=list)
     modelled: bool = True
+    copies: bool = False
     summary: str = ""
     section: str = ""
     examples: list[str] = attrs.field(factory=list)
@@ -475,6 +478,7 @@ def _form(head: str, body: _Body, file: str, line: int, entry: int) -> Form:
         effects=tuple(body.effects),
         uniform=tuple(body.uniform),
         computes=tuple([c for c in body.computes if c.what.target in names]),
+        copies=body.copies,
         deprecated=tuple(body.deprecated),
         removed=tuple(body.removed),
         modelled=body.modelled,
@@ -810,6 +814,10 @@ def _never(body: _Body, when: Condition, text: str) -> None:
     body.constraints.append(Constraint(when + parse_condition(text), None))
 
 
+def _copies(body: _Body, when: Condition, text: str) -> None:
+    body.copies = True
+
+
 def _unmodelled(body: _Body, when: Condition, text: str) -> None:
     body.modelled = False
 
@@ -824,8 +832,8 @@ def _needs(body: _Body, when: Condition, text: str) -> None:
 
 def _converges(body: _Body, when: Condition, text: str) -> None:
     words = text.split()
-    if not words or words[0] not in ("warp", "warpgroup", "cta", "cluster") or words[1:] not in ([], ["aligned"], ["aligned", "whole"]):
-        raise ValueError(f"'converges warp|warpgroup|cta|cluster [aligned [whole]]' is expected, not {text!r}")
+    if not words or words[0] not in ("warp", "warpgroup", "cta", "cluster") or words[1:] not in ([], ["aligned"], ["whole"], ["aligned", "whole"]):
+        raise ValueError(f"'converges warp|warpgroup|cta|cluster [aligned] [whole]' is expected, not {text!r}")
     body.converges.append(Conditional(when, Converges(words[0], "aligned" in words, "whole" in words)))
 
 
@@ -996,6 +1004,7 @@ _STATEMENTS: dict[str, Callable[[_Body, Condition, str], None]] = {
     "effect": _effect,
     "uniform": _uniform,
     "computes": _computes,
+    "copies": _copies,
     "deprecated": _deprecated,
     "removed": _removed,
 }

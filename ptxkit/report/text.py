@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from ptxkit.diagnostics import Diagnostic, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Origin, Severity, Span
+from ptxkit.origins import excerpt
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -26,10 +27,12 @@ def render(diagnostic: Diagnostic, lines: list[str]) -> Text:
     text.append(f" {_printable(diagnostic.message)} ")
     text.append(f"({diagnostic.name})\n", "dim")
     _excerpt(text, diagnostic.span, lines, "red" if diagnostic.severity is Severity.ERROR else "yellow", "^")
+    _origin(text, diagnostic.origin, diagnostic.path)
     for related in diagnostic.related:
         text.append(f"  {related.span.line}:{related.span.column}: ", "bold")
         text.append(f"{_printable(related.message)}\n")
         _excerpt(text, related.span, lines, "cyan", "-")
+        _origin(text, related.origin, diagnostic.path)
     for note in diagnostic.notes:
         text.append("  note: ", "cyan")
         text.append(f"{_printable(note)}\n")
@@ -49,6 +52,25 @@ def _excerpt(text: Text, span: Span, lines: list[str], color: str, mark: str) ->
     before = "".join("\t" if character == "\t" else " " for character in line[first:column]) + (" " if first else "")
     text.append(" " * (len(number) - 2) + "| ", "dim")
     text.append(before + mark * max(1, min(end, first + MAX_WIDTH) - column) + "\n", color)
+
+
+def described(origin: Origin, beside: str | None) -> str:
+    """`from a.cu:12:5, inlined at a.cu:30:1: x = y;`, with the line of the source where its file is found."""
+    shown = excerpt(origin, beside)
+    column = f":{origin.column}" if origin.column else ""
+    text = f"from {origin.path}:{origin.line}{column}"
+    call = origin.inlined_at
+    while call is not None:
+        text += f", inlined at {call.path}:{call.line}"
+        call = call.inlined_at
+    return text if shown is None else f"{text}: {shown}"
+
+
+def _origin(text: Text, origin: Origin | None, beside: str | None) -> None:
+    if origin is None:
+        return
+    text.append("  = ", "dim")
+    text.append(f"{_printable(described(origin, beside))[: 2 * MAX_WIDTH]}\n", "italic")
 
 
 def _printable(text: str) -> str:

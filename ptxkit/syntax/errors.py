@@ -59,6 +59,8 @@ def _troubles(module: Module) -> Iterator[tuple[Path, Node]]:
         if kind in _CONTAINERS:
             if kind is Block and not node.close:  # type: ignore[attr-defined]
                 yield path, node
+            if kind is Function and len(node.children) == 1:
+                continue  # declared only, in a module or in the body of a function
             inner: list[tuple[Path, Node]] = []
             before: Node | None = None
             for i, child in enumerate(node.children):

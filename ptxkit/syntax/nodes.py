@@ -8,6 +8,7 @@ byte of a file belongs to exactly one leaf or one piece of literal text.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -230,12 +231,18 @@ class Opcode(Leaf):
     @property
     def mnemonic(self) -> str:
         """What stands before the first dot."""
-        return self.text.partition(".")[0].rstrip()
+        return self._plain.partition(".")[0]
 
     @property
     def modifiers(self) -> tuple[str, ...]:
         """The modifiers as written, each with its dot."""
-        return tuple(["." + part.rstrip() for part in self.text.split(".")[1:]])
+        return tuple(["." + part for part in self._plain.split(".")[1:]])
+
+    @property
+    def _plain(self) -> str:
+        """The text without the white space and the comments in it."""
+        text = self.text
+        return text if text.replace(".", "_").replace(":", "_").isidentifier() else _without_trivia(text)
 
     def has(self, *modifiers: str) -> bool:
         """Whether all of these modifiers are there."""
@@ -556,9 +563,12 @@ class Declarator(Composite):
 
     @property
     def count(self) -> int | None:
-        """100 for `%r<100>`, which declares %r0 to %r99; None for a plain name."""
+        """100 for `%r<100>`, which declares %r0 to %r99; None for a plain name, or a count that is no constant."""
         found: Range | None = self.first(Range)
-        return _integer(found.children[0]) if found is not None else None
+        if found is None:
+            return None
+        count = found.children[0]
+        return _integer(count) if isinstance(count, Number) else _constant_integer(count)
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -575,6 +585,14 @@ def _integer(node: Node) -> int | None:
         value = node.value if isinstance(node, Number) else None
     except ValueError:
         return None
+    return value if isinstance(value, int) else None
+
+
+def _constant_integer(node: Node) -> int | None:
+    """The value of a constant expression (4.5) that is an integer; None for anything else."""
+    from ptxkit.syntax.constants import constant_value
+
+    value = constant_value(node)
     return value if isinstance(value, int) else None
 
 
@@ -621,6 +639,12 @@ class _Declares:
     @property
     def declarators(self) -> tuple[Declarator, ...]:
         return tuple([child for child in self.children if isinstance(child, Declarator)])
+
+
+def _without_trivia(text: str) -> str:
+    from ptxkit.syntax.shapes import TRIVIA
+
+    return re.sub(TRIVIA, "", text)
 
 
 def _trivia(text: str) -> str:
@@ -896,7 +920,7 @@ class Targets(Statement):
 
 @node
 class File(Statement):
-    """`.file 1 "a.cu"`, maybe with time and size (11.5.3)."""
+    """`.file 1 "a.cu"`, maybe with time, or time and size (11.5.3)."""
 
     keyword = ".file"
 

@@ -478,6 +478,7 @@ class _Parser:
             self._cut_line(cutter, word)
             return
         header = word in _HEADER_WORDS
+        unplaced = word == ".align" or word in _LINKAGES
         last_kind, last = KEYWORD_TOKEN, word
         while True:
             kind, token = cutter.kind, cutter.token
@@ -492,8 +493,10 @@ class _Parser:
                     continue
             if token == "{" and outside and last not in _BEFORE_BRACES:
                 return
-            if kind == KEYWORD_TOKEN and not self._may_follow(token, last_kind, last, header, cutter):
+            is_space = unplaced and token in _SPACES
+            if kind == KEYWORD_TOKEN and not is_space and not self._may_follow(token, last_kind, last, header, cutter):
                 return
+            unplaced = unplaced and (kind == NUMBER_TOKEN or token == ".align" or token in _LINKAGES)
             value = kind in _VALUES
             if outside and (value or token == "@") and (last_kind in _VALUES or last in _ENDING) and not (header and last == ")"):
                 return
@@ -556,7 +559,7 @@ _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
-_OPCODE_AHEAD = re.compile(rf"[A-Za-z_][A-Za-z0-9_]*+(?:[ \t]*+\.[A-Za-z0-9_]++{shapes.PARTS}|{NOT})*+")
+_OPCODE_AHEAD = re.compile(shapes.OPCODE)
 _INSTRUCTION_AHEAD = re.compile(rf"{shapes.NAME}(?:\.[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
 _SPACE = re.compile(rf"{shapes.TRIVIA}*+")
 

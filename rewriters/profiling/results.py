@@ -13,7 +13,7 @@ from ptxkit.rewriters.manifest import Column, Table, Value
 from ptxkit.rewriters.profiling.isolation import Profile
 
 if TYPE_CHECKING:
-    import rich.table
+    import rich.console
 
 WIDEST = 48
 """Characters of a text in a table that is shown."""
@@ -24,8 +24,9 @@ LAUNCHES = 1
 _PLACES = ("site", "file", "source_line")
 
 
-def shown(table: Table, most: int = 20) -> rich.table.Table:
+def shown(table: Table, most: int = 20) -> rich.console.Group:
     """The table for a terminal: its first rows, and of its columns those that say something."""
+    from rich.console import Group
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -34,7 +35,7 @@ def shown(table: Table, most: int = 20) -> rich.table.Table:
     title = Text(table.name, "bold")
     if len(table) > most:
         title.append(f"  {most} of {len(table)} rows", "dim")
-    made = RichTable(title=title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    made = RichTable(box=None, pad_edge=False, header_style="dim")
     for column in columns:
         numeric = all(isinstance(value, int | float) or value is None for value in column.values)
         head = f"{column.name}\n{column.unit}" if column.unit else column.name
@@ -44,7 +45,7 @@ def shown(table: Table, most: int = 20) -> rich.table.Table:
     for i in range(min(len(table), most)):
         cells = [Text(_cell(column.values[i])) for column in columns]
         made.add_row(*cells, *([Text(source[i])] if source else []))
-    return made
+    return Group(title, made)
 
 
 def _empty(column: Column) -> bool:

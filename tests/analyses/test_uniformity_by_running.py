@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 
 import ptxkit
 from ptxkit.analyses import Routine, control_flow, loops, routines, ssa
-from ptxkit.analyses.dominators import _quiet
+from ptxkit.analyses.dominators import quiet
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.uniformity import Uniformity, uniformity
 
 SHAPES = [(64, 1, 1), (33, 1, 1), (16, 4, 2), (8, 4, 1), (160, 1, 1)]
 CTAS = 2
 REGISTERS = 5
+FIXED = 2
+"""Registers that hold the place of the thread and are seldom written, so that the others stay uniform where nothing else spoils them."""
 MASK = (1 << 32) - 1
 FUEL = 60
 
@@ -75,28 +77,33 @@ def program(draw: random.Random) -> Program:
     count = draw.randint(3, 9)
     specials = ["%tid.x", "%laneid", "%ctaid.x"] + (["%tid.y"] if is_required else [])
     register = lambda: f"%r{draw.randrange(REGISTERS)}"  # noqa: E731
+    written = lambda: f"%r{draw.randrange(0 if draw.random() < 0.1 else FIXED, REGISTERS)}"  # noqa: E731
+    read = lambda: f"%r{draw.randrange(0 if draw.random() < 0.3 else FIXED, REGISTERS)}"  # noqa: E731
     predicate = lambda: f"%p{draw.randrange(4)}"  # noqa: E731
     number = lambda: str(draw.choice([0, 1, 2, 3, 5, 15, 16, 31, 32, 33, 64, 4294967264]))  # noqa: E731
 
     def instruction() -> Instruction:
-        guard = f"@{draw.choice(['', '!'])}{predicate()}" if draw.random() < 0.2 else ""
+        guard = f"@{draw.choice(['', '!'])}{predicate()}" if draw.random() < 0.15 else ""
         kind = draw.random()
         if kind < 0.1:
             return ("", "noise")
         if kind < 0.2:
-            return (guard, "mov", register(), draw.choice([*specials, number()]))
+            return (guard, "mov", written(), draw.choice([*specials, number(), number()]))
         if kind < 0.25:
-            return (guard, "param", register(), "")
+            return (guard, "param", written(), "")
         if kind < 0.5:
-            return (guard, draw.choice(["setp.lt", "setp.eq"]), predicate(), register(), draw.choice([register(), number()]))
+            return (guard, draw.choice(["setp.lt", "setp.eq"]), predicate(), read(), draw.choice([register(), number()]))
         if kind < 0.55:
-            return (guard, "selp", register(), register(), number(), predicate())
+            return (guard, "selp", written(), read(), number(), predicate())
         if kind < 0.65:
-            return (guard, draw.choice(["shr", "shl"]), register(), register(), str(draw.choice([1, 4, 5, 6])))
-        return (guard, draw.choice(["add", "sub", "and", "xor", "mul"]), register(), register(), draw.choice([register(), number(), "1"]))
+            return (guard, draw.choice(["shr", "shl"]), written(), register(), str(draw.choice([1, 4, 5, 6])))
+        if kind < 0.8:
+            same = written()
+            return (guard, "add", same, same, draw.choice(["1", "1", number()]))
+        return (guard, draw.choice(["add", "sub", "and", "xor", "mul"]), written(), read(), draw.choice([read(), number(), "1"]))
 
     blocks = [[instruction() for _ in range(draw.randint(0, 4))] for _ in range(count)]
-    start = [("", "mov", f"%r{i}", draw.choice([*specials, number()])) for i in range(REGISTERS)]
+    start: list[Instruction] = [("", "mov", f"%r{i}", draw.choice(specials) if i < FIXED else number()) for i in range(REGISTERS)]
     start += [("", "setp.lt", f"%p{i}", register(), number()) for i in range(4)]
     blocks[0] = [*start, *blocks[0]]
     ends: list[tuple[str, ...]] = []
@@ -105,7 +112,10 @@ def program(draw: random.Random) -> Program:
         target = draw.randrange(1, count)
         forward = draw.randrange(place + 1, count)
         if kind < 0.65:
-            ends.append((draw.choice(["if", "unless"]), predicate(), str(forward if draw.random() < 0.5 else target)))
+            deciding = predicate()
+            if draw.random() < 0.7:
+                blocks[place].append(("", "setp.lt", deciding, read(), draw.choice([register(), number()])))
+            ends.append((draw.choice(["if", "unless"]), deciding, str(forward if draw.random() < 0.5 else target)))
         elif kind < 0.8:
             ends.append(("bra", str(forward)))
         elif kind < 0.88:
@@ -136,8 +146,8 @@ class Machine:
         self.flow = control_flow(routine)
         self.forest = loops(routine)
         self.routine = routine
-        quiet = _quiet(routine, self.flow)
-        self.noisy = [{successor for successor in block.successors if not quiet[successor]} for block in self.flow.blocks]
+        silent = quiet(routine)
+        self.noisy = [{successor for successor in block.successors if not silent[successor]} for block in self.flow.blocks]
         self.start = {number: routine.labels[((1,), f"B{number}")] for number in range(len(given.blocks))}
 
     def run(self, cta: int, thread: int, n: int) -> Trace:

@@ -86,14 +86,7 @@ def test_nothing_can_be_written(file: str, tmp_path: Path, no_program: None) -> 
         assert result.stderr.startswith("ptxkit: ")
 
 
-def test_divergence_is_not_there_yet(file: str) -> None:
-    result = run(file, "--color", "divergence")
-
-    assert result.exit_code == 2
-    assert "not available yet" in result.stderr
-
-
-@pytest.mark.parametrize("color", ["none", "liveness", "pressure", "loops"])
+@pytest.mark.parametrize("color", ["none", "liveness", "pressure", "divergence", "loops"])
 @pytest.mark.parametrize("level", ["blocks", "instructions"])
 def test_colours_and_levels(file: str, color: str, level: str) -> None:
     assert run(file, "--color", color, "--level", level).exit_code == 0

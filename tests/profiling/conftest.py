@@ -10,6 +10,8 @@ from types import ModuleType
 
 import pytest
 
+from ptxkit.rewriters.profiling.device import Device, NoDevice
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 STAND_IN = HERE / "stand_in"
@@ -36,3 +38,14 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", module)
     yield module
     assert module.LIVE == {} and module.HOST == {}
+
+
+@pytest.fixture(params=["emulator", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> Device:
+    """The emulator, and a GPU where there is one: what is counted is the same."""
+    if request.param == "emulator":
+        request.getfixturevalue("driver")
+    try:
+        return Device()
+    except NoDevice as why:
+        pytest.skip(str(why))

@@ -116,7 +116,7 @@ def test_no_text_makes_it_fall(text: str) -> None:
 
 def test_not_utf8(tmp_path: Path) -> None:
     path = tmp_path / "launch.toml"
-    path.write_bytes(b"[[kernel]]\nentry = \"\xff\"\n")
+    path.write_bytes(b'[[kernel]]\nentry = "\xff"\n')
     with pytest.raises(BadLaunch) as caught:
         read(str(path))
     assert (caught.value.diagnostics[0].span.line, caught.value.diagnostics[0].span.column) == (2, 10)
@@ -150,7 +150,7 @@ def test_arrays_from_files(tmp_path: Path) -> None:
     assert isinstance(first, Array) and isinstance(second, Array)
     assert (first.shape, second.shape) == ((2, 3), (6,))
     assert of_array(first, 1) == numbers == of_array(second, 1)
-    (tmp_path / "launch.toml").write_text(text.replace("a.npy", "a.npy\", length = 7, fill = \"zeros"))
+    (tmp_path / "launch.toml").write_text(text.replace("a.npy", 'a.npy", length = 7, fill = "zeros'))
     with pytest.raises(BadLaunch, match=r"5:54.*`fill` and `path`|elements of i32, not 7"):
         read(str(tmp_path / "launch.toml"))
 

@@ -219,6 +219,71 @@ def test_modifiers_are_a_bag() -> None:
     assert colons.opcode.modifiers[1:3] == (".shared::cluster", ".mbarrier::complete_tx::bytes")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add .u32 %r1, 2, 3;",
+        "add\n .u32 %r1, 2, 3;",
+        "add /* a.b */ .u32 %r1, 2, 3;",
+        "add // a.b\n\t.u32\n%r1, 2, 3;",
+        "add.u32\n%r1, 2, 3;",
+    ],
+)
+def test_white_space_in_an_opcode(text: str) -> None:
+    """ptxas takes it before each modifier."""
+    (instruction,) = in_body(text)
+
+    assert (instruction.opcode.mnemonic, instruction.opcode.modifiers) == ("add", (".u32",))
+    assert len(instruction.operands) == 3
+    assert instruction.text == text
+
+
+def test_a_word_of_a_directive_is_no_modifier() -> None:
+    module = parse(f"{HEAD}.entry k()\n{{ ret\n.reg .b32 r; }}\n")
+
+    assert [found.rule for found in module.diagnostics] == ["E002"]
+
+
+def test_a_space_on_another_line_is_a_modifier() -> None:
+    (instruction,) = in_body("ld\n.param .u32 %r1, [a];")
+
+    assert instruction.opcode.modifiers == (".param", ".u32")
+
+
+def test_functions_declared_in_a_body() -> None:
+    (declared, *_) = in_body("\n.extern .func (.param .b32 r) f (.param .b32 a);\n{ .extern .func g; }\nret;\n")
+
+    assert isinstance(declared, nodes.Function)
+    assert declared.name == "f" and declared.body is None
+
+
+def test_alignment_before_the_space() -> None:
+    found = only(".visible .align 16 .global .b8 x[4];")
+
+    assert (found.space, found.align, found.type) == (".global", 16, ".b8")
+    assert (only(".align 8 .shared .b64 x;").space, in_body(".align 4 .reg .b32 r;")[0].space) == (".shared", ".reg")
+
+
+@pytest.mark.parametrize(("count", "number"), [("4", 4), ("0x10", 16), ("4U", 4), ("WARP_SZ", 32), ("n", None)])
+def test_counts_of_registers(count: str, number: int | None) -> None:
+    assert only(f".reg .b32 %r<{count}>;").declarators[0].count == number
+
+
+@pytest.mark.parametrize("text", ['.file 1 "a\nb"', '.file 1 "a\\"', '.file 1 "\n\n\r\n"'])
+def test_strings_are_as_long_as_the_quotes_say(text: str) -> None:
+    """Over ends of lines, and with backslashes like any other character."""
+    found = only(text)
+
+    assert found.name == text[9:-1]
+    assert parse(f"{HEAD}{text}\n.entry k()\n{{ ret; }}\n").diagnostics == ()
+
+
+def test_a_string_that_is_never_closed() -> None:
+    many = "\n" * 101
+    for text in ('.file 1 "a\n.entry k() { ret; }\n', f'.file 1 "a{many}"\n'):
+        assert "E005" in [found.rule for found in parse(HEAD + text).diagnostics]
+
+
 def test_calls() -> None:
     (call,) = in_body("call.uni (r0),\n f, // comment\n (a, 5, _), proto;")
     results, name, arguments, prototype = call.operands
@@ -248,6 +313,12 @@ def test_loc() -> None:
     plain, inlined = in_body("\n.loc 1 2 3\n.loc\t1 43 13, function_name $L__info_string0 + 4, inlined_at 2 95 20\n")
     assert (plain.file, plain.line, plain.column, plain.function_name, plain.inlined_at) == (1, 2, 3, None, None)
     assert (inlined.line, inlined.function_name, inlined.inlined_at) == (43, "$L__info_string0", (2, 95, 20))
+
+
+def test_file_with_a_time_and_no_size() -> None:
+    found = only('.file 1 "a.cu", 5')
+
+    assert (found.timestamp, found.size) == (5, None)
 
 
 def test_file() -> None:

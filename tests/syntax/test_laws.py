@@ -35,8 +35,15 @@ $L__BB0_1:
 \t{ .reg .f32 f; add.rn.f32 f, 0f3F800000, 1.5; }
 \tcall.uni (r0), f, (%r1, 5);
 \tcp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd2, {%r3, %r4}], [%r5];
+\t.extern .func later (.param .b32 a);
+\tadd // modifiers
+\t  .u32 /* on lines of their own */ .sat
+%r1, %r2, 1;
+\t.pragma "over
+lines\\";
 \tret;
 }
+.align 8 .global .b64 moved;
 .section .debug_info { .b8 1 , 2
 .b32 info+4 }
 """

@@ -206,9 +206,12 @@ def test_colourings(color: str) -> None:
     assert str(peak) in words(" ".join(nodes.values()))
 
 
-def test_divergence_is_not_there_yet() -> None:
-    with pytest.raises(CannotDraw, match="not available yet"):
-        draw(kernel("ret;"), color="divergence")
+def test_divergence_has_one_scale() -> None:
+    routine = kernel("mov.u32 %r1, %tid.x; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; membar.gl; L: membar.gl; ret;")
+    (one,) = draw(routine, color="divergence").scenes
+
+    assert one.coloring is not None
+    assert (one.coloring.blocks, one.coloring.peak) == ((0, 5, 0), 5)
 
 
 @pytest.mark.parametrize("words", [{"color": "green"}, {"level": "files"}])

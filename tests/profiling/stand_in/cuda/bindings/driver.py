@@ -194,6 +194,11 @@ def cuMemcpyDtoD(target: int, source: int, size: int) -> Any:
     return (spoilt,)
 
 
+def cuMemsetD8(address: int, value: int, size: int) -> Any:
+    MEMORY.write(address, bytes([value]) * size)
+    return (spoilt,)
+
+
 def cuLaunchKernelEx(config: Any, function: Any, pointers: int, extra: int) -> Any:
     global spoilt, clock
     module, name = function
@@ -215,7 +220,7 @@ def cuLaunchKernelEx(config: Any, function: Any, pointers: int, extra: int) -> A
         spoilt = CUresult[str(fault)]
     clock += 2.0 if module.probed else 1.0
     if mode("noise") or (mode("wrong") and module.probed):
-        address = int.from_bytes(data[0], "little")
+        address = int.from_bytes(data[min(1, len(data) - 1)], "little")
         (first,) = MEMORY.read(address, 1)
         MEMORY.write(address, bytes([first + 1 + int(clock) % 100 & 255]))
     return (OK,)

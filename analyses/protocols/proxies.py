@@ -1,0 +1,365 @@
+"""Accesses of one memory through different proxies, and the fences between them (8.6, 9.7.10.24.2, 9.7.14.4).
+
+What was written through the generic proxy is read through another one only behind a proxy fence of whoever wrote it: written, fenced, told
+to the reader by a barrier, read. A dataflow over bits follows the writes up to there, one set for each station.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+
+import attrs
+
+from ptxkit.analyses.accesses import Access, accesses, place
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.launch import launch
+from ptxkit.analyses.protocols.effects import Reach, syncs
+from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.regions import Region, regions
+from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.values import Values, values
+from ptxkit.isa.binding import Bound
+from ptxkit.names import Symbol
+from ptxkit.syntax.nodes import Guard
+
+ASYNC = "async"
+FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
+SHARED = ".shared"
+LEAST_BYTES = 16
+"""What is read through the async proxy is never less."""
+
+
+@attrs.frozen(eq=False)
+class Touch:
+    """A touch of a variable in shared memory through one of the proxies."""
+
+    instruction: int
+    symbol: Symbol
+    region: Region | None
+    is_tensor: bool = False
+    """Whether tensor cores read it, by a descriptor."""
+
+
+@attrs.frozen
+class Crossing:
+    """A write through the generic proxy that a read through the async proxy may not see."""
+
+    write: Touch
+    read: Touch
+    fence: int
+    """A fence in the wrong place; -1 if there is none at all."""
+    is_late: bool
+    """Whether that fence stands behind the barrier, and not all that wrote come to it; else it stands before the write."""
+    is_certain: bool
+    """Whether both surely touch the same bytes."""
+
+
+@attrs.frozen
+class _State:
+    """Writes by how far they have come, as bits."""
+
+    fresh: int = 0
+    """Written, and no barrier since."""
+    told: int = 0
+    """A barrier has passed."""
+    late: int = 0
+    """A fence stands behind the barrier."""
+    early: int = 0
+    """Of all of these, those before which a fence stands, with no barrier between."""
+    has_fenced: bool = False
+    """Whether a fence may stand since the last barrier."""
+
+
+@fact
+def crossings(routine: Routine) -> tuple[Crossing, ...]:
+    """The reads through the async proxy of what was written through the generic one, with a way between them on which the fence is missing."""
+    reads = list(_async_reads(routine))
+    if not reads:
+        return ()
+    wanted = {id(read.symbol) for read in reads}
+    writes = [touch for touch in _generic(routine, "write") if id(touch.symbol) in wanted]
+    return tuple(_unfenced(routine, writes, reads)) if writes else ()
+
+
+def overwritten(routine: Routine) -> tuple[Crossing, ...]:
+    """The writes through the async proxy of what was read through the generic one, with no fence between on some way."""
+    writes = list(_async_writes(routine))
+    if not writes:
+        return ()
+    wanted = {id(write.symbol) for write in writes}
+    reads = [touch for touch in _generic(routine, "read") if id(touch.symbol) in wanted]
+    return tuple([one for one in _unfenced(routine, reads, writes) if one.fence < 0]) if reads else ()
+
+
+def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iterator[Crossing]:
+    """For each of the later touches the first of the earlier that it meets with the fence missing or misplaced between."""
+    flow = control_flow(routine)
+    bit = {touch.instruction: 1 << place_ for place_, touch in enumerate(before)}
+    by_symbol: dict[int, int] = {}
+    for touch in before:
+        by_symbol[id(touch.symbol)] = by_symbol.get(id(touch.symbol), 0) | bit[touch.instruction]
+    fences = set(_with_effect(routine, FENCE))
+    barriers = {i for i, sync in syncs(routine).items() if sync.reach >= Reach.OBJECT}
+    ends = {touch.instruction: touch for touch in after}
+    events: dict[int, list[int]] = {}
+    for i in sorted({*bit, *fences, *barriers, *ends}):
+        if flow.block_of[i] in flow.reachable:
+            events.setdefault(flow.block_of[i], []).append(i)
+
+    def step(i: int, state: _State) -> _State:
+        if i in fences:
+            return _State(0, 0, state.late | state.told, state.early & (state.late | state.told), True)
+        if i in barriers:
+            return _State(0, state.told | state.fresh, state.late, state.early, False)
+        own = bit.get(i, 0)
+        if not own:
+            return state
+        early = state.early | own if state.has_fenced else state.early & ~own
+        return _State(state.fresh | own, state.told & ~own, state.late & ~own, early, state.has_fenced)
+
+    def through(block: int, state: _State) -> _State:
+        for i in events.get(block, ()):
+            state = step(i, state)
+        return state
+
+    solution = solve(flow, through, _either, lambda _: None, _State())
+    for block, own in sorted(events.items()):
+        state = solution.before[block]
+        for i in own:
+            if i in ends:
+                found = _crossing(routine, before, ends[i], state, by_symbol[id(ends[i].symbol)] if id(ends[i].symbol) in by_symbol else 0)
+                if found is not None:
+                    yield found
+            state = step(i, state)
+
+
+def _either(states: Iterable[_State]) -> _State:
+    found = _State()
+    for one in states:
+        found = _State(
+            found.fresh | one.fresh,
+            found.told | one.told,
+            found.late | one.late,
+            found.early | one.early,
+            found.has_fenced or one.has_fenced,
+        )
+    return found
+
+
+def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, own: int) -> Crossing | None:
+    missing = (state.fresh | state.told) & own
+    for place_ in bits(missing):
+        certain = _meet(routine, before[place_], end)
+        if certain is not None:
+            is_early = bool(state.early >> place_ & 1)
+            fence = _nearest_fence(routine, before[place_].instruction, False) if is_early else -1
+            return Crossing(before[place_], end, fence, False, certain)
+    for place_ in bits(state.late & own & ~missing):
+        write = before[place_]
+        fence = _nearest_fence(routine, end.instruction, False)
+        certain = _meet(routine, write, end)
+        if certain is not None and fence >= 0 and _is_for_fewer(routine, fence, write.instruction):
+            return Crossing(write, end, fence, True, certain)
+    return None
+
+
+def _meet(routine: Routine, one: Touch, other: Touch) -> bool | None:
+    """Whether both touch the same bytes for certain; None if not even the variable tells."""
+    if one.region is not None and other.region is not None:
+        if regions(routine).meet(one.region, other.region) is not None:
+            return True
+        if one.region.base == other.region.base:
+            return None
+    # memory of no declared size is shared out by the program itself
+    return None if one.symbol.linkage == ".extern" or None in one.symbol.dimensions else False
+
+
+def _is_for_fewer(routine: Routine, fence: int, write: int) -> bool:
+    """Whether not all that write come to the fence, though a CTA has more threads than one."""
+    flow = control_flow(routine)
+    if launch(routine).count == 1 or dominators(routine).post.dominates(flow.block_of[fence], flow.block_of[write]):
+        return False
+    # the way to the write may be as narrow
+    return not dominators(routine).tree.dominates(flow.block_of[fence], flow.block_of[write])
+
+
+def _nearest_fence(routine: Routine, i: int, _: bool) -> int:
+    """The nearest fence before an instruction, by the shortest way back; -1 if there is none."""
+    flow = control_flow(routine)
+    fences = sorted(_with_effect(routine, FENCE), reverse=True)
+    work, seen, end = [flow.block_of[i]], {-1}, i
+    while work:
+        block = work.pop(0)
+        for fence in fences:
+            if flow.block_of[fence] == block and fence < end:
+                return fence
+        end = len(routine.instructions)
+        for before in flow.blocks[block].predecessors:
+            if before not in seen:
+                seen.add(before)
+                work.append(before)
+    return -1
+
+
+# --- who touches what
+
+
+def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
+    for i, bound in enumerate(bindings(routine)):
+        if isinstance(bound, Bound) and effect in bound.effects:
+            yield i
+
+
+def _generic(routine: Routine, how: str) -> Iterator[Touch]:
+    for access in accesses(routine):
+        does = access.writes if how == "write" else access.reads
+        if does and not access.memory.proxy and not (how == "read" and access.memory.is_async):
+            touch = _touch(routine, access, access.bytes or 1)
+            if touch is not None:
+                yield touch
+
+
+def _async_reads(routine: Routine) -> Iterator[Touch]:
+    for access in accesses(routine):
+        if access.memory.proxy == ASYNC and access.reads:
+            touch = _touch(routine, access, access.bytes or LEAST_BYTES)
+            if touch is not None:
+                yield touch
+    for i, term in descriptors(routine):
+        found = _described(routine, i, term)
+        if found is not None:
+            yield found
+
+
+def _async_writes(routine: Routine) -> Iterator[Touch]:
+    for access in accesses(routine):
+        if access.memory.proxy == ASYNC and access.writes:
+            touch = _touch(routine, access, access.bytes or LEAST_BYTES)
+            if touch is not None:
+                yield touch
+
+
+def _touch(routine: Routine, access: Access, size: int) -> Touch | None:
+    if access.address is None or (access.space and access.space != SHARED):
+        return None
+    where = place(values(routine), access.address)
+    if where.symbol is None or not (where.symbol.space or "").startswith(SHARED):
+        return None
+    region = regions(routine).region(access.address, size, team(routine).everyone)
+    return Touch(access.instruction, where.symbol, region)
+
+
+def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
+    """The operands that describe matrices in shared memory to tensor cores, with their instructions (9.7.16.5.1)."""
+    known = values(routine)
+    flow = control_flow(routine)
+    for i, bound in enumerate(bindings(routine)):
+        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
+            continue
+        for memory in bound.memory if bound.memory else ():
+            operand = bound.operand(memory.operand)
+            if memory.proxy == ASYNC and operand is not None and operand.role == "r":
+                children = routine.instructions[i].children
+                first = 2 if type(children[0]) is Guard else 1
+                term = known.operand(i, children[first + operand.path[0]])
+                if term is not None:
+                    yield i, term
+
+
+def described(known: Values, term: Term) -> Term | None:
+    """The address in shared memory that a descriptor is made from: what is in it before it is cut to its bits 4 to 17; None if not seen."""
+    found = None
+    for inner in walk(term):
+        for atom, factor in inner.linear[1]:
+            base = atom.args[0] if atom.operator in ("zext", "trunc") else atom
+            symbol = known.symbol(base) if factor == 1 and base.operator == "address" else None
+            if symbol is not None and (symbol.space or "").startswith(SHARED):
+                # the larger sum comes later
+                found = inner
+    return found
+
+
+def _described(routine: Routine, i: int, term: Term) -> Touch | None:
+    address = described(values(routine), term)
+    if address is None:
+        return None
+    where = place(values(routine), address)
+    if where.symbol is None:
+        return None
+    return Touch(i, where.symbol, regions(routine).region(address, LEAST_BYTES, team(routine).everyone), True)
+
+
+# --- tensor maps
+
+
+def stale_maps(routine: Routine) -> Iterator[Found]:
+    """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on some way between."""
+    uses: dict[int, Hashable] = {}
+    changes: dict[int, Hashable] = {}
+    fences: dict[int, Hashable] = {}
+    known = values(routine)
+    bounds = bindings(routine)
+    for access in accesses(routine):
+        bound = bounds[access.instruction]
+        if not isinstance(bound, Bound) or access.memory.proxy == ASYNC:
+            continue
+        key = _same(known, access.address)
+        if access.memory.proxy == "tensormap":
+            uses[access.instruction] = key
+        elif access.writes and bound.modifiers and (MAP_FENCE in bound.effects or ".b1024" in bound.modifiers):
+            changes[access.instruction] = key
+    if not uses or not changes:
+        return
+    for i in _with_effect(routine, MAP_FENCE):
+        bound = bounds[i]
+        assert isinstance(bound, Bound)
+        if "release" not in (word.what for word in bound.form.order):
+            fences[i] = None
+    flow = control_flow(routine)
+    bit = {i: 1 << place_ for place_, i in enumerate(changes)}
+    events: dict[int, list[int]] = {}
+    for i in sorted({*uses, *changes, *fences}):
+        if flow.block_of[i] in flow.reachable:
+            events.setdefault(flow.block_of[i], []).append(i)
+
+    def step(i: int, state: int) -> int:
+        return 0 if i in fences else state | bit.get(i, 0)
+
+    def through(block: int, state: int) -> int:
+        for i in events.get(block, ()):
+            state = step(i, state)
+        return state
+
+    def join(states: Iterable[int]) -> int:
+        found = 0
+        for state in states:
+            found |= state
+        return found
+
+    before = solve(flow, through, join, lambda _: None, 0).before
+    order = list(changes)
+    for block, own in sorted(events.items()):
+        state = before[block]
+        for i in own:
+            changed = [order[place_] for place_ in bits(state) if i in uses and uses[i] is not None and changes[order[place_]] == uses[i]]
+            if changed:
+                yield Found(
+                    i,
+                    "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it",
+                    [(changed[-1], "changed here")],
+                )
+            state = step(i, state)
+
+
+def _same(known: Values, address: Term | None) -> Hashable:
+    """Equal for addresses of the same object; None if not known. A map starts where its address says, generic or not."""
+    if address is None:
+        return None
+    where = place(known, address)
+    return (where.symbol.name if where.symbol is not None else "", where.offset)

@@ -1,0 +1,54 @@
+"""B003 barrier-count-vs-participants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.named_barriers import Miscount, Site, miscounts, named_barriers
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.syntax.nodes import Path
+
+MOST_SHOWN = 4
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Barriers for another number of threads than come to them."""
+    for routine in facts.routines:
+        for group in named_barriers(routine):
+            for wrong in miscounts(group):
+                yield facts.report(
+                    RULE,
+                    routine.where(wrong.site.use.instruction),
+                    wrong.why,
+                    f"here come {_warps(wrong.site)}",
+                    related=_others(routine, wrong),
+                )
+
+
+def _others(routine: Routine, wrong: Miscount) -> list[tuple[Path, str]]:
+    others = wrong.others[:MOST_SHOWN]
+    return [(routine.where(other.use.instruction), f"{_warps(other)} come to it here, for {other.count or 'all'} threads") for other in others]
+
+
+def _warps(site: Site) -> str:
+    numbers = [str(warp) for warp in range(site.warps.bit_length()) if site.warps >> warp & 1]
+    if len(numbers) > 2 and site.warps >> int(numbers[0]) == (1 << len(numbers)) - 1:
+        return f"warps {numbers[0]} to {numbers[-1]}"
+    return f"warp {numbers[0]}" if len(numbers) == 1 else f"warps {', '.join(numbers)}" if numbers else "no warps"
+
+
+RULE = Rule(
+    id="B003",
+    name="barrier-count-vs-participants",
+    severity=Severity.ERROR,
+    summary="a barrier's thread count is not that of the threads that come to it",
+    why="A barrier is complete when as many threads have come as the instructions say, all of them the same number: with more, threads hang, "
+    "with fewer, they run on too early (9.7.14.1).",
+    bad=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
+    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
+    good=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
+    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
+    check=check,
+)

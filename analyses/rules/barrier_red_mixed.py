@@ -1,0 +1,39 @@
+"""B005 barrier-red-mixed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.named_barriers import mixtures, named_barriers
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Reductions at a barrier at which other threads only arrive or wait."""
+    for routine in facts.routines:
+        for group in named_barriers(routine):
+            for reducing, plain in mixtures(group):
+                what = "waits" if plain.use.waits else "arrives"
+                count = reducing.count or group.total
+                yield facts.report(
+                    RULE,
+                    routine.where(reducing.use.instruction),
+                    f"some threads reduce at barrier {group.id}, others come to it without: what they get is not determined",
+                    f"{reducing.threads} of the {count} threads reduce, so the others are needed to complete the barrier",
+                    related=[(routine.where(plain.use.instruction), f"a thread that does not reduce {what} here")],
+                )
+
+
+RULE = Rule(
+    id="B005",
+    name="barrier-red-mixed",
+    severity=Severity.ERROR,
+    summary="bar.red by some threads and bar.sync or bar.arrive by others, at one barrier",
+    why="A reduction must not be mixed with other uses of the barrier while it is active: execution is unpredictable (9.7.14.1).",
+    bad=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
+    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\nbar.red.popc.u32 %r2, 1, 128, %p1;\nret;\n}\n",
+    good=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
+    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
+    check=check,
+)

@@ -1,0 +1,54 @@
+"""C012 false-uni-claim."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.origins import origins
+from ptxkit.analyses.participation import assumed_note, choose_pair, given_note
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.analyses.uniformity import uniformity
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.binding import Bound
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Branches, calls and returns that say `.uni` where threads of a warp part."""
+    for routine in facts.routines:
+        flow = control_flow(routine)
+        for i, bound in enumerate(bindings(routine)):
+            if not isinstance(bound, Bound) or not bound.flow or not bound.has(".uni") or flow.block_of[i] not in flow.reachable:
+                continue
+            if routine.instructions[i].guard is None and bound.flow != "branch-indexed":
+                continue
+            if not uniformity(routine).guard(i).holds(Level.WARP):
+                yield from _parted(facts, routine, i)
+
+
+def _parted(facts: Facts, routine: Routine, i: int) -> Iterator[Diagnostic]:
+    found = choose_pair(routine, i)
+    if found is None:
+        return
+    yield facts.report(
+        RULE,
+        routine.where(i),
+        f"this says `.uni`, but {found.why}: they are of one warp",
+        *filter(None, (given_note(found.given), assumed_note(found.assumption), "ptxas says nothing of this")),
+        related=origins(routine, i, 0) if routine.instructions[i].guard is not None else (),
+    )
+
+
+RULE = Rule(
+    id="C012",
+    name="false-uni-claim",
+    severity=Severity.ERROR,
+    summary="a branch, call or return with .uni by which threads of a warp part",
+    why="`.uni` promises that all active threads of a warp go the same way (9.7.13.3 to 9.7.13.6); what comes of a false promise is open.",
+    bad="mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 31;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra.uni out;\nst.global.u32 [%rd1], %r1;\nout:",
+    good="mov.u32 %r1, %tid.x;\nshr.u32 %r1, %r1, 5;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra.uni out;\nst.global.u32 [%rd1], %r1;\nout:",
+    check=check,
+)

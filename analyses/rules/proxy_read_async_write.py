@@ -1,0 +1,52 @@
+"""P004 generic-read-async-overwrite."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.proxies import overwritten
+from ptxkit.analyses.protocols.reports import crossing_reports
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Copies through the async proxy over what was read through the generic one, with no proxy fence between."""
+    for routine in facts.routines:
+        yield from crossing_reports(facts, RULE, routine, overwritten(routine), "an asynchronous copy overwrites it")
+
+
+RULE = Rule(
+    id="P004",
+    name="generic-read-async-overwrite",
+    severity=Severity.INFO,
+    summary="shared memory that is read and then overwritten by a bulk copy with no proxy fence between",
+    why="By the letter a read through the generic proxy and a later write through the async one need a proxy fence between (8.6); nearly all programs do without.",
+    bad=""".shared .align 16 .b8 tile[1024];
+.shared .align 8 .b64 bar;
+mov.u32 %r1, %tid.x;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.u32 %r2, %r2, %r3;
+setp.ne.u32 %p1, %r1, 0;
+ld.shared.u32 %r5, [%r2];
+bar.sync 0;
+@%p1 bra END;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
+END:""",
+    good=""".shared .align 16 .b8 tile[1024];
+.shared .align 8 .b64 bar;
+mov.u32 %r1, %tid.x;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.u32 %r2, %r2, %r3;
+setp.ne.u32 %p1, %r1, 0;
+ld.shared.u32 %r5, [%r2];
+fence.proxy.async.shared::cta;
+bar.sync 0;
+@%p1 bra END;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
+END:""",
+    check=check,
+    default=False,
+)

@@ -1,0 +1,43 @@
+"""C003 warpgroup-aligned-divergent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import flow_of
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.participation import Parting, partings, told
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.binding import Bound
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Instructions of a whole warpgroup that one of its threads executes and another does not."""
+    for routine in facts.routines:
+        found = [parting for parting in partings(routine) if _is_of_a_warpgroup(routine, parting)]
+        yield from told(facts, RULE, routine, found, "ptxas says nothing of this")
+
+
+def _is_of_a_warpgroup(routine: Routine, parting: Parting) -> bool:
+    bound = bindings(routine)[parting.instruction]
+    if not isinstance(bound, Bound) or bound.converges is None or bound.converges.level != "warpgroup":
+        return False
+    # lanes that have ended at a `ret` or `exit` are the matter of another rule
+    leaves = flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit")
+    return not (parting.has_ended and leaves and parting.scope is Level.WARP)
+
+
+RULE = Rule(
+    id="C003",
+    name="warpgroup-aligned-divergent",
+    severity=Severity.ERROR,
+    summary="an instruction that four warps execute together, where not all of them come",
+    why="wgmma instructions and setmaxnreg are executed by all threads of a warpgroup, four warps of which the first has a rank divisible "
+    "by four; otherwise behaviour is undefined (9.7.16, 9.7.19.5).",
+    bad="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 96;\n@%p1 wgmma.fence.sync.aligned;",
+    good="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 128;\n@%p1 wgmma.fence.sync.aligned;",
+    check=check,
+)

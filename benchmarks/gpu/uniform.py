@@ -1,0 +1,322 @@
+"""Kernels that write down what each thread held and which way it went, to compare threads with one another, and what `uniformity` says.
+
+Before every branch, and behind instructions whose result some threads are said to agree on, stands code that keeps for its thread: how often
+it came by; a sum over the visits of the value, each times a number made of the iterations of all loops around; and the same of the
+iterations alone. Threads that came by in the same iterations must have the same sum of values, if they are said to agree. And if threads
+are said to execute a block together, those of a group must all have come by in the same iterations.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+from plan import Fixture, Variant
+from probes import _may_fuse, _row, alone
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.loops import Loop, loops
+from ptxkit.analyses.registers import CARRY, Register, registers
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.uniformity import Uniformity, uniformity
+from ptxkit.isa.binding import Bound
+from ptxkit.rewriters import AddParameter, After, AtEntry, Before, Declare, Site, apply, fresh
+from ptxkit.syntax.nodes import Module
+
+SLOT = 32
+MOST_SLOTS = 120
+WIDTHS = (1, 8, 16, 32, 64)
+MULTIPLIERS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
+SHAPES = ([33, 1, 1], [96, 1, 1])
+FLAT_SHAPES = ([16, 4, 1],)
+
+FIXTURE = "uniform_shapes"
+"""The module below, which is launched in shapes that the fixtures do not have."""
+TEXT = """.version 8.0
+.target sm_80
+.address_size 64
+""" + "\n".join(
+    f"""
+.visible .entry {name}(.param .u64 out, .param .u32 n)
+{directive}
+{{
+    .reg .pred %p<8>; .reg .b32 %r<24>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [n]; cvta.to.global.u64 %rd1, %rd1;
+    mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y; mov.u32 %r4, %tid.z; mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ntid.x; mov.u32 %r7, %ntid.y;
+    mov.u32 %r8, %laneid;
+    mad.lo.u32 %r9, %r4, %r7, %r3; mad.lo.u32 %r9, %r9, %r6, %r2;
+    shr.u32 %r10, %r2, 5; and.b32 %r11, %r9, -32; shr.u32 %r12, %r9, 7; shr.u32 %r20, %r2, 4;
+    mov.u32 %r13, 0;
+    setp.eq.u32 %p1, %r10, 0; @%p1 bra A; add.u32 %r13, %r13, 1;
+A:  setp.lt.u32 %p2, %r11, 32; @%p2 bra B; add.u32 %r13, %r13, 2;
+B:  setp.eq.u32 %p3, %r12, 0; @!%p3 bra C; add.u32 %r13, %r13, 4;
+C:  setp.lt.u32 %p4, %r3, 2; @%p4 bra D; add.u32 %r13, %r13, 8;
+D:  setp.eq.u32 %p5, %r20, 0; @%p5 bra E; add.u32 %r13, %r13, 16;
+E:  mov.u32 %r14, 0; mov.u32 %r15, 0;
+F:  add.u32 %r15, %r15, %r14; add.u32 %r14, %r14, 1; and.b32 %r16, %r2, 3; add.u32 %r16, %r16, 2;
+    setp.lt.u32 %p6, %r14, %r16; @%p6 bra F;
+    shfl.sync.idx.b32 %r17, %r10, 0, 31, -1;
+    setp.eq.u32 %p7, %r17, 0; @%p7 bra G; add.u32 %r13, %r13, %r15;
+G:  setp.lt.u32 %p1, %r9, %r1; @!%p1 bra H; add.u32 %r13, %r13, 32;
+H:  shr.u32 %r18, %r5, 1; setp.eq.u32 %p2, %r18, 0; @%p2 bra I; add.u32 %r13, %r13, 64;
+I:  and.b32 %r19, %r9, 1; mov.u32 %r14, 0; setp.eq.u32 %p3, %r19, 0; @%p3 bra K;
+J:  add.u32 %r14, %r14, 1;
+K:  add.u32 %r14, %r14, 3; setp.lt.u32 %p4, %r14, 12; @%p4 bra J;
+    setp.gt.u32 %p5, %r14, 12; @%p5 bra M; add.u32 %r13, %r13, 128;
+M:  mov.u32 %r21, %ntid.z; mul.lo.u32 %r22, %r6, %r7; mul.lo.u32 %r22, %r22, %r21; mad.lo.u32 %r22, %r5, %r22, %r9;
+    add.u32 %r13, %r13, %r14; mul.wide.u32 %rd2, %r22, 4; add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r13;
+    ret;
+}}"""
+    for name, directive in (
+        ("any_shape", ""),
+        ("square", ".reqntid 32, 32, 1"),
+        ("odd", ".reqntid 33, 1, 1"),
+        ("cube", ".reqntid 16, 4, 4"),
+        ("rows", ".reqntid 32, 4, 2"),
+    )
+)
+LAUNCHES = (
+    ("any_shape", [33, 1, 1]), ("any_shape", [16, 4, 4]), ("any_shape", [32, 32, 1]), ("any_shape", [7, 5, 3]),
+    ("square", [32, 32, 1]), ("odd", [33, 1, 1]), ("cube", [16, 4, 4]), ("rows", [32, 4, 2]),
+)  # fmt: skip
+
+
+def shapes_fixture() -> Fixture:
+    """A module that looks at its place in many ways, launched in many shapes."""
+    arguments = [{"buffer": "u32", "length": 4096, "fill": "zeros", "output": True}, {"scalar": "i32", "value": 77}]
+    launches = [
+        {"file": FIXTURE, "entry": entry, "grid": [4, 1, 1], "block": block, "args": arguments, "id": f"{entry}+{'x'.join(map(str, block))}"}
+        for entry, block in LAUNCHES
+    ]
+    return Fixture(FIXTURE, "sm_80", TEXT, tuple(launches))
+
+
+def with_shapes(fixture: Fixture) -> Fixture:
+    """The fixture with more launches of the kernels that may be launched in other shapes: with fewer threads."""
+    launches = list(fixture.kernels)
+    for kernel in fixture.kernels:
+        (routine,) = [routine for routine in routines(alone(fixture, kernel["entry"])) if routine.name == kernel["entry"]]
+        if not _may_be_smaller(routine) or "cluster" in kernel:
+            continue
+        size = math.prod(kernel["block"])
+        for block in SHAPES if kernel["block"][1:] == [1, 1] else FLAT_SHAPES:
+            if math.prod(block) < size and all(one <= all_ for one, all_ in zip(block, kernel["block"], strict=True)):
+                launches.append({**kernel, "block": block, "id": f"{kernel['entry']}+{'x'.join(map(str, block))}"})
+    return attrs.evolve(fixture, kernels=tuple(launches))
+
+
+def _may_be_smaller(routine: Routine) -> bool:
+    """Whether nothing counts on a number of threads: no barriers but of the whole CTA, nothing of warps, no size said."""
+    if any(directive.name == ".reqntid" for directive in routine.function.header.directives):
+        return False
+    for bound in set(bindings(routine)):
+        if not isinstance(bound, Bound) or bound.flow == "call" or bound.asynchronous or bound.effects:
+            return False
+        if bound.converges is not None and (bound.converges.level != "cta" or bound.threads is not None):
+            return False
+        if bound.barrier and bound.converges is None:
+            return False
+    return True
+
+
+@attrs.frozen
+class Slot:
+    """What is kept, and what is said of it."""
+
+    instruction: int
+    register: int
+    is_branch: bool
+    level: Level
+    point: Level
+    text: str
+    cause: str
+
+
+def slots(routine: Routine, lot: random.Random) -> list[Slot]:
+    """The branches, and values on which threads are said to agree; of many some by lot."""
+    known, flow, table = uniformity(routine), control_flow(routine), registers(routine).table
+    branches, values = [], []
+    for block in flow.blocks:
+        i = block.end - 1
+        if block.index not in flow.reachable or len(block.edges) + bool(block.leaves) < 2 or not registers(routine).reads[i]:
+            continue
+        blame = known.blame(block.index)
+        cause = _text(routine, blame[0].instruction) if blame and blame[0].instruction >= 0 else "argument"
+        branches.append(_slot(routine, known, i, registers(routine).reads[i][0], True, known.branch(block.index).level, cause))
+    numbering = ssa(routine)
+    for i, written in enumerate(registers(routine).writes):
+        if len(numbering.definitions[i]) != len(written) or _may_fuse(routine.instructions[i].opcode):
+            continue
+        for number, register in zip(numbering.definitions[i], written, strict=True):
+            is_read = numbering.readers[number] or number in numbering.operand_of
+            kind = table[register]
+            if kind.name == CARRY or kind.bits not in WIDTHS or kind.symbol is None or written.count(register) > 1 or not is_read:
+                continue
+            if known.level(number) > Level.THREAD and known.level(number) < Level.GRID or (is_read and lot.random() < 0.15):
+                values.append(_slot(routine, known, i, register, False, known.level(number), ""))
+    if len(branches) > MOST_SLOTS:
+        branches = lot.sample(branches, MOST_SLOTS)
+    room = max(MOST_SLOTS - len(branches), 20)
+    return branches + (lot.sample(values, room) if len(values) > room else values)
+
+
+def _slot(routine: Routine, known: Uniformity, i: int, register: int, is_branch: bool, level: Level, cause: str) -> Slot:
+    block = control_flow(routine).block_of[i]
+    return Slot(i, register, is_branch, level, known.block(block, True).level, _text(routine, i), cause)
+
+
+def _text(routine: Routine, i: int) -> str:
+    return " ".join(routine.instructions[i].body_text.split())[:80]
+
+
+def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1) -> str:
+    """The module with probes for these slots in one of its kernels; one may write down what no two lanes agree on."""
+    routine = next(routine for routine in routines(module) if routine.name == entry)
+    flow, forest, table = control_flow(routine), loops(routine), registers(routine).table
+    new = fresh(module)
+    base, parameter = new.register("row"), new.symbol("rows")
+    counters = {loop.index: new.register(f"turn{loop.index}") for loop in forest.loops}
+    edits: list[Any] = [AddParameter(entry, parameter), Declare(routine, f".reg .b64 {base};")]
+    edits += [Declare(routine, f".reg .b64 {counter};") for counter in counters.values()]
+    start = "\n".join([_row(parameter, base, SLOT * len(found)), *[f"mov.u64 {counter}, 0;" for counter in counters.values()]])
+    edits.append(AtEntry(routine, start))
+    for loop in forest.loops:
+        inner = [counters[other.index] for other in forest.loops if other.parent == loop.index]
+        counted = f"add.u64 {counters[loop.index]}, {counters[loop.index]}, 1;" + "".join([f" mov.u64 {one}, 0;" for one in inner])
+        edits.append(Before(Site(routine, flow.blocks[loop.header].start), counted))
+    for place, slot in enumerate(found):
+        around = [counters[loop.index] for loop in _around(forest.loops, flow.block_of[slot.instruction])]
+        code = _keep(table[slot.register], around, base, place * SLOT, place == spoil)
+        edit = Before if slot.is_branch else After
+        edits.append(edit(Site(routine, slot.instruction), code))
+    return apply(module, edits, "uniform", marked=False, partly=True).module.text
+
+
+def _around(forest: tuple[Loop, ...], block: int) -> Iterator[Loop]:
+    return (loop for loop in forest if block in loop)
+
+
+def _keep(register: Register, around: list[str], base: str, offset: int, spoil: bool) -> str:
+    """The code that adds what a register holds to what is kept."""
+    one, two, three, four = MULTIPLIERS
+    name = register.name
+    lines = ["{ .reg .b64 %pk_v, %pk_n, %pk_f, %pk_s, %pk_h, %pk_q;"]
+    if register.is_predicate:
+        lines.append(f"selp.u64 %pk_v, 1, 0, {name};")
+    elif register.bits == 64:
+        lines.append(f"mov.b64 %pk_v, {name};")
+    elif register.bits == 8:
+        lines.append(f"cvt.u64.u8 %pk_v, {name};")
+    else:
+        lines.append(f".reg .b{register.bits} %pk_t; mov.b{register.bits} %pk_t, {name}; cvt.u64.u{register.bits} %pk_v, %pk_t;")
+    if spoil:
+        lines.append(".reg .b32 %pk_l; .reg .b64 %pk_w; mov.u32 %pk_l, %laneid; cvt.u64.u32 %pk_w, %pk_l; add.u64 %pk_v, %pk_v, %pk_w;")
+    lines.append(f"mov.u64 %pk_h, {one:#x};")
+    lines += [f"mad.lo.u64 %pk_h, %pk_h, {two:#x}, {counter};" for counter in around]
+    lines += [
+        f"mul.lo.u64 %pk_h, %pk_h, {three:#x}; shr.u64 %pk_q, %pk_h, 29; xor.b64 %pk_h, %pk_h, %pk_q; mul.lo.u64 %pk_h, %pk_h, {four:#x};",
+        f"ld.global.v2.u64 {{%pk_n, %pk_f}}, [{base}+{offset}]; ld.global.u64 %pk_s, [{base}+{offset + 16}];",
+        "add.u64 %pk_n, %pk_n, 1; add.u64 %pk_s, %pk_s, %pk_h; or.b64 %pk_q, %pk_h, 1; add.u64 %pk_v, %pk_v, 1;",
+        "mad.lo.u64 %pk_f, %pk_v, %pk_q, %pk_f;",
+        f"st.global.v2.u64 [{base}+{offset}], {{%pk_n, %pk_f}}; st.global.u64 [{base}+{offset + 16}], %pk_s; }}",
+    ]
+    return "\n".join(lines)
+
+
+def uniform_variants(fixture: Fixture, counts: dict[str, int]) -> list[Variant]:
+    """Each kernel with probes; one kernel also with a probe that writes down something else for each lane."""
+    made = []
+    lot = random.Random(f"{fixture.name} {fixture.target}")
+    for entry in fixture.entries:
+        module = alone(fixture, entry)
+        (routine,) = [routine for routine in routines(module) if routine.name == entry]
+        found = slots(routine, lot)
+        if not found:
+            continue
+        counts["slots"] += len(found)
+        counts["branches"] += sum(slot.is_branch for slot in found)
+        rows = max(math.prod(k["grid"]) * math.prod(k["block"]) for k in fixture.kernels if k["entry"] == entry)
+        capture = {"rows": rows, "row": SLOT * len(found), "take": []}
+        about: dict[str, Any] = {"slots": [attrs.astuple(slot)[2:] for slot in found]}
+        made.append(Variant("uniform", watched(module, entry, found), only=entry, capture=capture, about={**about, "measure": True}))
+        claimed = [place for place, slot in enumerate(found) if slot.level > Level.THREAD and slot.point > Level.THREAD]
+        if claimed and entry == fixture.entries[0]:
+            spoiled = lot.choice(claimed)
+            text = watched(module, entry, found, spoiled)
+            made.append(Variant("planted", text, only=entry, capture=capture, about={**about, "measure": True, "planted": True, "slot": spoiled}))
+    return made
+
+
+# --- judging ----------------------------------------------------------------------------------------------------------------------
+
+
+def judged(results: list[dict[str, Any]]) -> bool:
+    """Prints how what was said compares with what was measured. Whether nothing contradicts, and planted faults do."""
+    results = [result for result in results if result["about"].get("measure")]
+    ran = [result for result in results if "levels" in result]
+    wrong: list[str] = []
+    said = {"values": 0, "branches": 0, "points": 0}
+    uniform = proved = faults = caught = different = 0
+    causes: dict[str, int] = {}
+    kernels, shapes = set(), set()
+    for result in ran:
+        told = result["about"]["slots"]
+        found = [_contradictions(result, slot, measured) for slot, measured in zip(told, result["levels"], strict=True)]
+        if result["about"].get("planted"):
+            level, _, threads = result["levels"][result["about"]["slot"]]
+            if threads > 1:
+                faults += 1
+                caught += bool(found[result["about"]["slot"]])
+            continue
+        wrong += [text for texts in found for text in texts]
+        different += result["verdict"] != "equal"
+        kernels.add((result["fixture"], result["kernel"]))
+        shapes.add(tuple(result["block"]))
+        for (is_branch, level, point, text, cause), (measured, _, threads) in zip(told, result["levels"], strict=True):
+            if threads < 1:
+                continue
+            said["branches" if is_branch else "values"] += level > Level.THREAD
+            said["points"] += point > Level.THREAD
+            if is_branch and measured >= Level.WARP:
+                uniform += 1
+                proved += level >= Level.WARP
+                if level < Level.WARP:
+                    causes[f"{_kind(cause)}"] = causes.get(f"{_kind(cause)}", 0) + 1
+    print(f"uniformity measured in {len(kernels)} kernels, {len(ran)} launches, {len(shapes)} shapes: {sorted(shapes)}")
+    print(f"  not run: {len(results) - len(ran)}; outputs differ from those of the original in {different}")
+    print(f"  checked: {', '.join(f'{count} {name}' for name, count in said.items())}")
+    print(f"  contradictions {len(wrong)}")
+    for text in wrong[:60]:
+        print(f"    {text[:300]}")
+    share = 100 * proved / uniform if uniform else 0
+    print(f"  branches uniform in each warp that was run: {uniform}, of these proved {proved} ({share:.1f} %); the rest by source:")
+    for cause, count in sorted(causes.items(), key=lambda pair: -pair[1]):
+        print(f"    {count:5} {cause}")
+    print(f"  a probe that writes down another number for each lane: {caught} of {faults} found")
+    return not wrong and caught == faults
+
+
+def _kind(cause: str) -> str:
+    """The opcode of a source of divergence, with the special register if it reads one."""
+    words = cause.replace(",", " ").replace(";", " ").split()
+    special = next((word for word in words if word.startswith(("%tid", "%lane", "%clock", "%warpid", "%smid"))), "")
+    opcode = next((word for word in words if not word.startswith("@")), "")
+    return f"{opcode} {special}".strip()
+
+
+def _contradictions(result: dict[str, Any], slot: tuple[Any, ...], measured: tuple[int, int, int]) -> list[str]:
+    is_branch, level, point, text, _ = slot
+    values, visits, threads = measured
+    where = f"{result['fixture']}.{result['target']} {result['launch']}: `{text}`"
+    found = []
+    if threads and values < level:
+        found.append(f"{where} is said to be {Level(level)}, was {Level(values)}")
+    if visits < point:
+        found.append(f"{where} is said to be executed at {Level(point)}, was at {Level(visits)}")
+    return found

@@ -1,0 +1,119 @@
+"""`ptxkit divergence`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxkit import files
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.routine import Routine
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("-k", "--kernel", "--function", metavar="NAME", help="Only this kernel or function.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+def command(path: str, kernel: str | None, format_: str) -> None:
+    """List the branches of a PTX file (- for standard input): which groups of threads go the same way at each.
+
+    A level is proved; `divergent` is proved by two threads that part; `may diverge` by two that do for some arguments; else it is not
+    known. Below stands why: from where threads begin to differ to the branch.
+    """
+    from ptxkit.analyses.routine import routines
+    from ptxkit.positions import Index
+    from ptxkit.syntax.parsing import parse
+
+    try:
+        module = parse(files.read(path), path)
+    except files.CannotRead as error:
+        click.echo(f"ptxkit: {error}", err=True)
+        sys.exit(2)
+    found = [routine for routine in routines(module) if kernel in (None, routine.name)]
+    if kernel is not None and not found:
+        names = ", ".join(f.name for f in module.functions if f.body) or "none"
+        click.echo(f"ptxkit: no function {kernel!r} with a body; there are {names}", err=True)
+        sys.exit(2)
+    index = Index(module)
+    listings = [_listing(routine, index) for routine in found]
+    if format_ == "json":
+        click.echo(json.dumps({"version": 1, "path": path, "functions": listings}, indent=1))
+        return
+    for listing in listings:
+        _print(listing)
+
+
+def _listing(routine: Routine, index: Any) -> dict[str, Any]:
+    from ptxkit.analyses.cfg import control_flow
+    from ptxkit.analyses.source_lines import source_lines
+    from ptxkit.analyses.uniformity import uniformity
+
+    flow, known, sources = control_flow(routine), uniformity(routine), source_lines(routine)
+
+    def place(i: int) -> dict[str, Any]:
+        text = " ".join(routine.instructions[i].body_text.split())
+        line = index.line_column(index.offset(routine.where(i)))[0]
+        return {"line": line, "text": text, "source": sources[i]}
+
+    branches = []
+    for block in sorted(flow.reachable):
+        if len(flow.blocks[block].edges) < 2 and not (flow.blocks[block].leaves and flow.blocks[block].edges):
+            continue
+        verdict, refuted = known.branch(block), known.branch(block).refuted
+        chain = [
+            {**(place(step.instruction) if step.instruction >= 0 else {"line": 0, "text": "", "source": ""}), "why": step.why}
+            for step in known.blame(block)
+        ]
+        branches.append(
+            {
+                **place(flow.blocks[block].end - 1),
+                "block": block,
+                "level": str(verdict.level),
+                "verdict": _word(known, block),
+                "witness": None
+                if refuted is None
+                else {
+                    "scope": str(refuted.scope),
+                    "threads": [[thread.x, thread.y, thread.z] for thread in (refuted.one, refuted.other)],
+                    "why": refuted.why,
+                    "given": refuted.given,
+                    "assumption": refuted.assumption,
+                },
+                "blame": chain,
+            }
+        )
+    return {"function": routine.name, "assumption": known.assumption, "branches": branches}
+
+
+def _word(known: Any, block: int) -> str:
+    from ptxkit.analyses.levels import Level
+
+    verdict = known.branch(block)
+    if verdict.refuted is not None:
+        return "may diverge" if verdict.refuted.given else "divergent"
+    return "uniform" if verdict.level > Level.THREAD else "unknown"
+
+
+def _print(listing: dict[str, Any]) -> None:
+    click.echo(f"{listing['function']}: {len(listing['branches'])} branches")
+    if listing["assumption"]:
+        click.echo(f"  taken for granted: {listing['assumption']}")
+    for branch in listing["branches"]:
+        source = f"  ({branch['source']})" if branch["source"] else ""
+        level = f"uniform over the {branch['level']}" if branch["level"] != "thread" else ""
+        witness = branch["witness"]
+        parts = f"{branch['verdict']} within the {witness['scope']}" if witness else "" if level else "unknown"
+        click.echo(f"\n{branch['line']:6}  {branch['text']}{source}")
+        click.echo(f"        {', '.join(filter(None, (level, parts)))}")
+        if witness:
+            given = f", if {witness['given']}" if witness["given"] else ""
+            assumed = f" (provided that {witness['assumption']})" if witness["assumption"] else ""
+            click.echo(f"        {witness['why']}{given}{assumed}")
+        for step in branch["blame"][:-1]:
+            at = f"{step['line']:6}" if step["line"] else "      "
+            click.echo(f"        {at}  {step['text']}  {step['why']}")
+    click.echo()

@@ -1,0 +1,107 @@
+"""From PTX back to the program that it was compiled from: what `.file` and `.loc` say (11.5)."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections.abc import Sequence
+from pathlib import Path as FilePath
+
+import attrs
+
+from ptxkit.diagnostics import Diagnostic, Origin
+from ptxkit.positions import Index
+from ptxkit.syntax.nodes import Block, File, Function, Loc, Module, Node, Path
+
+SUFFIXES = frozenset(
+    (".c", ".cc", ".cl", ".cpp", ".cu", ".cuf", ".cuh", ".cxx", ".f90", ".h", ".hh", ".hpp", ".hxx", ".inl", ".jl", ".mojo", ".py", ".rs")
+)
+"""Only files that are called like programs are read for an excerpt: the names come from the PTX, which may come from anybody."""
+
+LARGEST = 10_000_000
+"""Bytes; larger files are not read."""
+
+
+class Origins:
+    """Gives the place in the source program for a place in a module. Making one is cheap; the first question looks at all statements."""
+
+    def __init__(self, module: Module, index: Index) -> None:
+        self.module = module
+        self.index = index
+
+    def at(self, offset: int) -> Origin | None:
+        """Where the code at an offset of the text comes from: what the last `.loc` before it in its function says."""
+        offsets, locations = self._locations
+        i = bisect.bisect_right(offsets, offset) - 1
+        return locations[i] if i >= 0 else None
+
+    @functools.cached_property
+    def _locations(self) -> tuple[list[int], list[Origin | None]]:
+        """Where each `.loc` and each function begins, in order, and what holds from there on."""
+        files = {child.index: child.name for child in self.module.children if isinstance(child, File)}
+        offsets: list[int] = []
+        locations: list[Origin | None] = []
+        for i, child in enumerate(self.module.children):
+            if not isinstance(child, Function) or child.body is None:
+                continue
+            offsets.append(self.index.offset((i,)))
+            locations.append(None)
+            seen: dict[tuple[int, int, int], Origin] = {}
+            for path, loc in _locs(child.body, (i, 1)):
+                place = (loc.file, loc.line, loc.column)
+                # line 0 says that the code comes from no line
+                known = loc.file in files and loc.line > 0
+                found = Origin(files[loc.file], loc.line, loc.column, seen.get(loc.inlined_at or (0, 0, 0))) if known else None
+                if found is not None:
+                    seen[place] = found
+                offsets.append(self.index.offset(path))
+                locations.append(found)
+        return offsets, locations
+
+
+def _locs(body: Block, path: Path) -> list[tuple[Path, Loc]]:
+    found: list[tuple[Path, Loc]] = []
+    stack: list[tuple[Path, Node]] = [(path, body)]
+    while stack:
+        at, node = stack.pop()
+        for i, child in enumerate(node.children):
+            if isinstance(child, Loc):
+                found.append(((*at, i), child))
+            elif isinstance(child, Block):
+                stack.append(((*at, i), child))
+    return sorted(found, key=lambda one: one[0])
+
+
+@functools.lru_cache(maxsize=64)
+def source_lines(name: str, beside: str | None) -> tuple[str, ...] | None:
+    """The lines of a source file, looked for where its name says, else beside the PTX file; None if there is none that can be shown."""
+    path = FilePath(name)
+    candidates = [path] if path.is_absolute() or beside is None else [path, FilePath(beside).parent / path]
+    if beside is not None:
+        candidates.append(FilePath(beside).parent / path.name)
+    for candidate in candidates:
+        try:
+            if candidate.suffix.lower() in SUFFIXES and candidate.is_file() and candidate.stat().st_size <= LARGEST:
+                return tuple(candidate.read_text(encoding="utf-8", errors="replace").splitlines())
+        except (OSError, ValueError):
+            continue
+    return None
+
+
+def excerpt(origin: Origin, beside: str | None) -> str | None:
+    """The line of the source program, without white space around it, if the file is found."""
+    lines = source_lines(origin.path, beside)
+    return lines[origin.line - 1].strip() if lines is not None and origin.line <= len(lines) else None
+
+
+def with_origins(module: Module, index: Index, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """The findings, each with the place in the source program that it and what belongs to it come from."""
+    origins = Origins(module, index)
+    return [
+        attrs.evolve(
+            diagnostic,
+            origin=origins.at(diagnostic.span.start),
+            related=tuple([attrs.evolve(related, origin=origins.at(related.span.start)) for related in diagnostic.related]),
+        )
+        for diagnostic in diagnostics
+    ]

@@ -1,0 +1,134 @@
+"""Findings in the Static Analysis Results Interchange Format, 2.1.0: what code scanning services and editors read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import quote
+
+import ptxkit
+from ptxkit.diagnostics import Diagnostic, Origin, Severity, Span
+from ptxkit.origins import excerpt
+
+SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+class About(Protocol):
+    """What a rule says of itself."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def severity(self) -> Severity: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def why(self) -> str: ...
+
+
+def document(
+    diagnostics: Iterable[Diagnostic],
+    rules: Sequence[About],
+    lines_of: Callable[[str], list[str]],
+    fingerprint: Callable[[Diagnostic, list[str]], str],
+) -> dict[str, Any]:
+    """The log of one run. `lines_of` gives the lines of a file by its path; columns count characters (Unicode code points)."""
+    places = {rule.id: i for i, rule in enumerate(rules)}
+    results = [_result(diagnostic, places, lines_of(diagnostic.path or ""), fingerprint) for diagnostic in diagnostics]
+    driver = {
+        "name": "ptxkit",
+        "version": ptxkit.__version__,
+        "rules": [
+            {
+                "id": rule.id,
+                "name": rule.name,
+                "shortDescription": {"text": _sentence(rule.summary)},
+                "fullDescription": {"text": rule.why},
+                "defaultConfiguration": {"level": LEVELS[rule.severity]},
+            }
+            for rule in rules
+        ],
+    }
+    run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _result(
+    diagnostic: Diagnostic, places: dict[str, int], lines: list[str], fingerprint: Callable[[Diagnostic, list[str]], str]
+) -> dict[str, Any]:
+    path = diagnostic.path or ""
+    text = "\n".join([diagnostic.message, *[f"Note: {note}" for note in diagnostic.notes]])
+    here = _location(path, diagnostic.span, lines)
+    if diagnostic.function is not None:
+        here["logicalLocations"] = [{"name": diagnostic.function, "kind": "function"}]
+    result: dict[str, Any] = {
+        "ruleId": diagnostic.rule,
+        "level": LEVELS[diagnostic.severity],
+        "message": {"text": text},
+        "locations": [here],
+        "partialFingerprints": {"ptxkit/v1": fingerprint(diagnostic, lines)},
+    }
+    if diagnostic.rule in places:
+        result["ruleIndex"] = places[diagnostic.rule]
+    others = [_location(path, related.span, lines, related.message) for related in diagnostic.related]
+    sources = _source(diagnostic.origin, path)
+    if others or sources:
+        result["relatedLocations"] = [{"id": i, **place} for i, place in enumerate([*others, *sources], 1)]
+    if others:
+        # the witness, step by step, and where it leads to
+        steps = [*others, _location(path, diagnostic.span, lines, diagnostic.message)]
+        result["codeFlows"] = [{"threadFlows": [{"locations": [{"location": step} for step in steps]}]}]
+    return result
+
+
+def _location(path: str, span: Span, lines: list[str], message: str | None = None) -> dict[str, Any]:
+    region: dict[str, Any] = {
+        "startLine": span.line,
+        "startColumn": span.column,
+        "endLine": span.end_line,
+        "endColumn": span.end_column,
+    }
+    if span.line == span.end_line and span.line <= len(lines):
+        region["snippet"] = {"text": _clean(lines[span.line - 1])}
+    found: dict[str, Any] = {"physicalLocation": {"artifactLocation": {"uri": _uri(path)}, "region": region}}
+    if message is not None:
+        found["message"] = {"text": message}
+    return found
+
+
+def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:
+    """The lines of the source program that a finding comes from, the innermost first."""
+    found = []
+    what = "compiled from here"
+    while origin is not None:
+        region: dict[str, Any] = {"startLine": origin.line}
+        if origin.column > 0:
+            region["startColumn"] = origin.column
+        shown = excerpt(origin, beside)
+        if shown is not None:
+            region["snippet"] = {"text": _clean(shown)}
+        place = {"artifactLocation": {"uri": _uri(origin.path)}, "region": region}
+        found.append({"physicalLocation": place, "message": {"text": what}})
+        origin, what = origin.inlined_at, "inlined here"
+    return found
+
+
+def _uri(path: str) -> str:
+    if path in ("", "-"):
+        return "stdin"
+    place = Path(path)
+    text = path.encode("utf-8", "surrogateescape")
+    return f"file://{quote(text)}" if place.is_absolute() else quote(text)
+
+
+def _clean(text: str) -> str:
+    """The text without halves of surrogate pairs, which JSON for others may not have."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _sentence(text: str) -> str:
+    return f"{text[0].upper()}{text[1:].rstrip('.')}."

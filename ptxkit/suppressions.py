@@ -1,0 +1,144 @@
+"""Comments that accept findings: `// ptxkit: ignore[C001] reason`.
+
+Behind a statement such a comment covers its line; on a line of its own, the statement that follows: with a function or `{}` the whole
+of it, as it does behind the `{`. Where it is the first thing in inline assembly, it covers that up to its end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+
+from ptxkit.diagnostics import Diagnostic, Span
+from ptxkit.positions import Index
+from ptxkit.syntax.nodes import Block, Error, Function, Label, Loc, Module, Node, Path, Section, Statement
+
+WORD = "ptxkit:"
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_MARK = re.compile(r"(?://|/\*)\s*ptxkit:\s*(?P<verb>[A-Za-z-]+)\s*(?:\[(?P<rules>[^\]\n]*)\])?")
+_ASM_BEGINS, _ASM_ENDS = "begin inline asm", "end inline asm"
+
+
+@attrs.frozen
+class Mark:
+    """A comment to ptxkit. It accepts what the rules that it names find between `start` and `end`, which count characters."""
+
+    rules: tuple[str, ...]
+    """Ids, names, family letters or ALL."""
+    span: Span
+    start: int
+    end: int
+    trouble: str = ""
+    """What is wrong with the comment."""
+
+
+def marks(module: Module, index: Callable[[], Index]) -> tuple[Mark, ...]:
+    """The comments to ptxkit in a module, in order. `index` is asked only if there are any."""
+    places = list(_places(module))
+    if not places:
+        return ()
+    found = [mark for place in places for mark in _marks_at(module, index(), *place)]
+    return tuple(sorted(found, key=lambda mark: mark.span.start))
+
+
+def apply(
+    diagnostics: Iterable[Diagnostic], found: tuple[Mark, ...], is_named: Callable[[str, Diagnostic], bool]
+) -> tuple[list[Diagnostic], set[Mark]]:
+    """The findings that no mark accepts, and the marks that accept one. `is_named` says whether a word names a finding's rule."""
+    kept: list[Diagnostic] = []
+    used: set[Mark] = set()
+    for diagnostic in diagnostics:
+        at = diagnostic.span.start
+        accepting = [
+            mark for mark in found if mark.start <= at < mark.end and any(is_named(word, diagnostic) for word in mark.rules)
+        ]
+        used.update(accepting)
+        if not accepting:
+            kept.append(diagnostic)
+    return kept, used
+
+
+def _places(module: Module) -> Iterator[tuple[Path, int, str]]:
+    """Where white space and comments speak to ptxkit: the path of what holds statements, the number of the one behind, the text."""
+    stack: list[tuple[Path, Node]] = [((), module)]
+    silent: set[str] = set()
+    while stack:
+        path, node = stack.pop()
+        for i, child in enumerate(node.children):
+            leading: str = child.leading  # type: ignore[attr-defined]
+            if leading not in silent:
+                if WORD in leading:
+                    yield path, i, leading
+                else:
+                    silent.add(leading)
+            if isinstance(child, Block):
+                stack.append(((*path, i), child))
+            elif isinstance(child, Function | Section) and child.body is not None:
+                if WORD in child.body.leading:
+                    yield (*path, i), 1, child.body.leading
+                stack.append(((*path, i, 1), child.body))
+        last = node.close if isinstance(node, Block) else node.trailing if isinstance(node, Module) else ""
+        if WORD in last:
+            yield path, len(node.children), last
+
+
+def _marks_at(module: Module, index: Index, path: Path, i: int, text: str) -> Iterator[Mark]:
+    holder = module.at(path)
+    siblings = holder.children
+    start = index.offset((*path, i)) - len(text) if i < len(siblings) else _end(index, path, holder) - len(text)
+    before = ""
+    for comment in _COMMENT.finditer(text):
+        mark = _MARK.match(comment[0])
+        if mark is None:
+            before = comment[0]
+            continue
+        at = start + comment.start()
+        span = index.between(at, at + len(comment[0].rstrip()))
+        rules = tuple((mark["rules"] or "").replace(",", " ").split())
+        if mark["verb"] != "ignore" or not rules:
+            yield Mark((), span, 0, 0, "a comment to ptxkit reads `// ptxkit: ignore[RULES] reason`")
+            continue
+        is_behind = "\n" not in text[: comment.start()] and at > 0
+        yield Mark(rules, span, *_covered(module, index, path, i, at, is_behind, _ASM_BEGINS in before))
+
+
+def _covered(module: Module, index: Index, path: Path, i: int, at: int, is_behind: bool, begins_asm: bool) -> tuple[int, int]:
+    """The stretch of text that a comment at an offset, in front of child `i` of a node, speaks of."""
+    holder = module.at(path)
+    if isinstance(holder, Function):
+        return _stretch(index, path, holder)
+    if begins_asm:
+        end = index.text.find(_ASM_ENDS, at)
+        return at, end if end >= 0 else at
+    if is_behind and i == 0:
+        return _whole(module, index, path)
+    if is_behind:
+        line = index.text.rfind("\n", 0, at) + 1
+        previous, end = _stretch(index, (*path, i - 1), holder.children[i - 1])
+        return (previous, max(end, at)) if previous < line else (line, at)
+    if i == len(holder.children):
+        return at, at
+    last = i
+    while last + 1 < len(holder.children) and isinstance(holder.children[last], Label | Loc):
+        last += 1
+    return index.offset((*path, i)), _stretch(index, (*path, last), holder.children[last])[1]
+
+
+def _whole(module: Module, index: Index, path: Path) -> tuple[int, int]:
+    """The stretch of a block, with the header that it belongs to."""
+    if path and isinstance(module.at(path[:-1]), Function | Section):
+        path = path[:-1]
+    return _stretch(index, path, module.at(path)) if path else (0, 0)
+
+
+def _stretch(index: Index, path: Path, node: Node) -> tuple[int, int]:
+    start = index.offset(path)
+    leading = len(node.leading) if isinstance(node, Statement | Block | Error | Function | Section) else 0
+    return start, start - leading + len(node.text)
+
+
+def _end(index: Index, path: Path, holder: Node) -> int:
+    """Where the white space and comments behind the last statement of a node end."""
+    return len(index.text) if not path else _stretch(index, path, holder)[1] - 1
