@@ -1,6 +1,7 @@
 """The barriers of a CTA and of its cluster as instructions use them: who arrives, who waits, under which number and for how many threads.
 
-What an instruction does to a barrier the table says (9.7.14.1, 9.7.14.3). A barrier of a CTA has a number, 0 to 15; that of the cluster has none.
+What an instruction does to a barrier the table says (9.7.14.1, 9.7.14.3). A barrier of a CTA has a number, 0 to 15; that of the cluster has
+none.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ together. Recursion is solved by fixpoint. Who may be called by others expects n
 from __future__ import annotations
 
 from ptxkit.analyses.callgraph import callgraph
-from ptxkit.analyses.context import Context, Parameters
+from ptxkit.analyses.context import Context
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.propagation import Propagation, points
+from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
@@ -34,7 +34,6 @@ def _contexts(first: Routine) -> dict[int, Context]:
     """The contexts of all functions of a module, by `id`."""
     siblings = first.siblings
     flat = not any(map(has_other_dimensions, siblings))
-    results = _results(siblings, flat)
     graph = callgraph(first.module, tuple(siblings))
     by_name = {routine.name: routine for routine in siblings}
     called: dict[str, list[tuple[str, int]]] = {}
@@ -44,6 +43,8 @@ def _contexts(first: Routine) -> dict[int, Context]:
             called.setdefault(name, []).append((call.caller, call.instruction))
             if call.is_indirect or call.is_open:
                 open_to_others.add(name)
+    callers = {name: {caller for caller, _ in sites} for name, sites in called.items()}
+    results = _results(siblings, flat, callers)
     found = {}
     inner = []
     for routine in siblings:
@@ -54,14 +55,13 @@ def _contexts(first: Routine) -> dict[int, Context]:
         else:
             found[routine.name] = Context(flat, GRID, _all(routine, GRID), results)
             inner.append(routine)
-    solved: dict[str, tuple[Context, Propagation]] = {}
     changed = bool(inner)
     while changed:
         changed = False
         for routine in inner:
             entry, arguments = GRID, list(_all(routine, GRID))
             for caller, i in called[routine.name]:
-                level, passed = _site(by_name[caller], found[caller], i, solved)
+                level, passed = _site(by_name[caller], found[caller], i)
                 entry = min(entry, level)
                 arguments = [min(pair) for pair in zip(arguments, passed, strict=False)] + [THREAD] * (len(arguments) - len(passed))
             context = Context(flat, entry, tuple(arguments), results)
@@ -75,37 +75,42 @@ def _all(routine: Routine, level: Level) -> tuple[Level, ...]:
     return (level,) * len(routine.function.header.parameters)
 
 
-def _solve(routine: Routine, context: Context, solved: dict[str, tuple[Context, Propagation]]) -> Propagation:
-    old = solved.get(routine.name)
-    if old is None or old[0] != context:
-        old = solved[routine.name] = (context, Propagation(routine, context))
-    return old[1]
+def solution(routine: Routine, context: Context) -> Propagation:
+    """The levels of a function in a context; the last one is remembered."""
+    last = _last(routine)
+    if not last or last[0][0] != context:
+        last[:] = [(context, Propagation(routine, context))]
+    return last[0][1]
 
 
-def _site(caller: Routine, context: Context, i: int, solved: dict[str, tuple[Context, Propagation]]) -> tuple[Level, list[Level]]:
+@fact
+def _last(routine: Routine) -> list[tuple[Context, Propagation]]:
+    return []
+
+
+def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]]:
     """Which groups come to a call together, and how far they agree on what they pass."""
-    solution = _solve(caller, context, solved)
-    block = solution.flow.block_of[i]
-    if block not in solution.flow.reachable:
+    solved = solution(caller, context)
+    block = solved.flow.block_of[i]
+    if block not in solved.flow.reachable:
         return GRID, [GRID] * 256
-    level = min(points(solution, staying=False)[block], context.entry)
+    level = min(solved.points(staying=False)[block], context.entry)
     if caller.instructions[i].guard is not None:
-        level = min(level, solution.used(ssa(caller).uses[i][0], block))
-    return level, Parameters(caller, context).passed(i, solution.used)
+        level = min(level, solved.used(ssa(caller).uses[i][0], block))
+    return level, solved.parameters.passed(i, solved.used)
 
 
-def _results(siblings: list[Routine], flat: bool) -> Results:
+def _results(siblings: list[Routine], flat: bool, called_by: dict[str, set[str]]) -> Results:
     """By function, how far threads agree on what it returns if they agree on all that they pass."""
-    inner = [routine for routine in siblings if not routine.function.header.is_entry]
-    found: Results = {routine.name: (GRID,) * len(routine.function.header.returns) for routine in inner}
-    changed = True
-    while changed:
-        changed = False
-        for routine in inner:
-            new = _returned(routine, Context(flat, GRID, _all(routine, GRID), dict(found)))
-            if new != found[routine.name]:
-                found[routine.name] = new
-                changed = True
+    inner = {routine.name: routine for routine in siblings if not routine.function.header.is_entry}
+    found: Results = {name: (GRID,) * len(routine.function.header.returns) for name, routine in inner.items()}
+    work = list(inner)
+    while work:
+        name = work.pop()
+        new = _returned(inner[name], Context(flat, GRID, _all(inner[name], GRID), {**found}))
+        if new != found[name]:
+            found[name] = new
+            work += [caller for caller in called_by.get(name, ()) if caller in inner and caller not in work]
     return found
 
 
@@ -113,10 +118,9 @@ def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
     """How far threads agree on each thing that a function returns."""
     if not routine.function.header.returns:
         return ()
-    solution = Propagation(routine, context)
-    reached = points(solution, staying=False)
-    parameters = Parameters(routine, context)
-    ends = [block for block in solution.flow.blocks if block.leaves == "return" and block.index in solution.flow.reachable]
+    solved = solution(routine, context)
+    reached, parameters = solved.points(staying=False), solved.parameters
+    ends = [block for block in solved.flow.blocks if block.leaves == "return" and block.index in solved.flow.reachable]
     table = registers(routine).table
     found = []
     through = parameters.returned()
@@ -125,18 +129,18 @@ def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
         if parameter.space == ".reg":
             for block in ends:
                 if len(ends) > 1 or routine.instructions[block.end - 1].guard is not None:
-                    level = min(level, reached[block.index], solution.branches[block.index])
+                    level = min(level, reached[block.index], solved.branches[block.index])
                 reads, uses = registers(routine).reads[block.end - 1], ssa(routine).uses[block.end - 1]
                 for register, number in zip(reads, uses, strict=False):
                     if table[register].name == parameter.name:
-                        level = min(level, solution.used(number, block.index))
+                        level = min(level, solved.used(number, block.index))
         else:
             stores, calls = through[place]
             if calls or not stores:
                 level = THREAD
             for i in stores:
-                block_of = solution.flow.block_of[i]
-                if block_of in solution.flow.reachable:
-                    level = min(level, parameters.stored(i, solution.used), reached[block_of])
+                block_of = solved.flow.block_of[i]
+                if block_of in solved.flow.reachable:
+                    level = min(level, parameters.stored(i, solved.used), reached[block_of])
         found.append(level)
     return tuple(found)

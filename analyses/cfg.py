@@ -17,7 +17,7 @@ import attrs
 
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.isa.binding import flow_of
+from ptxkit.isa.binding import flow_of as flow_of  # whoever asks for control flow asks for this too
 from ptxkit.names import Kind
 from ptxkit.syntax.nodes import Function, Guard, Header, Instruction, Module, Name, Path, Prototype, Targets
 

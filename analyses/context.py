@@ -1,4 +1,4 @@
-"""What a function knows of the functions around it: how far threads agree on its arguments, and on what the functions that it calls return."""
+"""What a function knows of the functions around it: how far threads agree on its arguments, and on what it gets from those it calls."""
 
 from __future__ import annotations
 
@@ -110,8 +110,8 @@ class Parameters:
 
     def result(self, i: int, place: int, used: Callable[[int], Level]) -> Level:
         """How far threads agree on a register that a call returns."""
-        names = [self._operands[i][0][at] for at in range(len(self._operands[i][0]))] if i in self._operands else []
-        return self._call(i, place, lambda use, block: used(use)) if place < len(names) else THREAD
+        returned = self._operands[i][0] if i in self._operands else []
+        return self._call(i, place, lambda use, block: used(use)) if place < len(returned) else THREAD
 
     def _call(self, i: int, place: int, used: Used) -> Level:
         called = callees(self._routine, i, self._routine.instructions[i])

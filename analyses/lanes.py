@@ -103,11 +103,15 @@ class Lanes:
         if leaf.operator != "phi":
             return None
         number: int = leaf.data[0]  # type: ignore[assignment]
-        induction = self.values.induction(number)
-        header = ssa(self.routine).values[number].block
-        if induction is None or not any(block in loop for loop in self._loops.loops if loop.header == header):
+        value = ssa(self.routine).values[number]
+        loop = next((loop for loop in self._loops.loops if loop.header == value.block and block in loop), None)
+        if loop is None or not loop.is_reducible or self.values.induction(number) is None:
             return None
-        return self.numbers(induction.start, header)
+        # what comes in from outside at the entry has no block before it
+        sources = (*self._flow.blocks[value.block].predecessors, -1)
+        pairs = zip(value.operands, sources, strict=False)
+        starts = {self.values.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}
+        return self.numbers(starts.pop(), value.block) if len(starts) == 1 else None
 
     def _special(self, name: str) -> Numbers | None:
         stem, _, component = name.partition(".")

@@ -41,8 +41,9 @@ def excess(routine: Routine, i: int, operand: BoundOperand) -> Excess | None:
         return Excess(term, f"it is {least}" if least == most else f"it is {least} to {most}", True)
     known = lanes(routine)
     numbers = known.numbers(term, control_flow(routine).block_of[i])
-    if numbers is not None:
-        return _of_threads(routine, i, limits, term, numbers)
+    found = _of_threads(routine, i, limits, term, numbers) if numbers is not None else None
+    if found is not None:
+        return found
     wrong = [number for number in _possible(routine, term) if not limits.allow(number)]
     return Excess(term, f"it comes to be {wrong[0]}", False) if wrong else None
 

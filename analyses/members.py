@@ -1,4 +1,4 @@
-"""Instructions with a mask of the lanes that must execute them together, and what goes wrong with the mask (9.7.10.6, 9.7.14.8 to 9.7.14.14).
+"""Instructions with a mask of the lanes that must execute them together, and what goes wrong with it (9.7.10.6, 9.7.14.8 to 9.7.14.14).
 
 Lanes are followed by their place alone, or for inputs chosen as an example (see `worlds`).
 """
@@ -14,14 +14,15 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.lanes import Numbers, Runs, Thread
-from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.participation import Parting, Search
+from ptxkit.analyses.participation import Parting, Search, come_together
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.worlds import TRIED, Choice, World, worlds
 from ptxkit.isa.binding import Bound
 
+_FULL = (1 << WARP) - 1
 LOADED = ((0, 5), (5, 0), (-5, 5))
 """What the lane that is asked and the others load, where each loads its own."""
 
@@ -83,8 +84,17 @@ def _mask(world: World, i: int) -> Numbers | None:
     return None if term is None else world.numbers(term, control_flow(world.routine).block_of[i])
 
 
+def _names_all(routine: Routine, i: int) -> bool:
+    """Whether the mask of an instruction names all lanes for certain."""
+    bound = bindings(routine)[i]
+    term = term_of(routine, i, bound.members) if isinstance(bound, Bound) else None
+    return term is not None and term.constant is not None and term.constant & _FULL == _FULL
+
+
 def stranger(routine: Routine, i: int) -> Stranger | None:
     """A thread that executes an instruction whose mask does not name it."""
+    if _names_all(routine, i):
+        return None
     for world in worlds(routine).all(Level.WARP):
         mask = _mask(world, i)
         if mask is None:
@@ -96,14 +106,16 @@ def stranger(routine: Routine, i: int) -> Stranger | None:
                 if not search.may_come():
                     break
                 assumption = search.assumed(world, thread)
-                return Stranger(i, world.threads[thread], mask[thread] & 0xFFFFFFFF, search.given(world), assumption)
+                return Stranger(i, world.threads[thread], mask[thread] & _FULL, search.given(world), assumption)
     return None
 
 
 def missing(routine: Routine, i: int) -> Missing | None:
-    """A lane that the mask of an instruction names and that never comes: it waits for others somewhere else, or ends where that does not help."""
+    """A lane that the mask of an instruction names and that never comes: it waits somewhere else, or has ended where that counts."""
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
+    if come_together(routine, i, Level.WARP, True):
+        return None
     whole = bound.converges is not None and bound.converges.whole
     search = Search(routine, i, Level.WARP, True)
     for world in worlds(routine).all(Level.WARP):
@@ -115,11 +127,11 @@ def missing(routine: Routine, i: int) -> Missing | None:
                 continue
             if parting.has_ended:
                 if whole:
-                    return Missing(parting, mask[parting.one.linear] & 0xFFFFFFFF, -1)
+                    return Missing(parting, mask[parting.one.linear] & _FULL, -1)
                 continue
             elsewhere = _elsewhere(world, i, parting)
             if elsewhere is not None:
-                return Missing(parting, mask[parting.one.linear] & 0xFFFFFFFF, elsewhere)
+                return Missing(parting, mask[parting.one.linear] & _FULL, elsewhere)
     return None
 
 
@@ -182,6 +194,9 @@ def unheard(routine: Routine, i: int) -> Unheard | None:
     assert isinstance(bound, Bound)
     if bound.slot(".mode") not in _MODES or not _is_used(routine, i):
         return None
+    count = launch(routine).count
+    if _names_all(routine, i) and (count is None or not count % WARP) and come_together(routine, i, Level.WARP, True):
+        return None
     search = Search(routine, i, Level.WARP, True)
     if not search.may_come():
         return None
@@ -223,6 +238,9 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
             source = _source(mode, lane, amounts[thread], limits[thread])
             if source == lane:
                 continue
+            if not mask[thread] >> lane & 1:
+                # that it executes this at all is the matter of another rule
+                return None
             if not mask[thread] >> source & 1:
                 return _told(world, search, i, thread, source, "is not in the mask", -1)
             if start + source >= len(runs):

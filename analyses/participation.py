@@ -7,17 +7,17 @@ one thread leaves while another goes round once more to execute it again. Thread
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg import callees, control_flow
 from ptxkit.analyses.dominators import dominators, quiet
 from ptxkit.analyses.lanes import Execution, Numbers, Runs, Thread, is_free
 from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.levels import Level, Verdict
+from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.rule import Facts, Rule
@@ -33,6 +33,16 @@ MOST_ITERATIONS = 24
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
 COMPARISONS = frozenset(("eq", "lt.u", "lt.s"))
 LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
+
+
+@attrs.frozen
+class Demand:
+    """An aligned instruction of a function, and who must execute it together."""
+
+    routine: Routine
+    instruction: int
+    bound: Bound
+    converges: Converges
 
 
 @attrs.frozen
@@ -56,6 +66,8 @@ class Parting:
     again: bool
     """Whether both have executed it before, and one goes round once more."""
     assumption: str
+    demand: Demand | None = None
+    """What should be executed together: the instruction itself, or one in a function that it calls."""
 
 
 @fact
@@ -67,32 +79,55 @@ def partings(routine: Routine) -> tuple[Parting, ...]:
     found = []
     for i, bound in enumerate(bindings(routine)):
         if isinstance(bound, Bound) and flow.block_of[i] in flow.reachable:
-            for converges in together(routine, i, bound):
-                parting = part(routine, i, LEVELS[converges.level], converges.whole)
+            for demand in demands_of(routine, i, bound):
+                parting = part(routine, i, demand)
                 if parting is not None:
                     found.append(parting)
                     break
     return tuple(found)
 
 
-def together(routine: Routine, i: int, bound: Bound) -> Iterator[Converges]:
-    """Who must execute an instruction together, aligned."""
+def demands_of(routine: Routine, i: int, bound: Bound, inside: frozenset[str] = frozenset()) -> Iterator[Demand]:
+    """What instruction `i` executes that threads must execute together, aligned: itself, or what a function does that it calls.
+
+    Functions that are `inside` one another already are not looked into again.
+    """
     converges = bound.converges
     if converges is not None and converges.aligned and converges.level in LEVELS:
-        yield converges
+        yield Demand(routine, i, bound, converges)
+    if bound.flow == "call":
+        names = callees(routine, i, routine.instructions[i]).names
+        for other in routine.siblings:
+            if other.name in names and other.name not in inside:
+                yield from _demands(other, inside | {other.name})
 
 
-def part(routine: Routine, i: int, level: Level, exits_count: bool) -> Parting | None:
-    """Two threads of one such group of which one executes an instruction and the other does not; None if nothing of the kind is known."""
-    verdict: Verdict = uniformity(routine).point(i, exits_count)
-    if verdict.holds(level) and (exits_count or not _may_loop(routine, i, level)):
+def _demands(routine: Routine, inside: frozenset[str]) -> Iterator[Demand]:
+    """What all threads that call a function execute in it, of what must be executed together."""
+    flow, post = control_flow(routine), dominators(routine).post
+    for i, bound in enumerate(bindings(routine)):
+        if isinstance(bound, Bound) and (bound.converges is not None or bound.flow == "call") and routine.instructions[i].guard is None:
+            block = flow.block_of[i]
+            if block in flow.reachable and post.dominates(block, 0):
+                yield from demands_of(routine, i, bound, inside)
+
+
+def part(routine: Routine, i: int, demand: Demand) -> Parting | None:
+    """Two threads of one group of which one executes an instruction and the other does not; None if nothing of the kind is known."""
+    level, exits_count = LEVELS[demand.converges.level], demand.converges.whole
+    if come_together(routine, i, level, exits_count):
         return None
     search = Search(routine, i, level, exits_count)
     for world in worlds(routine).all(level):
         found = search.first_time(world) or search.once_more(world)
         if found is not None:
-            return found
+            return attrs.evolve(found, demand=demand)
     return None
+
+
+def come_together(routine: Routine, i: int, level: Level, exits_count: bool) -> bool:
+    """Whether it is proved that all threads of each such group execute an instruction if any does, and equally often."""
+    return uniformity(routine).point(i, exits_count).holds(level) and not _may_loop(routine, i, level)
 
 
 def _may_loop(routine: Routine, i: int, level: Level) -> bool:
@@ -225,7 +260,7 @@ class Search:
                     return self._told(this, last, self.values.guard(last), scope, one, other, ended, True)
                 passed = [max(go, Runs.ALWAYS if come is Runs.NEVER else Runs.NEVER) for go, come in zip(goes_on, comes, strict=True)]
                 stays = tuple(map(min, stays, passed))
-            if Runs.ALWAYS not in stays or stays == alive and not self._changes(decisive):
+            if Runs.ALWAYS not in stays or (stays == alive and not self._changes(decisive)):
                 return None
             alive, this = stays, following
             iteration += 1
@@ -274,11 +309,20 @@ class Search:
             why = f"{name} is {numbers[one]} for {world.threads[one]}, {numbers[other]} for {world.threads[other]}"
         threads = world.threads
         return Parting(
-            self.i, scope, threads[one], threads[other], branch, ended, why, self._given(world, condition, branch), again, _assumed(world, max(one, other))
+            self.i,
+            scope,
+            threads[one],
+            threads[other],
+            branch,
+            ended,
+            why,
+            self._given(world, condition, branch),
+            again,
+            _assumed(world, max(one, other)),
         )
 
     def _is_possible(self, condition: Term) -> bool:
-        """Whether a condition really comes out differently for some launch: not if it may be what keeps the threads out that are not there."""
+        """Whether a condition really comes out differently for some launch: not if it may keep threads out that are never there."""
         return all(self._is_open(at) for at in walk(condition) if at.operator in COMPARISONS)
 
     def _is_open(self, compared: Term) -> bool:
@@ -350,7 +394,7 @@ def _assumed(world: World, last: int) -> str:
 
 
 def choose_pair(routine: Routine, i: int) -> Parting | None:
-    """Two threads of one warp that come to instruction `i` and differ in its guard, or in its index; None if nothing of the kind is known."""
+    """Two threads of one warp that come to instruction `i` and differ in its guard, or in its index; None if none are known."""
     if not routine.function.header.is_entry:
         return None
     guard = values(routine).guard(i)
@@ -360,9 +404,9 @@ def choose_pair(routine: Routine, i: int) -> Parting | None:
     search = Search(routine, i, Level.WARP, False)
     for world in worlds(routine).all(Level.WARP):
         numbers = world.numbers(condition, search.block)
-        reached = world.reaching(search.block)
         if numbers is None:
             continue
+        reached = world.reaching(search.block)
         for start in range(0, len(numbers), WARP):
             here = [t for t in range(start, min(start + WARP, len(numbers))) if reached[t] is Runs.ALWAYS]
             other = next((t for t in here if numbers[t] != numbers[here[0]]), None)
@@ -372,6 +416,26 @@ def choose_pair(routine: Routine, i: int) -> Parting | None:
                     return found
                 break
     return None
+
+
+def comes_otherwise(routine: Routine, parting: Parting, is_same: Callable[[int], bool]) -> bool:
+    """Whether an instruction that does the same is on some way that the other thread may take until the ways of both meet again."""
+    flow = control_flow(routine)
+    block = flow.block_of[parting.branch]
+    if parting.branch == parting.instruction:
+        return any(is_same(i) for i in range(parting.instruction + 1, flow.blocks[block].end))
+    meeting = dominators(routine).post.parent[block]
+    seen = {meeting, flow.block_of[parting.instruction]}
+    work = list(flow.blocks[block].successors)
+    while work:
+        at = work.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        if any(is_same(i) for i in range(flow.blocks[at].start, flow.blocks[at].end)):
+            return True
+        work += flow.blocks[at].successors
+    return False
 
 
 # --- for the rules
@@ -387,6 +451,9 @@ def told(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Parting], *
         others = "" if len(group) < 2 else f"the same is true of {len(group) - 1} more behind that branch"
         where = routine.where(first.instruction)
         related = [] if first.branch == first.instruction else [(routine.where(first.branch), f"they part here: {first.why}")]
+        inner = first.demand
+        if inner is not None and inner.routine is not routine:
+            related.append((inner.routine.where(inner.instruction), "all that call the function must come here together"))
         yield facts.report(
             rule,
             where,
@@ -398,6 +465,8 @@ def told(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Parting], *
 
 def _sentence(routine: Routine, parting: Parting) -> str:
     name = routine.instructions[parting.instruction].opcode.text
+    if parting.demand is not None and parting.demand.routine is not routine:
+        name = f"{name} {parting.demand.routine.name}"
     group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(parting.scope, "CTA")
     if parting.again:
         return f"{parting.one} executes `{name}` once more than {parting.other} of its {group}, which has left the loop"

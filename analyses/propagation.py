@@ -1,4 +1,4 @@
-"""The fixpoint of uniformity: levels of all values, branches and joins of a function, from the assumption that all threads agree on everything.
+"""The fixpoint of uniformity: levels of all values, branches and joins of a function, starting from all threads agreeing on everything.
 
 Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose ways meet at it
 (`sync_dependence`), a value read outside of a loop also that of the branches by which threads leave the loop in different iterations. What
@@ -31,8 +31,6 @@ from ptxkit.analyses.terms import Term
 from ptxkit.analyses.transfer import How, Transfer, groups_itself, transfer
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import GENERIC, Bound
-from ptxkit.isa.types import types
-from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import Address, Guard
 
 THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID
@@ -66,7 +64,7 @@ class Propagation:
         self._sources: dict[int, tuple[Term, int] | None] = {}
         self._spaces: dict[int, Level] = {}
         self._others: dict[int, set[int]] = {}
-        self._parameters = Parameters(routine, context)
+        self.parameters = Parameters(routine, context)
         self._dependent = {block.end - 1: block.index for block in self.flow.blocks if len(block.successors) > 1 or block.leaves}
         self._made_in: list[list[int]] = [[] for _ in self.flow.blocks]
         for number, value in enumerate(self.ssa.values):
@@ -181,7 +179,7 @@ class Propagation:
                 self._push(written)
             if i in self._dependent:
                 self._branch(self._dependent[i])
-            for load in self._parameters.loads_behind(i):
+            for load in self.parameters.loads_behind(i):
                 self._push(load)
         for phi in self.ssa.operand_of.get(number, ()):
             self._push(phi)
@@ -201,7 +199,7 @@ class Propagation:
             level = self._write(number, value, bound, plan)
             narrows = plan.narrows
         else:
-            return self._parameters.register(value.register)
+            return self.parameters.register(value.register)
         if narrows and level < CTA:
             base, numbers = self.agreement(number)
             if base > level:
@@ -248,7 +246,7 @@ class Propagation:
         """The level of what an instruction writes if it does."""
         place_ = number - self.ssa.definitions[i][0]
         if bound.flow == "call":
-            return self._parameters.result(i, place_, lambda use: self.used(use, block))
+            return self.parameters.result(i, place_, lambda use: self.used(use, block))
         how, group = plan.of(place_)
         if how is How.NEVER or how is How.ONE:
             return THREAD
@@ -261,8 +259,8 @@ class Propagation:
         if how is How.BROADCAST:
             agreed = min([self.used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
             return max(level, WARP) if agreed >= WARP and self._is_whole_warp(i, bound) else level
-        if plan.parameters and self._parameters.is_needed:
-            stored = self._parameters.load(i, lambda use, at: self.used(use, at))
+        if plan.parameters and self.parameters.is_needed:
+            stored = self.parameters.load(i, lambda use, at: self.used(use, at))
             level = level if stored is None else min(level, stored)
         if how is How.MEMORY and level:
             level = min(level, self._space(i, bound), self.unordered[block])
@@ -295,6 +293,24 @@ class Propagation:
         # a pointer that the kernel was given can point to no thread's own memory
         given = any(atom.operator == "parameter" and factor == 1 for atom, factor in address.linear[1])
         return CTA if given or place(self.known, address).space in (".shared", ".global", ".const") else THREAD
+
+    def points(self, staying: bool) -> list[Level]:
+        """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand.
+
+        Only those threads count that have not ended yet, if `staying`.
+        """
+        dominance = dominators(self.routine)
+        found = [GRID] * len(self.flow.blocks)
+        deciding = {block: dominance.depends_on(block, staying) for block in self.flow.order}
+        changed = True
+        while changed:
+            changed = False
+            for block, before in deciding.items():
+                level = min([min(self.branches[at], found[at]) for at in before], default=GRID)
+                if level < found[block]:
+                    found[block] = level
+                    changed = True
+        return found
 
     # --- branches
 
@@ -343,7 +359,7 @@ class Propagation:
                 self._push(written)
             if i in self._dependent:
                 self._branch(self._dependent[i])
-            for load in self._parameters.loads_behind(i):
+            for load in self.parameters.loads_behind(i):
                 self._push(load)
         for user in (*self.ssa.operand_of.get(number, ()), *self._others.get(number, ())):
             self._push(user)
@@ -397,19 +413,3 @@ class Propagation:
                 if any(barrier.action == "wait" for barrier in bound.barrier):
                     return True
         return False
-
-
-def points(solved: Propagation, staying: bool) -> list[Level]:
-    """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand."""
-    dominance, flow = dominators(solved.routine), control_flow(solved.routine)
-    found = [Level.GRID] * len(flow.blocks)
-    deciding = {block: dominance.depends_on(block, staying) for block in flow.order}
-    changed = True
-    while changed:
-        changed = False
-        for block, before in deciding.items():
-            level = min([min(solved.branches[at], found[at]) for at in before], default=Level.GRID)
-            if level < found[block]:
-                found[block] = level
-                changed = True
-    return found

@@ -24,7 +24,7 @@ Source = Callable[[Term], tuple[Term, int] | None]
 """For a leaf that is what one lane of the warp holds: the term of what it holds, and the lane."""
 
 ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
-PLACES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid", "%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
+PLACES = frozenset(f"%{name}" for name in "tid.x tid.y tid.z laneid lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt".split())
 SAMPLES = (1, 16, 31)
 """Threads of the first warp that are compared with thread 0 before all are."""
 _FULL = (1 << WARP) - 1
@@ -58,7 +58,8 @@ class Template:
         if name.startswith("%lanemask"):
             one = 1 << lane
             return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": _FULL & -one, "gt": _FULL & (-one << 1)}[name[-2:]]
-        return getattr(self.threads[thread], name[-1]) if self.has_places else None  # type: ignore[no-any-return]
+        place = self.threads[thread]
+        return {"x": place.x, "y": place.y, "z": place.z}[name[-1]] if self.has_places else None
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":

@@ -18,11 +18,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from ptxkit.analyses.blame import blame
-from ptxkit.analyses.calling import context_of
+from ptxkit.analyses.calling import context_of, solution
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context
 from ptxkit.analyses.levels import Divergence, Level, Step, ThreadSet, Verdict
-from ptxkit.analyses.propagation import Propagation, points
 from ptxkit.analyses.reach import Reach
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
@@ -37,7 +36,7 @@ class Uniformity:
     def __init__(self, routine: Routine, context: Context) -> None:
         self.routine = routine
         self.context = context
-        self._solved = Propagation(routine, context)
+        self._solved = solution(routine, context)
         self._flow = control_flow(routine)
         self._guards: dict[int, Verdict] = {}
         self._blocks: dict[tuple[int, bool], Verdict] = {}
@@ -86,6 +85,11 @@ class Uniformity:
         uses = ssa(self.routine).uses[i]
         return self._solved.used(uses[0], block) if uses else Level.THREAD
 
+    def levels(self) -> tuple[tuple[Level, ...], tuple[Level, ...], tuple[Level, ...]]:
+        """All levels at once: by value, of the branch at the end of each block, and of each block."""
+        entry = self.context.entry
+        return tuple(self._solved.levels), tuple(self._solved.branches), tuple([min(level, entry) for level in self._staying])
+
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
 
@@ -116,11 +120,11 @@ class Uniformity:
 
     @cached_property
     def _staying(self) -> list[Level]:
-        return points(self._solved, staying=True)
+        return self._solved.points(staying=True)
 
     @cached_property
     def _leaving(self) -> list[Level]:
-        return points(self._solved, staying=False)
+        return self._solved.points(staying=False)
 
     def threads(self, i: int) -> ThreadSet | None:
         """Exactly the threads of a CTA that execute instruction `i` (its guard included), or None.
@@ -151,7 +155,7 @@ class Uniformity:
 
 @fact
 def uniformity(routine: Routine) -> Uniformity:
-    """The uniformity of a function. Of one that is called, what all callers in its module say; anything is possible if others may call it."""
+    """The uniformity of a function. Of one that is called, what all callers in its module say; if others may call it, nothing is expected."""
     return Uniformity(routine, context_of(routine))
 
 

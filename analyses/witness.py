@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.bits import bits
-from ptxkit.analyses.cfg import Via, control_flow
+from ptxkit.analyses.cfg import Via
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.lanes import is_free
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Divergence, Level
 from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.reach import Coming, Reach, mask
-from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.template import Numbers
 from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.values import values

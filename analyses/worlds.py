@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 import attrs
 
+from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Edge
 from ptxkit.analyses.lanes import Execution, Numbers, Runs
@@ -122,11 +123,22 @@ class World(First):
             return None
         if self.known.level(number) >= self.choice.level:
             return self._alike(self._given(leaf))
-        if self.choice.loaded is None or any(memory.access != "read" for memory in bound.memory):
+        if self.choice.loaded is None or not self._loads_its_own(value.instruction):
             return None
         lane, own, others = self.choice.loaded
         mask = (1 << leaf.width) - 1
         return tuple([(own if thread.linear % WARP == lane else others) & mask for thread in self.threads])
+
+    def _loads_its_own(self, i: int) -> bool:
+        """Whether an instruction only loads, and for certain from different places for the lanes of a warp."""
+        touched = accesses_of(self.routine).get(i, ())
+        if len(touched) != 1 or touched[0].writes or touched[0].address is None:
+            return False
+        places = self.numbers(touched[0].address, self._flow.block_of[i])
+        if places is None:
+            return False
+        warps = [places[start : start + WARP] for start in range(0, len(places), WARP)]
+        return all(len(set(warp)) == len(warp) for warp in warps)
 
     def _join(self, at: Term) -> Numbers | None:
         """What a value is where ways meet: for each thread what comes by the way that it takes."""
@@ -191,6 +203,15 @@ class World(First):
     def is_alive(self, header: int) -> Execution:
         """For each thread, whether it comes to the header of a loop at all."""
         return self.reaching(header)
+
+
+@fact
+def accesses_of(routine: Routine) -> dict[int, list[Access]]:
+    """The touches of memory by instruction."""
+    found: dict[int, list[Access]] = {}
+    for access in accesses(routine):
+        found.setdefault(access.instruction, []).append(access)
+    return found
 
 
 class Worlds:

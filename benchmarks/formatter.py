@@ -2,11 +2,12 @@
 
     python benchmarks/formatter.py [--using nvjitlink] [--limit SECONDS] [--record FILE [--budget SECONDS]] [FOLDER…]
 
-The files are taken by size, the smallest first. Both texts are compiled with the same validator (where nvJitLink gives no code because
-something is to be linked from elsewhere, with ptxas) in a child process; a compile that takes longer than `--limit` seconds counts as slow.
+The files are taken by size, the smallest first. Both texts are compiled with the same validator in a child process (where nvJitLink gives
+no code, mostly because something is to be linked from elsewhere, with ptxas); a compile that takes longer than `--limit` seconds counts as
+slow.
 The cubins are compared byte by byte; a file with debugging data has the lines of its PTX in the cubin, so there all sections are
-compared but those that hold these lines, the tables of names, and what is no code and changes as well with one or a hundred empty lines
-before the text. `--using none` compiles nothing.
+compared but those that hold these lines and the tables of names. Where another section differs (what refers to symbols by their number
+does), the bytes have to be equal when both texts are without debugging data. `--using none` compiles nothing.
 
 `--record` keeps what was found, a line of JSON a file, and goes on where the last run was stopped; `--budget` stops after that many
 seconds. What is printed is of all that is in the record.
@@ -29,6 +30,7 @@ from ptxkit import files
 from ptxkit.formatter import CannotFormat, format_module
 from ptxkit.memo import collector_paused
 from ptxkit.revalidation import Outcome, Verdict, revalidate
+from ptxkit.rewriters.strip_debug import strip_debug
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (ROOT.parent / "shared" / "corpus", ROOT / "fixtures" / "kernels")
@@ -68,7 +70,7 @@ def compiled(text: str, path: str, using: str, limit: float) -> tuple[str, Verdi
     """The verdict on a text, with the validator that gave it."""
     module = ptxkit.parse(text, path)
     verdict = revalidate(module, using=(using,), relocatable=True, timeout=limit)
-    if using == "nvjitlink" and verdict.outcome is Outcome.VALID and verdict.cubin is None:
+    if using == "nvjitlink" and verdict.cubin is None:
         return "ptxas", revalidate(module, using=("ptxas",), relocatable=True, timeout=limit)
     return using, verdict
 
@@ -104,14 +106,15 @@ def examine(path: Path, using: str, limit: float) -> Found:
         if again.outcome is Outcome.VALID and again.cubin is not None:
             found["same"] = "bytes" if verdict.cubin == again.cubin else "sections"
             differ = differing(verdict.cubin, again.cubin) if found["same"] == "sections" else set()
-            if differ:
-                shifted = [compiled("\n" * lines + text, str(path), validator, limit)[1].cubin for lines in (1, 100)]
-                by_place = {name for moved in shifted if moved for name in differing(verdict.cubin, moved)}
-                differ = {name for name in differ if ".text" in name or name not in by_place}
+            if differ and not any(".text" in name for name in differ):
+                stripped = [strip_debug(ptxkit.parse(one)).text for one in (text, after)]
+                cubins = [compiled(one, str(path), validator, limit)[1].cubin for one in stripped]
+                if cubins[0] is not None and cubins[0] == cubins[1]:
+                    found["same"], differ = "stripped", set()
             if differ:
                 found["same"], found["differ"] = "no", sorted(differ)
-                others = [compiled(text, str(path), validator, limit)[1].cubin for _ in range(4)]
-                found["wavers"] = any(other is not None and differing(verdict.cubin, other) for other in others)
+                again_and_again = [compiled(text, str(path), validator, limit)[1].cubin for _ in range(4)]
+                found["wavers"] = any(other is not None and differing(verdict.cubin, other) for other in again_and_again)
         elif found["formatted"] != "slow":
             found["said"] = [str(said.message) for said in again.diagnostics][:3] or again.reason
     found["compile"] = time.perf_counter() - start_wall
@@ -139,7 +142,7 @@ def report(record: dict[str, Found]) -> bool:
     compared = [found for found in done if "same" in found]
     kinds = Counter("wavers" if found.get("wavers") else found["same"] for found in compared)
     print(f"machine code compared: {len(compared)} files, {sum(found['size'] for found in compared) / 1e6:.1f} MB; equal by bytes: "
-          f"{kinds['bytes']}, by sections: {kinds['sections']}, other: {kinds['no']}, "
+          f"{kinds['bytes']}, by sections: {kinds['sections']}, without debugging data: {kinds['stripped']}, other: {kinds['no']}, "
           f"the compiler itself wavers: {kinds['wavers']}")
     large = [found["format"] / found["parse"] for found in done if found["size"] >= 100_000]
     total = sum(found["format"] for found in done) / sum(found["parse"] for found in done) if done else 0

@@ -139,7 +139,8 @@ def examine(path: Path, using: str, limit: float | None, only: str) -> Found:
     for name, transform in _transforms(module):
         if only not in name:
             continue
-        one = found["rewriters"][name] = {}
+        one: Found = {}
+        found["rewriters"][name] = one
         try:
             rewrite = transform()
         except Refused as refused:

@@ -84,13 +84,13 @@ def _scope(paths: list[Path], scope: Scope, calls: _Calls) -> Iterator[Problem]:
             first = statement.children[0]
             if id(first) in bad_guards:
                 yield attrs.evolve(bad_guards[id(first)], path=(*path, i, 0))
-            interest = interesting.get(id(statement.opcode))
-            if interest == "call":
+            found = interesting.get(id(statement.opcode), "")
+            if found == "call":
                 yield from calls.call((*path, i), statement, scope)
-            elif interest == "branch-indexed":
+            elif found == "branch-indexed":
                 yield from calls.branch((*path, i), statement, scope)
-            elif interest is not None:
-                yield from calls.access((*path, i), statement, scope, interest == "write")
+            elif found:
+                yield from calls.access((*path, i), statement, scope, found == "write")
 
 
 @functools.lru_cache(maxsize=4096)

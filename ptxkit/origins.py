@@ -37,17 +37,16 @@ class Origins:
 
     @functools.cached_property
     def _locations(self) -> tuple[list[int], list[Origin | None]]:
-        """Where each `.loc` and each function begins, in order, and what holds from there on."""
+        """Where each `.loc` begins and each function that has some ends, in order, and what holds from there on."""
         files = {child.index: child.name for child in self.module.children if isinstance(child, File)}
         offsets: list[int] = []
         locations: list[Origin | None] = []
         for i, child in enumerate(self.module.children):
             if not isinstance(child, Function) or child.body is None:
                 continue
-            offsets.append(self.index.offset((i,)))
-            locations.append(None)
             seen: dict[tuple[int, int, int], Origin] = {}
-            for path, loc in _locs(child.body, (i, 1)):
+            locs = _locs(child.body, (i, 1))
+            for path, loc in locs:
                 place = (loc.file, loc.line, loc.column)
                 # line 0 says that the code comes from no line
                 known = loc.file in files and loc.line > 0
@@ -56,6 +55,9 @@ class Origins:
                     seen[place] = found
                 offsets.append(self.index.offset(path))
                 locations.append(found)
+            if locs:
+                offsets.append(self.index.offset((i,)) - len(child.leading) + len(child.text))
+                locations.append(None)
         return offsets, locations
 
 

@@ -15,9 +15,10 @@ from typing import Any
 
 import attrs
 
-from ptxkit.analyses.cfg import BasicBlock, Via, control_flow, flow_of
+from ptxkit.analyses.cfg import BasicBlock, Via, control_flow
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine, routines
+from ptxkit.isa.binding import flow_of
 from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points

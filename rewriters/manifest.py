@@ -174,7 +174,7 @@ class ProbeManifest:
     refused: tuple[RefusedSite, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     variables: tuple[tuple[str, int], ...] = ()
-    """The `.global` variables of the module with their bytes: memory that a kernel may touch too."""
+    """Variables in global memory, with their bytes, that the probe `bounds` does not know by itself: the host names them as allocations."""
     allocations: int = 0
     """How many allocations the words have room for, at their end."""
     pinned: bool = False

@@ -275,6 +275,7 @@ class _Instrumenting:
         self.allocations = 0
         self.pinned = False
         self.check = False
+        self.known: set[str] = set()
         self.target = max([_number(word) for word in module.targets], default=0)
         self.symbol = self.fresh.symbol("words")
         self.index = Index(module)
@@ -335,9 +336,8 @@ class _Instrumenting:
         for function in self.module.kernels:
             parameters = tuple([(one.name, one.type, one.offset, one.bytes) for one in layout(function.header)])
             kernels.append(Kernel(function.name, parameters))
-        variables = [
-            (d.name.text, bytes_of(one, d)) for one in self.module.all(Declaration) if one.space == ".global" for d in one.declarators
-        ]
+        declared = [one for one in self.module.all(Declaration) if one.space == ".global"] if self.allocations else []
+        variables = [(d.name.text, bytes_of(one, d)) for one in declared for d in one.declarators if d.name.text not in self.known]
         return ProbeManifest(
             symbol=self.symbol,
             symbol_bytes=8 * self.words,

@@ -18,7 +18,7 @@ from ptxkit import files
 from ptxkit.rewriters.manifest import Kernel, ProbeManifest, Table
 from ptxkit.rewriters.probing import Chosen, instrument
 from ptxkit.rewriters.profiling.buffer import Find, ProbeBuffer
-from ptxkit.rewriters.profiling.device import Device
+from ptxkit.rewriters.profiling.device import Device, DeviceError
 from ptxkit.rewriters.profiling.elements import packed
 from ptxkit.rewriters.profiling.launch import Dimensions, Raw
 from ptxkit.rewriters.profiling.results import frame
@@ -76,7 +76,8 @@ class Run:
         `__cuda_array_interface__` or `data_ptr`, as those of CuPy and PyTorch); or an array here (anything with the buffer
         protocol, as those of numpy or `array`), which is copied to the device and, if it can be written to, back.
 
-        Raises NoDevice, DeviceError, and TypeError or ValueError for arguments that are not the kernel's.
+        Raises NoDevice, DeviceError (`tables` may be there even then: `bounds:act=trap` tells why), and TypeError or ValueError for
+        arguments that are not the kernel's.
         """
         device = self.device
         declared = self._kernel(kernel)
@@ -101,6 +102,9 @@ class Run:
                 device.synchronize()
                 passed.copy_back()
                 self.tables = buffer.tables()
+            except DeviceError:
+                self.tables = buffer.layout.decode(buffer.read()) if self.manifest.pinned else ()
+                raise
             finally:
                 with contextlib.suppress(Exception):  # a launch that failed has spoilt the context; its error is the one to see
                     buffer.free()

@@ -1,7 +1,7 @@
 """The barrier of a cluster as an automaton: a thread arrives, then waits, then may arrive again (9.7.14.3).
 
-For every use of the barrier it is found out in which states threads come there. Where all ways bring the wrong one, or one way does that can
-be gone, the use is a fault, shown with that way.
+For every use of the barrier it is found out in which states threads come there. Where all ways bring the wrong one, or one way does that
+can be gone, the use is a fault, shown with that way.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class _Automaton:
                 yield holds, attrs.evolve(way, choices=choices, decisions=(*way.decisions, (i, holds)))
 
     def _on(self, way: _Way) -> Iterator[_Way]:
-        """The ways on from the end of a block; what lies between a branch and where its ways meet again is skipped if nothing happens there."""
+        """The ways on from the end of a block; of a branch whose ways meet again without an event, that to where they do."""
         block = self.flow.blocks[way.block]
         visits = {**way.visits, way.block: way.visits.get(way.block, 0) + 1}
         if visits[way.block] > MOST_VISITS:

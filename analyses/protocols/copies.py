@@ -18,6 +18,7 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.choices import Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects
+from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact
@@ -50,6 +51,9 @@ class Copies:
 
     findings: tuple[Finding, ...]
     coverage: Coverage
+    blind: frozenset[str]
+    """What keeps silence from being a proof that all is well: `paths` that were not followed to the end, `addresses` that could not be
+    compared, the `shape` of the CTA that is up to the launch. Empty if nothing does."""
 
 
 @attrs.frozen(eq=False)
@@ -102,10 +106,11 @@ def copies(routine: Routine) -> Copies:
     """The findings about the asynchronous copies of a function; nothing for one that has none."""
     starts = [i for i, own in effects(routine).items() if any(e.queue in QUEUES and e.action is Action.OPEN for e in own)]
     if not starts:
-        return Copies((), Coverage(True, 0, {}))
+        return Copies((), Coverage(True, 0, {}), frozenset())
     watch = _Watch(routine)
     coverage = explore(routine, QUEUES, watch.terms, watch)
-    return Copies(tuple(watch.findings()), coverage)
+    blind = {"paths": not coverage.complete, "addresses": watch.is_unclear, "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP}
+    return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
 
 
 class _Watch(Observer):
@@ -124,6 +129,7 @@ class _Watch(Observer):
         self.terms: dict[int, tuple[Term, ...]] = {
             i: tuple([access.address for access in own if access.address is not None]) for i, own in self.touches.items()
         }
+        self.is_unclear = self._has_unknown()
         self.hazards: dict[tuple[int, int, str], _Hazard] = {}
         self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
@@ -136,9 +142,10 @@ class _Watch(Observer):
         """The touches of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
         started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         touches: list[tuple[Access, object]] = []
+        settle = settler(self.routine).term
         for access in accesses(self.routine):
             if access.space == SHARED and access.address is not None and access.least:
-                region = self.regions.region(access.address, 1, 1)
+                region = self.regions.region(settle(access.address), 1, 1)
                 if region is not None:
                     touches.append((access, region.base[0]))
         for access, variable in touches:
@@ -150,6 +157,16 @@ class _Watch(Observer):
             for access, variable in touches
             if access.instruction in started or (variable in self.targets[COPY] and access.reads) or (variable in self.targets[BULK] and access.writes)
         ]
+
+    def _has_unknown(self) -> bool:
+        """Whether an operation or a touch may be of anything."""
+        started = {i for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
+        known = {(access.instruction, access.child) for own in self.touches.values() for access in own}
+        return any(
+            access.space in (SHARED, "") and (access.instruction, access.child) not in known
+            for access in accesses(self.routine)
+            if access.instruction in started or access.address is None or not access.space
+        )
 
     # --- on the way
 
@@ -234,6 +251,7 @@ class _Watch(Observer):
         key = (moment.instruction, operation.instruction, kind)
         if own is None or own.base[0] != region.base[0]:
             return False
+        self.is_unclear = self.is_unclear or own.base != region.base or not own.is_common
         mine = attrs.evolve(own, threads=operation.threads & moment.threads)
         threads = self.regions.meet(region, mine, others) if mine.threads else None
         if threads is None:
@@ -286,8 +304,9 @@ class _Watch(Observer):
             tried = ("leave", operation.instruction, moment.instruction)
             if tried in self.seen:
                 continue
-            model = moment.model(operation)
-            if model is None:
+            others = self._instructions(BULK, Action.WAIT) - {step.instruction for step in moment.since(operation)}
+            if (others and moment.hinges(operation)) or moment.model(operation) is None:
+                # a wait that the path does not come by may well be taken whenever the copy is
                 continue
             self.seen.add(tried)
             self.ends.append((moment, operation))

@@ -2,8 +2,7 @@
 
 The terms of `values` speak of leaves that stand for what goes round in a loop, and of joins, where ways meet. On a path each of them is the
 value that arrived the way the path came. So a ring counter is a number in every iteration, however it is made to come round.
-A leaf that is not known, as what was loaded, is another one in every iteration of the loops around it; two executions of one
-instruction on the same operands count as giving the same result, which can only hide differences.
+A leaf that is not known, as what was loaded, is another one in every iteration of the loops around it.
 """
 
 from __future__ import annotations
@@ -13,18 +12,21 @@ from collections.abc import Iterable, Mapping
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.loops import loops
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import SUM, Term, inside
+from ptxkit.analyses.terms import SUM, Term, Terms, inside
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.constants import constant_value
 
 Environment = Mapping[int, Term]
 """By number of a value of `ssa`, what it is: phis, and what is not known and made anew in every iteration of a loop."""
 
 NOTHING: frozenset[int] = frozenset()
-MOST_INPUTS = 4
+MOST_INPUTS = 5
+BROADCAST = "broadcast"
+"""What the table says of an operation that gives all threads what one of them holds."""
 
 
 class Evaluator:
@@ -36,8 +38,8 @@ class Evaluator:
         self.terms = self.known.terms
         self._ssa = ssa(routine)
         self._flow = control_flow(routine)
-        self._bounds = bindings(routine)
         self._loops = loops(routine)
+        self.settle = settler(routine).term
         self._needs: dict[Term, frozenset[int]] = {}
         self._made: dict[tuple[Term, tuple[Term | None, ...]], Term] = {}
         self._order: dict[frozenset[int], tuple[int, ...]] = {}
@@ -57,7 +59,7 @@ class Evaluator:
                 continue
             for operand in self._ssa.values[number].operands:
                 if operand >= 0:
-                    work += [inner for inner in self.needs(self.known.of(operand)) if inner not in seen]
+                    work += [inner for inner in self.needs(self.settle(self.known.of(operand))) if inner not in seen]
         phis: dict[int, list[int]] = {}
         fickle: dict[int, list[int]] = {}
         for number in sorted(seen):
@@ -72,29 +74,11 @@ class Evaluator:
         return {block: tuple(own) for block, own in phis.items()}, {block: tuple(own) for block, own in fickle.items()}
 
     def _changes(self, leaf: Term) -> bool:
-        """Whether a leaf is to be replaced: it is another number in every iteration of a loop, or what threads find out together."""
+        """Whether a leaf is another number in every iteration of a loop."""
         number = leaf.data[0]
         if leaf.operator != "value" or not isinstance(number, int) or len(leaf.data) > 1:
             return False
-        return self._loops.innermost[self._ssa.values[number].block] is not None or self._collective(number) is not None
-
-    def _collective(self, number: int) -> Term | None:
-        """What threads find out together, as who is elected: the same wherever they ask the same."""
-        value = self._ssa.values[number]
-        if value.origin is not Origin.WRITE:
-            return None
-        bound = self._bounds[value.instruction]
-        uses = self._ssa.uses[value.instruction]
-        if not isinstance(bound, Bound) or bound.converges is None or bound.memory or bound.barrier or len(uses) > MOST_INPUTS:
-            return None
-        inputs = [self.known.of(use) for use in uses if use >= 0]
-        if any(leaf.operator not in ("special", "parameter") for term in inputs for leaf in term.leaves()):
-            return None
-        instruction = self.routine.instructions[value.instruction]
-        constants = tuple([operand.text for operand in instruction.operands if isinstance(constant_value(operand), int)])
-        place = number - self._ssa.definitions[value.instruction][0]
-        width = self.known.of(number).width
-        return self.terms.leaf("collective", width, (instruction.opcode.text, place, constants, *inputs))
+        return self._loops.innermost[self._ssa.values[number].block] is not None
 
     def needs(self, term: Term) -> frozenset[int]:
         """The phis in a term."""
@@ -136,7 +120,7 @@ class Evaluator:
         for number in numbers:
             operand = self._ssa.values[number].operands[place]
             if operand >= 0:
-                new[number] = self.term(self.known.of(operand), environment)
+                new[number] = self.term(self.settle(self.known.of(operand)), environment)
             else:
                 new.pop(number, None)
         for number in fickle:
@@ -182,27 +166,113 @@ class Evaluator:
             if at in done:
                 stack.pop()
                 continue
-            if at.operator == "value":
-                shared = self._collective(at.data[0]) if len(at.data) == 1 else None  # type: ignore[arg-type]
-                done[at] = shared if shared is not None else environment.get(at.data[0], at)  # type: ignore[call-overload]
-            elif not self.needs(at):
+            if not self.needs(at):
                 done[at] = at
-            elif at.operator in ("join", "phi"):
+            elif at.operator in ("join", "phi", "value"):
                 done[at] = environment.get(at.data[0], at)  # type: ignore[call-overload]
             else:
                 missing = [inner for inner in inside(at) if inner not in done]
                 if missing:
                     stack += missing
                     continue
-                done[at] = self._rebuilt(at, done)
+                done[at] = rebuilt(self.terms, at, done)
             stack.pop()
         return done[term]
 
-    def _rebuilt(self, at: Term, done: Mapping[Term, Term]) -> Term:
-        terms = self.terms
-        if at.operator != SUM:
-            return terms.apply(at.operator, at.width, tuple([done[arg] for arg in at.args]))
-        found = terms.constant(at.offset, at.width)
-        for atom, factor in at.parts:
-            found = terms.add(found, terms.scale(done[atom], factor))
-        return found
+
+def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
+    """A term with others in place of what it is made of."""
+    if at.operator != SUM:
+        return terms.apply(at.operator, at.width, tuple([done[arg] for arg in at.args]))
+    found = terms.constant(at.offset, at.width)
+    for atom, factor in at.parts:
+        found = terms.add(found, terms.scale(done[atom], factor))
+    return found
+
+
+class Settler:
+    """Names alike what is alike: what the threads of a warp find out together, wherever they ask the same.
+
+    A broadcast of what all of them hold is that. Who is elected is the same everywhere.
+    """
+
+    def __init__(self, routine: Routine) -> None:
+        self.routine = routine
+        self.known = values(routine)
+        self.terms = self.known.terms
+        self._team = team(routine)
+        self._ssa = ssa(routine)
+        self._bounds = bindings(routine)
+        self._settled: dict[Term, Term] = {}
+
+    def term(self, term: Term) -> Term:
+        """A term in which such values are named."""
+        done = self._settled
+        stack = [term]
+        while stack:
+            at = stack[-1]
+            if at in done:
+                stack.pop()
+                continue
+            if at.operator == "value" and len(at.data) == 1 and isinstance(at.data[0], int):
+                inputs = self._inputs(at.data[0])
+                missing = [one for one in inputs if one not in done]
+                if missing:
+                    stack += missing
+                    continue
+                done[at] = self._shared(at, at.data[0], [done[one] for one in inputs]) if inputs else at
+            elif at.is_leaf or at.operator == "join":
+                done[at] = at
+            else:
+                missing = [inner for inner in inside(at) if inner not in done]
+                if missing:
+                    stack += missing
+                    continue
+                same = all(done[inner] is inner for inner in inside(at))
+                done[at] = at if same else rebuilt(self.terms, at, done)
+            stack.pop()
+        return done[term]
+
+    def _inputs(self, number: int) -> tuple[Term, ...]:
+        """What goes into a value that threads find out together; nothing if it is no such value."""
+        value = self._ssa.values[number]
+        if value.origin is not Origin.WRITE or value.operands:
+            return ()
+        bound = self._bounds[value.instruction]
+        if not isinstance(bound, Bound) or bound.converges is None or bound.memory or bound.barrier:
+            return ()
+        operands = [operand for operand in bound.operands if operand.reads]
+        if len(operands) > MOST_INPUTS:
+            return ()
+        nodes = [self.routine.instructions[value.instruction].operands[operand.path[0]] for operand in operands]
+        found = [self.known.operand(value.instruction, node) for node in nodes]
+        return tuple([term for term in found if term is not None]) if None not in found else ()
+
+    def _shared(self, leaf: Term, number: int, inputs: list[Term]) -> Term:
+        value = self._ssa.values[number]
+        bound = self._bounds[value.instruction]
+        assert isinstance(bound, Bound)
+        if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):
+            return self.terms.extend(inputs[0], leaf.width, False)
+        if not all(self._is_common(term) for term in inputs):
+            return leaf
+        place = number - self._ssa.definitions[value.instruction][0]
+        opcode = self.routine.instructions[value.instruction].opcode.text
+        return self.terms.leaf("collective", leaf.width, (opcode, place, *inputs))
+
+    def _is_common(self, term: Term) -> bool:
+        """Whether all threads of a warp hold the same."""
+        if all(leaf.operator in ("parameter", "address", "collective") or _of_block(leaf) for leaf in term.leaves()):
+            return True
+        numbers = self._team.vector(term)
+        return numbers is not None and all(len(set(numbers[first : first + WARP])) == 1 for first in range(0, len(numbers), WARP))
+
+
+def _of_block(leaf: Term) -> bool:
+    return leaf.operator == "special" and str(leaf.data[0]).startswith(("%ctaid", "%nctaid", "%cluster", "%ncluster", "%ntid"))
+
+
+@fact
+def settler(routine: Routine) -> Settler:
+    """Names alike what is alike in a function."""
+    return Settler(routine)

@@ -93,16 +93,16 @@ def dimensions(shape: str) -> tuple[int, int, int]:
 
 @fact
 def fragment_uses(routine: Routine) -> tuple[FragmentUse, ...]:
-    """The operands that are read as fragments, in the order of the text, where control can reach them."""
+    """The operands that are read as opaque fragments, in the order of the text, where control can reach them."""
     bounds = bindings(routine)
-    if not any(isinstance(bound, Bound) and bound.fragments for bound in set(bounds)):
+    if not _has_any(routine):
         return ()
     reader = _Sources(routine)
     found = []
     for i in _reachable(routine):
         bound = bounds[i]
         for fragment, operand in _fragments(bound):
-            if operand.reads:
+            if operand.reads and fragment.is_opaque:
                 found.append(FragmentUse(i, _child(routine, i, operand), fragment, reader.of(i, operand)))
     return tuple(found)
 
@@ -119,10 +119,6 @@ def disagreements(routine: Routine, differ: Callable[[Fragment, Fragment], bool]
             yield Disagreement(use, first, len(wrong) == len(everything))
 
 
-def both_opaque(made: Fragment, taken: Fragment) -> bool:
-    return made.is_opaque and taken.is_opaque
-
-
 def where(routine: Routine, use: FragmentUse) -> Path:
     return (*routine.where(use.instruction), use.child)
 
@@ -131,7 +127,7 @@ def where(routine: Routine, use: FragmentUse) -> Path:
 def matrix_accesses(routine: Routine) -> tuple[MatrixAccess, ...]:
     """The loads and stores of opaque fragments, in the order of the text, where control can reach them."""
     bounds = bindings(routine)
-    if not any(isinstance(bound, Bound) and bound.fragments for bound in set(bounds)):
+    if not _has_any(routine):
         return ()
     known = values(routine)
     found = []
@@ -158,6 +154,12 @@ def matrix_accesses(routine: Routine) -> tuple[MatrixAccess, ...]:
                 )
             )
     return tuple(found)
+
+
+@fact
+def _has_any(routine: Routine) -> bool:
+    """Whether there are opaque fragments at all."""
+    return any(fragment.is_opaque for bound in set(bindings(routine)) if isinstance(bound, Bound) for fragment in bound.fragments)
 
 
 def _reachable(routine: Routine) -> Iterator[int]:
@@ -222,7 +224,7 @@ class _Sources:
         """The fragment that a written value is a register of."""
         i = self.ssa.values[value].instruction
         for fragment, operand in _fragments(self.bounds[i]):
-            if not operand.writes:
+            if not operand.writes or not fragment.is_opaque:
                 continue
             places = [place for place, part in enumerate(operand.shape.parts) if part.kind == "register"] or list(range(operand.width))
             node = self.routine.instructions[i].children[_child(self.routine, i, operand)]

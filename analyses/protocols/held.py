@@ -190,7 +190,15 @@ def _copies(routine: Routine, held: set[int]) -> set[int]:
 
 def _is_copy(bound: Bound) -> bool:
     reads = [operand for operand in bound.operands if operand.reads]
-    if len(reads) != 1 or reads[0].shape.kind != "register" or bound.memory or bound.converges is not None:
+    writes = [operand for operand in bound.operands if operand.writes]
+    if (
+        len(reads) != 1
+        or len(writes) != 1
+        or reads[0].types != writes[0].types
+        or reads[0].shape.kind != "register"
+        or bound.memory
+        or bound.converges is not None
+    ):
         return False
     return any(c.what.value == reads[0].name and bound.holds(c.when) for c in bound.form.computes)
 
@@ -212,19 +220,24 @@ def touches(of: Program) -> Iterator[Touch]:
         return empty if block == 0 else None
 
     may = solve(flow, through, either, boundary, None)
-    told = 0
+    told: set[int] = set()
+    silent = 0
     for block, steps in enumerate(of.steps):
         state = may.before[block]
         if state is None:
             continue
         for step in steps:
-            found = _touched(step, state, count) & ~told
+            if step.kind is Kind.COPY and step.reads & silent:
+                silent |= step.writes
+            found = _touched(step, state, count) & ~silent
             while found:
                 touch = _touch(of, block, step, state, found)
-                yield touch
-                own = next(one for one in of.steps[flow.block_of[touch.opener]] if one.instruction == touch.opener)
-                told |= own.results | own.sources << count | found & -found
-                found &= ~told
+                if touch.opener not in told:
+                    yield touch
+                told.add(touch.opener)
+                own = next((one for one in of.steps[flow.block_of[touch.opener]] if one.instruction == touch.opener), step)
+                silent |= own.results | own.sources << count | found & -found
+                found &= ~silent
             state = after(step, state, count)
 
 

@@ -1,6 +1,7 @@
 """Barriers of a CTA that only some of its threads use: who comes to which, how many they are, and how many they should be (9.7.14.1).
 
-All of this holds where the number of every barrier in the function is known, and of each use of the barrier at hand which threads execute it.
+All of this holds where the number of every barrier in the function is known, and of each use of the barrier at hand which threads
+execute it.
 """
 
 from __future__ import annotations
@@ -132,6 +133,9 @@ def miscounts(group: Group) -> Iterator[Miscount]:
         return
     said = False
     for site in counted:
+        if site.use.threads is not None and site.use.threads % WARP:
+            # no barrier is for part of a warp: another rule says so
+            return
         others = tuple([other for other in group.sites if other is not site])
         assert site.count is not None
         if site.count > group.total:

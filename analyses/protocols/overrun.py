@@ -1,4 +1,4 @@
-"""Warps that come to a barrier again after they have only arrived there, with nothing in between at which they could have waited for its end.
+"""Warps that come to a barrier again after they have only arrived there, and have not waited for anything in between.
 
 This needs no knowledge of who else comes: until the barrier is complete, a warp that has arrived must not come to it again (9.7.14.1).
 """

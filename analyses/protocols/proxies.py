@@ -21,6 +21,7 @@ from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.regions import Region, regions
 from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.values import Values, values
@@ -41,9 +42,12 @@ class Touch:
 
     instruction: int
     symbol: Symbol
-    region: Region | None
+    address: Term
+    bytes: int
     is_tensor: bool = False
     """Whether tensor cores read it, by a descriptor."""
+    is_async: bool = False
+    """Whether an asynchronous copy of the generic proxy writes it."""
 
 
 @attrs.frozen
@@ -79,19 +83,23 @@ class _State:
 @fact
 def crossings(routine: Routine) -> tuple[Crossing, ...]:
     """The reads through the async proxy of what was written through the generic one, with a way between them on which the fence is missing."""
-    reads = list(_async_reads(routine))
-    if not reads:
+    if not _has_proxy(routine, ASYNC):
         return ()
+    reads = list(_async_reads(routine))
     wanted = {id(read.symbol) for read in reads}
     writes = [touch for touch in _generic(routine, "write") if id(touch.symbol) in wanted]
     return tuple(_unfenced(routine, writes, reads)) if writes else ()
 
 
+def _has_proxy(routine: Routine, proxy: str) -> bool:
+    return any(memory.proxy == proxy for bound in set(bindings(routine)) if isinstance(bound, Bound) for memory in bound.memory)
+
+
 def overwritten(routine: Routine) -> tuple[Crossing, ...]:
     """The writes through the async proxy of what was read through the generic one, with no fence between on some way."""
-    writes = list(_async_writes(routine))
-    if not writes:
+    if not _has_proxy(routine, ASYNC):
         return ()
+    writes = list(_async_writes(routine))
     wanted = {id(write.symbol) for write in writes}
     reads = [touch for touch in _generic(routine, "read") if id(touch.symbol) in wanted]
     return tuple([one for one in _unfenced(routine, reads, writes) if one.fence < 0]) if reads else ()
@@ -104,7 +112,7 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
     by_symbol: dict[int, int] = {}
     for touch in before:
         by_symbol[id(touch.symbol)] = by_symbol.get(id(touch.symbol), 0) | bit[touch.instruction]
-    fences = set(_with_effect(routine, FENCE))
+    fences = set(_fences(routine))
     barriers = {i for i, sync in syncs(routine).items() if sync.reach >= Reach.OBJECT}
     ends = {touch.instruction: touch for touch in after}
     events: dict[int, list[int]] = {}
@@ -133,7 +141,7 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
         state = solution.before[block]
         for i in own:
             if i in ends:
-                found = _crossing(routine, before, ends[i], state, by_symbol[id(ends[i].symbol)] if id(ends[i].symbol) in by_symbol else 0)
+                found = _crossing(routine, before, ends[i], state, by_symbol.get(id(ends[i].symbol), 0))
                 if found is not None:
                     yield found
             state = step(i, state)
@@ -158,26 +166,35 @@ def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, 
         certain = _meet(routine, before[place_], end)
         if certain is not None:
             is_early = bool(state.early >> place_ & 1)
-            fence = _nearest_fence(routine, before[place_].instruction, False) if is_early else -1
+            fence = _nearest_fence(routine, before[place_].instruction) if is_early else -1
             return Crossing(before[place_], end, fence, False, certain)
-    for place_ in bits(state.late & own & ~missing):
+    late = state.late & own & ~missing
+    fence = _nearest_fence(routine, end.instruction) if late else -1
+    for place_ in bits(late) if fence >= 0 else ():
         write = before[place_]
-        fence = _nearest_fence(routine, end.instruction, False)
         certain = _meet(routine, write, end)
-        if certain is not None and fence >= 0 and _is_for_fewer(routine, fence, write.instruction):
+        if certain is not None and _is_for_fewer(routine, fence, write.instruction):
             return Crossing(write, end, fence, True, certain)
     return None
 
 
 def _meet(routine: Routine, one: Touch, other: Touch) -> bool | None:
     """Whether both touch the same bytes for certain; None if not even the variable tells."""
-    if one.region is not None and other.region is not None:
-        if regions(routine).meet(one.region, other.region) is not None:
+    if one.is_async and other.is_tensor:
+        # cp.async that feeds tensor cores is in wide use without proxy fences
+        return None
+    first, second = _region(routine, one), _region(routine, other)
+    if first is not None and second is not None:
+        if regions(routine).meet(first, second) is not None:
             return True
-        if one.region.base == other.region.base:
+        if first.base == second.base:
             return None
     # memory of no declared size is shared out by the program itself
     return None if one.symbol.linkage == ".extern" or None in one.symbol.dimensions else False
+
+
+def _region(routine: Routine, touch: Touch) -> Region | None:
+    return regions(routine).region(touch.address, touch.bytes, team(routine).everyone)
 
 
 def _is_for_fewer(routine: Routine, fence: int, write: int) -> bool:
@@ -189,10 +206,10 @@ def _is_for_fewer(routine: Routine, fence: int, write: int) -> bool:
     return not dominators(routine).tree.dominates(flow.block_of[fence], flow.block_of[write])
 
 
-def _nearest_fence(routine: Routine, i: int, _: bool) -> int:
+def _nearest_fence(routine: Routine, i: int) -> int:
     """The nearest fence before an instruction, by the shortest way back; -1 if there is none."""
     flow = control_flow(routine)
-    fences = sorted(_with_effect(routine, FENCE), reverse=True)
+    fences = _fences(routine)[::-1]
     work, seen, end = [flow.block_of[i]], {-1}, i
     while work:
         block = work.pop(0)
@@ -208,6 +225,11 @@ def _nearest_fence(routine: Routine, i: int, _: bool) -> int:
 
 
 # --- who touches what
+
+
+@fact
+def _fences(routine: Routine) -> tuple[int, ...]:
+    return tuple(_with_effect(routine, FENCE))
 
 
 def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
@@ -251,8 +273,7 @@ def _touch(routine: Routine, access: Access, size: int) -> Touch | None:
     where = place(values(routine), access.address)
     if where.symbol is None or not (where.symbol.space or "").startswith(SHARED):
         return None
-    region = regions(routine).region(access.address, size, team(routine).everyone)
-    return Touch(access.instruction, where.symbol, region)
+    return Touch(access.instruction, where.symbol, access.address, size, is_async=access.memory.is_async)
 
 
 def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
@@ -292,17 +313,19 @@ def _described(routine: Routine, i: int, term: Term) -> Touch | None:
     where = place(values(routine), address)
     if where.symbol is None:
         return None
-    return Touch(i, where.symbol, regions(routine).region(address, LEAST_BYTES, team(routine).everyone), True)
+    return Touch(i, where.symbol, address, LEAST_BYTES, is_tensor=True)
 
 
 # --- tensor maps
 
 
 def stale_maps(routine: Routine) -> Iterator[Found]:
-    """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on some way between."""
+    """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on any way between."""
+    if not _has_proxy(routine, "tensormap"):
+        return
     uses: dict[int, Hashable] = {}
     changes: dict[int, Hashable] = {}
-    fences: dict[int, Hashable] = {}
+    fences = []
     known = values(routine)
     bounds = bindings(routine)
     for access in accesses(routine):
@@ -320,41 +343,13 @@ def stale_maps(routine: Routine) -> Iterator[Found]:
         bound = bounds[i]
         assert isinstance(bound, Bound)
         if "release" not in (word.what for word in bound.form.order):
-            fences[i] = None
-    flow = control_flow(routine)
-    bit = {i: 1 << place_ for place_, i in enumerate(changes)}
-    events: dict[int, list[int]] = {}
-    for i in sorted({*uses, *changes, *fences}):
-        if flow.block_of[i] in flow.reachable:
-            events.setdefault(flow.block_of[i], []).append(i)
-
-    def step(i: int, state: int) -> int:
-        return 0 if i in fences else state | bit.get(i, 0)
-
-    def through(block: int, state: int) -> int:
-        for i in events.get(block, ()):
-            state = step(i, state)
-        return state
-
-    def join(states: Iterable[int]) -> int:
-        found = 0
-        for state in states:
-            found |= state
-        return found
-
-    before = solve(flow, through, join, lambda _: None, 0).before
-    order = list(changes)
-    for block, own in sorted(events.items()):
-        state = before[block]
-        for i in own:
-            changed = [order[place_] for place_ in bits(state) if i in uses and uses[i] is not None and changes[order[place_]] == uses[i]]
-            if changed:
-                yield Found(
-                    i,
-                    "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it",
-                    [(changed[-1], "changed here")],
-                )
-            state = step(i, state)
+            fences.append(i)
+    for i, key in uses.items():
+        own = [change for change, changed in changes.items() if key is not None and changed == key and comes_to(routine, change, i)]
+        # where a fence is skipped, it may be because nothing was changed
+        if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in fences):
+            message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
+            yield Found(i, message, [(own[-1], "changed here")])
 
 
 def _same(known: Values, address: Term | None) -> Hashable:

@@ -33,7 +33,7 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.choices import Choices, Model
 from ptxkit.analyses.protocols.effects import Action, Effect, Reach, Sync, effects, syncs
-from ptxkit.analyses.protocols.environment import Environment, Evaluator
+from ptxkit.analyses.protocols.environment import Environment, Evaluator, settler
 from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
@@ -41,7 +41,7 @@ from ptxkit.analyses.values import Values, values
 
 MOST_ROUNDS = 12
 """A path takes a loop so many times at most."""
-MOST_VISITS = 48
+MOST_VISITS = 20
 """A block is come to so many times at most, by all paths together."""
 MOST_STEPS = 6000
 """Blocks are come to so many times at most, all together."""
@@ -77,6 +77,8 @@ class Operation:
     """All threads that come to the instruction together with those of the path, as bits."""
     trail: Trail
     """Ends with the operation itself."""
+    decided: int
+    """How many choices the path had made before."""
 
     @property
     def signature(self) -> Hashable:
@@ -244,6 +246,11 @@ class Moment:
             at = at.before
         return found[::-1]
 
+    def hinges(self, operation: Operation) -> bool:
+        """Whether the way from the start of an operation up to here was chosen by what is not known, as what was loaded."""
+        chosen = list(self.choices.taken)[operation.decided :]
+        return any(leaf.operator not in ("parameter", "special") for term in chosen for leaf in term.leaves())
+
     def witness(self, operation: Operation) -> list[tuple[int, str]]:
         """The instructions that prove that an operation is under way here: its start, its commit, and the waits since, with what they do."""
         found = [(operation.instruction, "started here")]
@@ -316,7 +323,8 @@ class _Explorer:
         self, routine: Routine, queues: frozenset[str], watched: Mapping[int, tuple[Term, ...]], observer: Observer, most_steps: int
     ) -> None:
         self.routine = routine
-        self.watched = watched
+        settle = settler(routine).term
+        self.watched = {i: tuple([settle(term) for term in own]) for i, own in watched.items()}
         self.observer = observer
         self.most_steps = most_steps
         self.flow: ControlFlow = control_flow(routine)
@@ -329,15 +337,15 @@ class _Explorer:
         self.headers = {loop.header: loop for loop in self.forest.loops}
         self.calls = self._calls()
         self.events = self._events()
-        self.guards = {i: guard for own in self.events.values() for i in own if (guard := self.values.guard(i)) is not None}
+        self.guards = {i: settle(guard) for own in self.events.values() for i in own if (guard := self.values.guard(i)) is not None}
         self.quiet: dict[int, tuple[int, int] | None] = {}
         self.branches: dict[int, Term] = {}
         for block in self.flow.blocks:
             if len(block.edges) > 1 or (block.edges and block.leaves):
                 guard = self.values.guard(block.end - 1)
                 if guard is not None and self._quiet(block.index) is None:
-                    self.branches[block.index] = guard
-        terms = [term for own in watched.values() for term in own]
+                    self.branches[block.index] = settle(guard)
+        terms = [term for own in self.watched.values() for term in own]
         self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values()])
         self.moving = {header: self._moving(loop.blocks, terms) for header, loop in self.headers.items()}
         self.lively = self._lively()
@@ -389,13 +397,17 @@ class _Explorer:
         return found
 
     def _moving(self, blocks: int, terms: Sequence[Term]) -> tuple[Term, ...]:
-        """The parts of terms that change with the iterations of a loop, each once."""
+        """What of each term changes with the iterations of a loop, each once. The parts of a term change together: they may come round so."""
+        algebra = self.values.terms
         found: dict[Term, None] = {}
         inner = {number for number, value in enumerate(self.evaluator.numbering) if blocks >> value.block & 1}
         for term in terms:
+            moving = algebra.constant(0, term.width)
             for atom, factor in term.linear[1]:
                 if self.evaluator.needs(atom) & inner:
-                    found[self.values.terms.scale(atom, factor)] = None
+                    moving = algebra.add(moving, algebra.scale(atom, factor))
+            if moving.constant is None:
+                found[moving] = None
         return tuple(found)
 
     def _quiet(self, block: int) -> tuple[int, int] | None:
@@ -558,7 +570,7 @@ class _Explorer:
             queue = queues.get(effect.queue, EMPTY)
             if effect.action is Action.OPEN:
                 trail = Trail(i, "", trail, trail.length + 1)
-                started = Operation(i, effect.queue, terms, condition, threads, crowd, trail)
+                started = Operation(i, effect.queue, terms, condition, threads, crowd, trail, len(state.choices.taken))
                 queue = queue.opened(started)
             elif effect.action is Action.COMMIT:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
@@ -581,7 +593,7 @@ class _Explorer:
         if len(block.edges) == 1 and not block.leaves:
             return [self._to(state, block.edges[0].target)]
         quiet = self._quiet(state.block)
-        guard = self.branches.get(state.block) if quiet is None else self.values.guard(block.end - 1)
+        guard = self.branches.get(state.block) if quiet is None else self._guard(block.end - 1)
         if guard is None:
             if quiet is not None:
                 return [self._over(state, *quiet)]
@@ -596,6 +608,10 @@ class _Explorer:
         if quiet is not None:
             return [self._over(state, *quiet)]
         return self._fork(state, condition)
+
+    def _guard(self, i: int) -> Term | None:
+        guard = self.values.guard(i)
+        return settler(self.routine).term(guard) if guard is not None else None
 
     def _agrees(self, edge: Edge, holds: bool) -> bool:
         return edge.via is Via.FALL or (edge.via is Via.TAKEN) == holds

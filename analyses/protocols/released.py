@@ -6,7 +6,7 @@ A release belongs to the stage that the operation reads if both are picked by th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterator
 
 import attrs
 
@@ -17,11 +17,12 @@ from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
-from ptxkit.analyses.protocols.held import Kind, State, Step, after, either
+from ptxkit.analyses.protocols.held import Kind, Program, State, Step, after, either
 from ptxkit.analyses.protocols.proxies import described, descriptors
+from ptxkit.analyses.protocols.queue import Moment, Observer, explore
 from ptxkit.analyses.protocols.regions import Region, regions
 from ptxkit.analyses.protocols.team import team
-from ptxkit.analyses.protocols.wgmma import wgmma
+from ptxkit.analyses.protocols.wgmma import QUEUE, wgmma
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term
@@ -36,7 +37,7 @@ class _Operand:
     """A matrix that an operation reads."""
 
     stage: frozenset[Term]
-    """What picks its stage: the parts of its address that change."""
+    """What picks its stage: the numbers of loops by which its address goes."""
     region: Region | None
 
 
@@ -45,17 +46,29 @@ def released_too_early(routine: Routine) -> Iterator[Found]:
     of = wgmma(routine)
     if of is None:
         return
-    flow = control_flow(routine)
     operands: dict[int, list[_Operand]] = {}
     for i, term in descriptors(routine):
         operand = _operand(routine, term)
         if operand is not None:
             operands.setdefault(i, []).append(operand)
-    numbers = {i: place_ for place_, i in enumerate(operands)}
-    ends = {i: stage for i, stage in _arrivals(routine)}
+    ends = _releases(routine, operands)
     writes = dict(_writes(routine))
     if not operands or not (ends or writes):
         return
+    told = set()
+    for found in _in_one_iteration(routine, of, operands, ends, writes):
+        told.add(found.instruction)
+        yield found
+    if not told and any(operand.stage for own in operands.values() for operand in own):
+        yield from _iterations_later(routine, operands, ends)
+
+
+def _in_one_iteration(
+    routine: Routine, of: Program, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]], writes: dict[int, Region]
+) -> Iterator[Found]:
+    """What is given away in the iteration in which it is read, wherever the ring stands: found on all ways."""
+    flow = control_flow(routine)
+    numbers = {i: place_ for place_, i in enumerate(operands)}
     steps: dict[int, list[Step]] = {}
     for block, own in enumerate(of.steps):
         for step in own:
@@ -116,33 +129,77 @@ def _given_away(
 
 def _operand(routine: Routine, term: Term) -> _Operand | None:
     address = described(values(routine), term)
-    if address is None:
-        return None
-    return _Operand(_stage(routine, address), regions(routine).region(address, LEAST_BYTES, team(routine).everyone))
+    region = regions(routine).region(address, LEAST_BYTES, team(routine).everyone) if address is not None else None
+    stage = _stage(term)
+    return _Operand(stage, region) if stage or region is not None else None
 
 
-def _stage(routine: Routine, address: Term) -> frozenset[Term]:
-    """The parts of an address that go by a loop."""
-    where = place(values(routine), address)
-    found = set()
-    for atom, _ in where.offset.linear[1]:
-        inner = atom.args[0] if atom.operator in ("zext", "trunc", "sext") else atom
-        if any(leaf.operator == "phi" for leaf in inner.leaves()):
-            found.add(inner)
-    return frozenset(found)
+def _stage(term: Term) -> frozenset[Term]:
+    """The numbers of loops by which an address goes."""
+    return frozenset([leaf for leaf in term.leaves() if leaf.operator == "phi"])
 
 
-def _arrivals(routine: Routine) -> Iterator[tuple[int, frozenset[Term]]]:
-    """The arrivals at mbarriers that are picked by a number that changes in a loop, with that number."""
-    flow = control_flow(routine)
+def _releases(routine: Routine, operands: dict[int, list[_Operand]]) -> dict[int, frozenset[Term]]:
+    """The arrivals at mbarriers, in the loops of the operations, that are picked by a number that changes there, with that number.
+
+    None if they are of several arrays of mbarriers: then nobody knows which belongs to which matrices.
+    """
+    flow, known, forest = control_flow(routine), values(routine), loops(routine)
+    inner = {forest.innermost[flow.block_of[i]] for i, own in operands.items() if any(operand.stage for operand in own)}
+    found: dict[int, frozenset[Term]] = {}
+    arrays: set[Term] = set()
     for i, sync in syncs(routine).items():
-        if not sync.arrives or sync.reach is not Reach.OBJECT or flow.block_of[i] not in flow.reachable:
+        block = flow.block_of[i]
+        if not sync.arrives or sync.reach is not Reach.OBJECT or block not in flow.reachable:
+            continue
+        if not any(index is not None and block in forest.loops[index] for index in inner):
             continue
         node = next((node for node in routine.instructions[i].operands if isinstance(node, Address)), None)
-        address = values(routine).operand(i, node) if node is not None else None
-        stage = _stage(routine, address) if address is not None else frozenset()
-        if stage:
-            yield i, stage
+        address = known.operand(i, node) if node is not None else None
+        stage = _stage(address) if address is not None else frozenset()
+        if stage and address is not None:
+            found[i] = stage
+            array = known.terms.constant(address.linear[0], address.width)
+            for atom, factor in address.linear[1]:
+                if not any(leaf.operator == "phi" for leaf in atom.leaves()):
+                    array = known.terms.add(array, known.terms.scale(atom, factor))
+            arrays.add(array)
+    return found if len(arrays) == 1 else {}
+
+
+class _Stages(Observer):
+    """Compares the stages of what is in flight with those that are released, as the numbers are on a path."""
+
+    def __init__(self, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]]) -> None:
+        self.operands = operands
+        self.ends = ends
+        self.found: dict[int, Found] = {}
+
+    def meet(self, moment: Moment, memory: Hashable) -> Hashable:
+        i = moment.instruction
+        if i not in self.ends or i in self.found or len(moment.terms) != 1 or moment.terms[0].constant is None:
+            return memory
+        for operation in moment.pending(QUEUE):
+            if any(term.constant == moment.terms[0].constant for term in operation.terms) and moment.model(operation) is not None:
+                message = (
+                    "this gives away the stage that a wgmma of an earlier iteration may still read: the wait before leaves it under way"
+                )
+                self.found[i] = Found(i, message, moment.witness(operation))
+        return memory
+
+
+def _iterations_later(routine: Routine, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]]) -> Iterator[Found]:
+    """What is given away in a later iteration than it is read: found on paths on which the numbers that pick the stages are known."""
+    watched: dict[int, tuple[Term, ...]] = {i: tuple(stage) for i, stage in ends.items() if len(stage) == 1}
+    if not watched:
+        return
+    for i, own in operands.items():
+        stages = {leaf for operand in own for leaf in operand.stage}
+        if len(stages) == 1:
+            watched[i] = tuple(stages)
+    observer = _Stages(operands, ends)
+    explore(routine, (QUEUE,), watched, observer)
+    yield from observer.found.values()
 
 
 def _writes(routine: Routine) -> Iterator[tuple[int, Region]]:
@@ -162,9 +219,7 @@ def _renewed(routine: Routine, operands: dict[int, list[_Operand]], numbers: dic
         blocks = {
             numbering.values[leaf.data[0]].block  # type: ignore[call-overload]
             for operand in own
-            for atom in operand.stage
-            for leaf in atom.leaves()
-            if leaf.operator == "phi"
+            for leaf in operand.stage
         }
         # without a number that changes, what is in flight is of any iteration: then every loop begins anew
         for block in blocks or headers:

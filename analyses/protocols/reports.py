@@ -29,7 +29,7 @@ def held_reports(
         assert of is not None
         name = registers(routine).table[touch.register].name
         role = "is read by" if touch.is_source else "is being written by"
-        certain = is_certain(of, touch)
+        certain = severity is not None or is_certain(of, touch)
         notes = [] if certain else ["there are ways on which this does not happen"]
         steps = witness(of, touch)
         # of an operation that was not committed, what is wrong is wrong where it is waited for

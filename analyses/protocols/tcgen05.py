@@ -16,6 +16,7 @@ from ptxkit.analyses.protocols.choices import Choices
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Program, Touch, program, touches
+from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
@@ -86,7 +87,7 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
     """The loads of which registers are used though nothing has waited for them: those that are wrong, and those that work as it is done.
 
     Compilers move what works on registers before the wait that was to come first, some programs leave the wait out, and assemblers know when
-    a register is there. So what counts is where the wait is left out as an exception, and where registers go to memory with no wait in sight.
+    a register is there. So what counts is where the wait is left out as an exception, and where a function that never waits stores them as they are.
     """
     of, known = loads(routine), tensor(routine)
     if of is None or known is None:
@@ -96,8 +97,9 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
         return found, ()
     waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
     never = [touch for touch in found if not any(comes_to(routine, touch.opener, wait) for wait in waits)]
-    wrong = tuple([touch for touch in never if _stores(routine, touch.instruction)])
-    return wrong, tuple([touch for touch in never if touch not in wrong])
+    if not waits and all(_stores(routine, touch.instruction) for touch in never):
+        return tuple(never), ()
+    return (), tuple(never)
 
 
 def _stores(routine: Routine, i: int) -> bool:
@@ -319,33 +321,6 @@ def _barrier(routine: Routine, i: int) -> Hashable:
 
 
 # --- ways
-
-
-def comes_to(routine: Routine, i: int, other: int) -> bool:
-    """Whether a way leads from one instruction to another."""
-    flow = control_flow(routine)
-    start, end = flow.block_of[i], flow.block_of[other]
-    if start == end and i < other:
-        return True
-    reached: Callable[[Routine], dict[int, frozenset[int]]] = _reached
-    return end in reached(routine).setdefault(start, _from(routine, start))
-
-
-@fact
-def _reached(routine: Routine) -> dict[int, frozenset[int]]:
-    return {}
-
-
-def _from(routine: Routine, start: int) -> frozenset[int]:
-    flow = control_flow(routine)
-    seen: set[int] = set()
-    work = list(flow.blocks[start].successors)
-    while work:
-        at = work.pop()
-        if at not in seen:
-            seen.add(at)
-            work += flow.blocks[at].successors
-    return frozenset(seen)
 
 
 def _states(

@@ -28,8 +28,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _others(routine: Routine, wrong: Miscount) -> list[tuple[Path, str]]:
-    others = wrong.others[:MOST_SHOWN]
-    return [(routine.where(other.use.instruction), f"{_warps(other)} come to it here, for {other.count or 'all'} threads") for other in others]
+    return [
+        (routine.where(other.use.instruction), f"{_warps(other)} come to it here, for {other.count or 'all'} threads")
+        for other in wrong.others[:MOST_SHOWN]
+    ]
 
 
 def _warps(site: Site) -> str:
@@ -39,16 +41,22 @@ def _warps(site: Site) -> str:
     return f"warp {numbers[0]}" if len(numbers) == 1 else f"warps {', '.join(numbers)}" if numbers else "no warps"
 
 
+HEAD = (
+    ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n"
+    ".reg .pred %p<3>;\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n"
+)
+"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+
 RULE = Rule(
     id="B003",
     name="barrier-count-vs-participants",
     severity=Severity.ERROR,
     summary="a barrier's thread count is not that of the threads that come to it",
-    why="A barrier is complete when as many threads have come as the instructions say, all of them the same number: with more, threads hang, "
-    "with fewer, they run on too early (9.7.14.1).",
-    bad=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
-    good=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
+    why="A barrier is complete when as many threads have come as the instructions say, the same number all: with more, threads "
+    "hang, with fewer, they run on too early (9.7.14.1).",
+    bad=HEAD
+    + "@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
+    good=HEAD
+    + "@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
     check=check,
 )

@@ -25,15 +25,23 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
+HEAD = (
+    ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n"
+    ".reg .pred %p<3>;\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n"
+)
+"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+
 RULE = Rule(
     id="B005",
     name="barrier-red-mixed",
     severity=Severity.ERROR,
     summary="bar.red by some threads and bar.sync or bar.arrive by others, at one barrier",
     why="A reduction must not be mixed with other uses of the barrier while it is active: execution is unpredictable (9.7.14.1).",
-    bad=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\nbar.red.popc.u32 %r2, 1, 128, %p1;\nret;\n}\n",
-    good=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
+    bad=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\n"
+    "bar.red.popc.u32 %r2, 1, 128, %p1;\nret;\n}\n",
+    good=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\n"
+    "bar.sync 1, 128;\nret;\n}\n",
     check=check,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.copies import COPY
-from ptxkit.analyses.protocols.operands import operand_findings
+from ptxkit.analyses.protocols.copy_operands import operand_findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity

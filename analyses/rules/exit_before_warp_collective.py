@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import flow_of
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.participation import Parting, partings, told
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -22,8 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _has_left(routine: Routine, parting: Parting) -> bool:
-    bound = bindings(routine)[parting.instruction]
-    whole = isinstance(bound, Bound) and bound.converges is not None and bound.converges.whole
+    whole = parting.demand is not None and parting.demand.converges.whole
     leaves = flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit")
     return whole and parting.has_ended and leaves and parting.scope is Level.WARP
 

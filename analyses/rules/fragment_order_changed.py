@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.fragments import FragmentUse, Source, both_opaque, fragment_uses, where
+from ptxkit.analyses.protocols.fragments import FragmentUse, Source, fragment_uses, where
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -33,8 +33,7 @@ def _only_copies(use: FragmentUse) -> list[Source] | None:
         return None
     found = [source for sources in use.sources for source in sources]
     like = all(
-        both_opaque(source.fragment, use.fragment)
-        and (source.fragment.matrix, source.fragment.shape) == (use.fragment.matrix, use.fragment.shape)
+        source.fragment.is_opaque and (source.fragment.matrix, source.fragment.shape) == (use.fragment.matrix, use.fragment.shape)
         for source in found
     )
     return found if like and not any(source.is_changed for source in found) else None

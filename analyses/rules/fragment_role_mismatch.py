@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.fragments import both_opaque, disagreements, where
+from ptxkit.analyses.protocols.fragments import disagreements, where
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.notation import Fragment
@@ -26,7 +26,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _differ(made: Fragment, taken: Fragment) -> bool:
-    return both_opaque(made, taken) and made.matrix != taken.matrix
+    return made.matrix != taken.matrix
 
 
 RULE = Rule(

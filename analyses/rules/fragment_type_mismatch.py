@@ -8,11 +8,10 @@ from ptxkit.analyses.protocols.fragments import disagreements, where
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.notation import Fragment
-from ptxkit.isa.types import types
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Fragments whose elements are read as another type; where the place of each element is specified, as one of another size."""
+    """Fragments whose elements are read as another type."""
     for routine in facts.routines:
         for found in disagreements(routine, _differ):
             made = found.source.fragment
@@ -26,11 +25,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _differ(made: Fragment, taken: Fragment) -> bool:
-    if made.is_opaque != taken.is_opaque:
-        return False
-    if made.is_opaque:
-        return made.type != taken.type and made.matrix == taken.matrix
-    return types()[made.type].bits != types()[taken.type].bits
+    return made.type != taken.type and made.matrix == taken.matrix
 
 
 RULE = Rule(

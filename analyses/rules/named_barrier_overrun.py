@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.barriers import barriers
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.protocols.named_barriers import named_barriers
 from ptxkit.analyses.protocols.overrun import overruns
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -37,40 +35,42 @@ def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
 
 
 def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
-    """Arrivals at a barrier that no instruction of the kernel waits at."""
-    uses = barriers(routine).cta
-    calls = any(isinstance(bound, Bound) and bound.flow == "call" for bound in bindings(routine))
-    if not routine.function.header.is_entry or calls or any(use.id is None for use in uses):
-        return
-    for use in uses:
-        if use.waits or use.id is None:
+    """Arrivals of some of the warps at a barrier to which no others come, to wait or to arrive."""
+    groups = named_barriers(routine)
+    for group in groups:
+        if any(site.use.waits for site in group.sites) or group.threads == group.total:
             continue
-        least, most = use.id.bounds
-        waited = [other for other in uses if other.waits and other.id is not None and _meet(other.id.bounds, (least, most))]
-        if not waited:
-            elsewhere = [(routine.where(other.instruction), f"threads wait at barrier {other.number} here") for other in uses if other.waits]
-            name = str(least) if least == most else f"{least} to {most}"
+        for site in group.sites:
+            if site.count is None or group.threads >= site.count:
+                continue
+            waiting = [other for others in groups for other in others.sites if other.use.waits and not other.warps & site.warps]
             yield facts.report(
                 RULE,
-                routine.where(use.instruction),
-                f"threads arrive at barrier {name}, and none of the kernel ever wait there",
-                related=elsewhere[:2],
+                routine.where(site.use.instruction),
+                f"threads arrive at barrier {group.id}, and nobody ever waits there",
+                f"it is for {site.count} threads, and {group.threads} come",
+                related=[(routine.where(other.use.instruction), f"other threads wait at barrier {other.id} here") for other in waiting[:2]],
             )
 
 
-def _meet(one: tuple[int, int], other: tuple[int, int]) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
-
+HEAD = (
+    ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n"
+    ".reg .pred %p<3>;\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n"
+)
+"""Of a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
     id="B006",
     name="named-barrier-overrun",
     severity=Severity.ERROR,
     summary="arriving at a barrier twice before it is complete, or where nobody waits",
-    why="A warp that has arrived must not come to the barrier again before it is reset, which it knows only by waiting for something (9.7.14.1).",
-    bad=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra other;\nbar.arrive 1, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
-    good=".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n.reg .pred %p<3>;\n.reg .b32 %r<3>;\n"
-    "mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n@%p1 bra other;\nbar.arrive 1, 128;\nbar.sync 2, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nbar.arrive 2, 128;\nbar.sync 1, 128;\nret;\n}\n",
+    why="A warp that has arrived must not come to the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
+    bad=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\n"
+    "bar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
+    good=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\n"
+    "bar.sync 2, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nbar.arrive 2, 128;\n"
+    "bar.sync 1, 128;\nret;\n}\n",
     check=check,
 )

@@ -108,8 +108,12 @@ def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], star
             state = _after(routine, changes, i, state)
         return state
 
+    def join(states: Iterable[State]) -> State:
+        return frozenset([one for state in states for one in state])
+
     entry: State = frozenset([(-1, False)])
-    solution = solve(flow, transfer, lambda states: frozenset().union(*states), lambda block: entry if block == 0 else None, frozenset())
+    nothing: State = frozenset()
+    solution = solve(flow, transfer, join, lambda block: entry if block == 0 else None, nothing)
     for block in flow.order:
         state = solution.before[block]
         for i in range(flow.blocks[block].start, flow.blocks[block].end):
@@ -136,7 +140,9 @@ def _may_wait(bound: Bound) -> bool:
     )
 
 
-def _wrong_way(facts: Facts, routine: Routine, change: Change, before: Iterable[Change | None], start: Start | None) -> Iterator[Diagnostic]:
+def _wrong_way(
+    facts: Facts, routine: Routine, change: Change, before: Iterable[Change | None], start: Start | None
+) -> Iterator[Diagnostic]:
     whys: dict[str, Path | None] = {}
     for last in before:
         if last is None and start is None:
@@ -147,11 +153,11 @@ def _wrong_way(facts: Facts, routine: Routine, change: Change, before: Iterable[
             return
         why = start.why if last is None and start is not None else f"it has {count} since here"
         whys[why] = routine.where(last.instruction) if last is not None else None
-    word = "`.inc` to {} registers asks for fewer than the warp has" if change.takes else "`.dec` to {} registers, of which the warp has fewer"
+    asked, given = "`.inc` to {} registers asks for fewer than the warp has", "`.dec` to {} registers, of which the warp has fewer"
     yield facts.report(
         RULE,
         routine.where(change.instruction),
-        word.format(change.count),
+        (asked if change.takes else given).format(change.count),
         *[why for why, where in whys.items() if where is None],
         related=[(where, why) for why, where in whys.items() if where is not None],
     )
@@ -193,7 +199,8 @@ def _pool(facts: Facts, routine: Routine, changes: tuple[Change, ...], start: St
     if sum_ <= pool or not requests:
         return
     groups = ", ".join([str(count) for count, _ in wanted])
-    others = [(routine.where(c.instruction), f"to {c.count} here") for c in dict.fromkeys([c for _, c in wanted]) if c and c not in requests]
+    releases = dict.fromkeys([change for _, change in wanted if change is not None and change not in requests])
+    others = [(routine.where(change.instruction), f"to {change.count} here") for change in releases]
     yield facts.report(
         RULE,
         routine.where(requests[0].instruction),

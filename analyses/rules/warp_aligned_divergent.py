@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import flow_of
 from ptxkit.analyses.participation import Parting, partings, told
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -21,8 +19,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _is_of_a_warp(routine: Routine, parting: Parting) -> bool:
-    bound = bindings(routine)[parting.instruction]
-    if not isinstance(bound, Bound) or bound.converges is None or bound.converges.level != "warp" or bound.threads is not None:
+    demand = parting.demand
+    if demand is None or demand.converges.level != "warp" or demand.bound.form.threads:
         return False
     # who has ended at a `ret` or `exit` is the matter of another rule
     return not (parting.has_ended and flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit"))

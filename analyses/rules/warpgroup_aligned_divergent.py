@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import flow_of
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.participation import Parting, partings, told
+from ptxkit.analyses.participation import Parting, comes_otherwise, partings, told
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -22,12 +20,19 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _is_of_a_warpgroup(routine: Routine, parting: Parting) -> bool:
-    bound = bindings(routine)[parting.instruction]
-    if not isinstance(bound, Bound) or bound.converges is None or bound.converges.level != "warpgroup":
+    if parting.demand is None or parting.demand.converges.level != "warpgroup":
         return False
     # lanes that have ended at a `ret` or `exit` are the matter of another rule
+    if parting.scope is not Level.WARP and comes_otherwise(routine, parting, _likewise(routine, parting.instruction)):
+        return False
     leaves = flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit")
     return not (parting.has_ended and leaves and parting.scope is Level.WARP)
+
+
+def _likewise(routine: Routine, i: int) -> Callable[[int], bool]:
+    """Whether an instruction does the same: where each warp has its own copy, all of the warpgroup execute one."""
+    name = routine.instructions[i].opcode.text
+    return lambda other: routine.instructions[other].opcode.text == name
 
 
 RULE = Rule(

@@ -1,9 +1,9 @@
 """What the hardware counts beside what the probes count: requests and sectors of global memory, bank conflicts of shared memory.
 
     python benchmarks/gpu/counters.py run PLAN.zip COUNTERS.json      # on the machine with the GPU; asks `ncu`
-    python benchmarks/gpu/counters.py judge PLAN.zip RECORD.json.gz COUNTERS.json 
+    python benchmarks/gpu/counters.py judge PLAN.zip RECORD.json.gz COUNTERS.json
 
-PLAN.zip and RECORD.json.gz are those of `prepare.py probes` and `launcher.py`: the unchanged kernels are launched again under `ncu`. What the
+PLAN.zip and RECORD.json.gz are those of `prepare.py probes` and `launcher.py`: the unchanged kernels run again under `ncu`. What the
 compiler merged, took out or copied is not the same number of instructions any more; so, for each kind of access, kernels are compared in
 which the machine code has as many instructions of it as the PTX. That is looked up with ptxas and nvdisasm (nvidia-cuda-nvdisasm).
 """
@@ -82,9 +82,8 @@ def run(plan: Path, out: Path, limit: float) -> None:
         command = [
             "ncu",
             "--csv",
-            "--page",
-            "raw",
-            "--clock-control",
+            "--page", "raw",
+            "--print-units", "base", "--clock-control",
             "none",
             "--cache-control",
             "none",
@@ -167,7 +166,7 @@ def judge(plan: Path, record: Path, counters: Path) -> None:
     totals: Counter[str] = Counter()
     wrong = []
     for key, hardware in counted.items():
-        result, fixture = ran.get(key), known.get((key[0], key[1]))  # type: ignore[call-overload]
+        result, fixture = ran.get(key), known.get((key[0], key[1]))
         if result is None or fixture is None:
             continue
         kernel = next(kernel for kernel in fixture.kernels if kernel["id"] == key[2])

@@ -141,7 +141,7 @@ def _watch(layout: Layout, starts: dict[str, int], symbol: str, name: str, kerne
         "bytes": layout.bytes,
         "regions": [[placed.offset, placed.rows, placed.stride] for placed in layout.placed],
         "allocations": manifest.allocations,
-        "variables": [variable for variable, size in manifest.variables if size] if manifest.allocations else [],
+        "variables": [],
     }
     if symbol:
         found["globals"] = [[symbol, 8 * max(1, starts[""])]]

@@ -215,6 +215,14 @@ class Held:
         call("cuMemcpyHtoD_v2", address, data, Size(len(data)))
         return address
 
+    def zeros(self, size: int) -> Address:
+        """Device memory of zeros."""
+        address = Address()
+        call("cuMemAlloc_v2", ctypes.byref(address), Size(max(size, 1)))
+        self.memory.append(address)
+        call("cuMemsetD8_v2", address, 0, Size(size))
+        return address
+
     def array(self, kind: str, shape: Sequence[int], data: bytes, flags: int) -> Pointer:
         """A two-dimensional array with these bytes."""
         array, (rows, columns) = Pointer(), shape
@@ -319,7 +327,7 @@ def variable(module: Pointer, name: str) -> tuple[Address, int]:
 
 def arm(module: Pointer, watch: Watch, held: Held, known: list[tuple[int, int]]) -> Address:
     """Gives a module with probes its buffer, which it returns. `known` are the addresses and sizes of the arguments' memory."""
-    buffer = held.buffer(bytes(watch.bytes))
+    buffer = held.zeros(watch.bytes)
     start = buffer.value or 0
     words = b"".join([struct.pack("<4Q", start + offset, rows, stride, 0) for offset, rows, stride in watch.regions])
     if watch.allocations:

@@ -1,6 +1,6 @@
-"""Kernels that write down what each thread held and which way it went, to compare threads with one another, and what `uniformity` says.
+"""Kernels that write down what each thread held and which way it went, to compare threads with one another and with `uniformity`.
 
-Before every branch, and behind instructions whose result some threads are said to agree on, stands code that keeps for its thread: how often
+Before every branch, and behind instructions whose result threads are said to agree on, stands code that keeps for its thread: how often
 it came by; a sum over the visits of the value, each times a number made of the iterations of all loops around; and the same of the
 iterations alone. Threads that came by in the same iterations must have the same sum of values, if they are said to agree. And if threads
 are said to execute a block together, those of a group must all have come by in the same iterations.
@@ -91,7 +91,7 @@ def shapes_fixture() -> Fixture:
     """A module that looks at its place in many ways, launched in many shapes."""
     arguments = [{"buffer": "u32", "length": 4096, "fill": "zeros", "output": True}, {"scalar": "i32", "value": 77}]
     launches = [
-        {"file": FIXTURE, "entry": entry, "grid": [4, 1, 1], "block": block, "args": arguments, "id": f"{entry}+{'x'.join(map(str, block))}"}
+        {"entry": entry, "grid": [4, 1, 1], "block": block, "args": arguments, "id": f"{entry}+{'x'.join(map(str, block))}"}
         for entry, block in LAUNCHES
     ]
     return Fixture(FIXTURE, "sm_80", TEXT, tuple(launches))
@@ -158,7 +158,7 @@ def slots(routine: Routine, lot: random.Random) -> list[Slot]:
             kind = table[register]
             if kind.name == CARRY or kind.bits not in WIDTHS or kind.symbol is None or written.count(register) > 1 or not is_read:
                 continue
-            if known.level(number) > Level.THREAD and known.level(number) < Level.GRID or (is_read and lot.random() < 0.15):
+            if Level.THREAD < known.level(number) < Level.GRID or lot.random() < 0.15:
                 values.append(_slot(routine, known, i, register, False, known.level(number), ""))
     if len(branches) > MOST_SLOTS:
         branches = lot.sample(branches, MOST_SLOTS)
@@ -244,12 +244,13 @@ def uniform_variants(fixture: Fixture, counts: dict[str, int]) -> list[Variant]:
         rows = max(math.prod(k["grid"]) * math.prod(k["block"]) for k in fixture.kernels if k["entry"] == entry)
         capture = {"rows": rows, "row": SLOT * len(found), "take": []}
         about: dict[str, Any] = {"slots": [attrs.astuple(slot)[2:] for slot in found]}
-        made.append(Variant("uniform", watched(module, entry, found), only=entry, capture=capture, about={**about, "measure": True}))
+        about["measure"] = True
+        made.append(Variant("uniform", watched(module, entry, found), only=entry, capture=capture, about=about))
         claimed = [place for place, slot in enumerate(found) if slot.level > Level.THREAD and slot.point > Level.THREAD]
         if claimed and entry == fixture.entries[0]:
             spoiled = lot.choice(claimed)
             text = watched(module, entry, found, spoiled)
-            made.append(Variant("planted", text, only=entry, capture=capture, about={**about, "measure": True, "planted": True, "slot": spoiled}))
+            made.append(Variant("planted", text, only=entry, capture=capture, about={**about, "planted": True, "slot": spoiled}))
     return made
 
 
@@ -278,7 +279,7 @@ def judged(results: list[dict[str, Any]]) -> bool:
         different += result["verdict"] != "equal"
         kernels.add((result["fixture"], result["kernel"]))
         shapes.add(tuple(result["block"]))
-        for (is_branch, level, point, text, cause), (measured, _, threads) in zip(told, result["levels"], strict=True):
+        for (is_branch, level, point, _, cause), (measured, _, threads) in zip(told, result["levels"], strict=True):
             if threads < 1:
                 continue
             said["branches" if is_branch else "values"] += level > Level.THREAD
@@ -311,7 +312,7 @@ def _kind(cause: str) -> str:
 
 
 def _contradictions(result: dict[str, Any], slot: tuple[Any, ...], measured: tuple[int, int, int]) -> list[str]:
-    is_branch, level, point, text, _ = slot
+    _, level, point, text, _ = slot
     values, visits, threads = measured
     where = f"{result['fixture']}.{result['target']} {result['launch']}: `{text}`"
     found = []

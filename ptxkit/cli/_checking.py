@@ -5,19 +5,37 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any, NoReturn
 
+import attrs
 import click
 
 from ptxkit import files
+from ptxkit.cli import _job, _many
+from ptxkit.cli._job import Examined, Job
 from ptxkit.diagnostics import Diagnostic, Severity
-
-if TYPE_CHECKING:
-    from ptxkit.analyses.rule import Rule
 
 PROGRESS_AFTER = 1.0
 """Seconds after which a progress bar shows, on a terminal."""
+
+FORMATS = ("text", "json", "sarif", "github")
+
+
+@attrs.frozen
+class Output:
+    """How findings are printed, and what comes of them."""
+
+    format_: str = "text"
+    statistics: bool = False
+    exit_zero: bool = False
+    baseline: str | None = None
+    update_baseline: bool = False
+    jobs: int | None = None
+    """How many processes; None: as many as pay off."""
+    cached: bool = True
 
 
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -25,7 +43,11 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
     for decorate in reversed(
         [
             click.argument("paths", nargs=-1, required=True, metavar="PATH…"),
-            click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How findings are printed."),
+            click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="How findings are printed."),
+            click.option("--statistics", is_flag=True, help="Print how often each rule found something (text and json)."),
+            click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found."),
+            click.option("--jobs", type=click.IntRange(1), help="How many processes; as many as there are cores where that pays off."),
+            click.option("--no-cache", is_flag=True, help="Look at files again that have not changed."),
             click.option("--target", metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."),
             click.option("--ptx", "version", metavar="VERSION", help="Check for this PTX version instead of the file's, such as 8.7."),
         ]
@@ -44,69 +66,137 @@ def parse_version(text: str | None) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
-def run(paths: Iterable[str], rules: tuple[Rule, ...], format_: str, target: str | None, version: str | None) -> None:
+def run(paths: Iterable[str], job: Job, output: Output) -> NoReturn:
     """Applies the rules to all files, prints what they find, and ends the program with 0, 1 or 2."""
-    wanted_version = parse_version(version)
+    from ptxkit.report import baseline
+
+    if output.statistics and output.format_ not in ("text", "json"):
+        raise click.UsageError("--statistics is for the formats text and json")
     try:
         names = list(files.find(paths))
-    except files.CannotRead as error:
-        _fail(str(error))
+        accepted = baseline.read(output.baseline) if output.baseline and not output.update_baseline else None
+    except (files.CannotRead, baseline.BadBaseline) as error:
+        fail(str(error))
     if not names:
-        _fail("no .ptx files there")
-    everything: list[Diagnostic] = []
-    unreadable = []
-    for name in _with_progress(names):
-        try:
-            text = files.read(name)
-        except files.CannotRead as error:
-            unreadable.append(str(error))
-            continue
-        found = _lint(text, name, rules, target, wanted_version)
-        everything += found
-        if format_ == "text" and found:
-            _print(found, text)
-    if format_ == "json":
-        from ptxkit.report import json_
-
-        click.echo(json.dumps(json_.document(everything, len(names) - len(unreadable)), indent=1))
-    else:
+        fail("no .ptx files there")
+    folder = str(Path(output.baseline).parent) if output.baseline else "."
+    old = 0
+    done: list[Examined] = []
+    for examined in _with_progress(names, job, output):
+        if accepted is not None and examined.diagnostics:
+            before = len(examined.diagnostics)
+            examined = attrs.evolve(examined, diagnostics=_new(examined, accepted, folder))
+            old += before - len(examined.diagnostics)
+        done.append(examined if output.format_ == "sarif" or output.update_baseline else attrs.evolve(examined, lines=[]))
+        if not output.update_baseline and not output.statistics:
+            _print_at_once(examined, output.format_)
+    if output.update_baseline:
+        _write_baseline(done, output.baseline, folder)
+    _print_at_last(done, job, output, folder)
+    everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
+    unreadable = [examined.unreadable for examined in done if examined.unreadable]
+    if output.format_ in ("text", "github"):
         from ptxkit.report.text import summary
 
-        click.echo(summary(everything, len(names) - len(unreadable)), err=True)
+        known = f", and {old} in the baseline" if old else ""
+        click.echo(summary(everything, len(names) - len(unreadable)) + known, err=True)
+    if accepted is not None and accepted.total():
+        click.echo(f"ptxkit: {accepted.total()} of the baseline are no longer found; --update-baseline forgets them", err=True)
     for reason in unreadable:
         click.echo(f"ptxkit: {reason}", err=True)
     if unreadable:
         sys.exit(2)
-    sys.exit(1 if any(diagnostic.severity is not Severity.INFO for diagnostic in everything) else 0)
+    is_bad = any(diagnostic.severity is not Severity.INFO for diagnostic in everything)
+    sys.exit(1 if is_bad and not output.exit_zero else 0)
 
 
-def _fail(reason: str) -> None:
+def fail(reason: str) -> NoReturn:
+    """Ends the program with 2, saying why."""
     click.echo(f"ptxkit: {reason}", err=True)
     sys.exit(2)
 
 
-def _lint(text: str, name: str, rules: tuple[Rule, ...], target: str | None, version: tuple[int, int] | None) -> tuple[Diagnostic, ...]:
-    from ptxkit.analyses.linting import lint
-    from ptxkit.syntax.parsing import parse
+def _new(examined: Examined, accepted: Counter[str], folder: str) -> tuple[Diagnostic, ...]:
+    """The findings that the baseline does not have; those that it has are taken out of it."""
+    from ptxkit.report.baseline import fingerprint
 
-    return lint(parse(text, name), rules, target, version)
-
-
-def _print(found: Iterable[Diagnostic], text: str) -> None:
-    from rich.console import Console
-
-    from ptxkit.report.text import render
-
-    console = Console(soft_wrap=True, highlight=False)
-    lines = text.replace("\r\n", "\n").split("\n")
-    for diagnostic in found:
-        console.print(render(diagnostic, lines), end="\n")
+    new = []
+    for diagnostic in examined.diagnostics:
+        key = fingerprint(diagnostic, examined.lines, folder)
+        if accepted[key]:
+            accepted[key] -= 1
+        else:
+            new.append(diagnostic)
+    return tuple(new)
 
 
-def _with_progress(names: list[str]) -> Iterator[str]:
-    """The names, with a progress bar on a terminal once it has taken a while."""
+def _write_baseline(done: list[Examined], path: str | None, folder: str) -> NoReturn:
+    from ptxkit.report import baseline
+
+    if path is None:
+        raise click.UsageError("--update-baseline needs --baseline FILE, or `baseline` in the configuration")
+    unreadable = [examined.unreadable for examined in done if examined.unreadable]
+    if unreadable:
+        fail(unreadable[0])
+    found = [(one, baseline.fingerprint(one, examined.lines, folder)) for examined in done for one in examined.diagnostics]
+    try:
+        files.write(path, baseline.written(found, folder))
+    except OSError as error:
+        fail(f"{path}: {error.strerror or error}")
+    click.echo(f"ptxkit: {len(found)} findings are accepted in {path}", err=True)
+    sys.exit(0)
+
+
+def _print_at_once(examined: Examined, format_: str) -> None:
+    """What can be printed file by file."""
+    if format_ == "text" and examined.diagnostics:
+        from rich.console import Console
+
+        from ptxkit.report.text import render
+
+        console = Console(soft_wrap=True, highlight=False)
+        for diagnostic in examined.diagnostics:
+            console.print(render(diagnostic, examined.lines), end="\n")
+    elif format_ == "github":
+        from ptxkit.report.github import lines
+
+        for line in lines(examined.diagnostics):
+            click.echo(files.encode(line))
+
+
+def _print_at_last(done: list[Examined], job: Job, output: Output, folder: str) -> None:
+    """What can only be printed as a whole."""
+    everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
+    if output.format_ == "json":
+        from ptxkit.report import json_
+        from ptxkit.report.statistics import counts
+
+        document = json_.document(everything, sum(not examined.unreadable for examined in done))
+        if output.statistics:
+            document = {**document, "statistics": counts(everything)}
+        click.echo(json.dumps(document, indent=1))
+    elif output.format_ == "sarif":
+        from ptxkit.report import sarif
+        from ptxkit.report.baseline import fingerprint
+
+        lines = {examined.name: examined.lines for examined in done}
+        document = sarif.document(
+            everything, _job.rules_of(job), lambda path: lines.get(path, []), lambda one, text: fingerprint(one, text, folder)
+        )
+        click.echo(json.dumps(document, indent=1))
+    elif output.statistics and everything:
+        from rich.console import Console
+
+        from ptxkit.report.statistics import table
+
+        Console(soft_wrap=True, highlight=False).print(table(everything))
+
+
+def _with_progress(names: list[str], job: Job, output: Output) -> Iterator[Examined]:
+    """What is found in each file, with a progress bar on a terminal once it has taken a while."""
+    results = _many.examined(names, job, output.jobs, output.cached)
     if not sys.stderr.isatty() or len(names) < 2:
-        yield from names
+        yield from results
         return
     from rich.console import Console
     from rich.progress import Progress
@@ -114,6 +204,6 @@ def _with_progress(names: list[str]) -> Iterator[str]:
     start = time.monotonic()
     with Progress(console=Console(stderr=True), transient=True, disable=False) as progress:
         task = progress.add_task("files", total=len(names), visible=False)
-        for name in names:
-            yield name
+        for examined in results:
+            yield examined
             progress.update(task, advance=1, visible=time.monotonic() - start > PROGRESS_AFTER)

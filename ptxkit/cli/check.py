@@ -5,17 +5,24 @@ from __future__ import annotations
 import click
 
 from ptxkit.cli import _checking
+from ptxkit.cli._job import Job
 
 
 @click.command()
 @_checking.options
-def command(paths: tuple[str, ...], format_: str, target: str | None, version: str | None) -> None:
+def command(
+    paths: tuple[str, ...],
+    format_: str,
+    statistics: bool,
+    exit_zero: bool,
+    jobs: int | None,
+    no_cache: bool,
+    target: str | None,
+    version: str | None,
+) -> None:
     """Report what an assembler would refuse, and nothing else.
 
-    PATH is a file, a folder (all *.ptx under it), or - for standard input.
+    PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and comments in the files do not count.
     """
-    from ptxkit.analyses.rule import select
-    from ptxkit.diagnostics import Severity
-
-    rules = tuple(rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR)
-    _checking.run(paths, rules, format_, target, version)
+    job = Job(("E", "V"), target=target, version=_checking.parse_version(version), only_errors=True, ignores=False)
+    _checking.run(paths, job, _checking.Output(format_, statistics, exit_zero, jobs=jobs, cached=not no_cache))

@@ -30,6 +30,7 @@ def command(what: str, format_: str) -> None:
         click.echo(f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}\n\n{rule.why}\n")
         for title, example in (("bad", rule.bad), ("good", rule.good)):
             click.echo(f"{title}:\n" + "\n".join(f"    {line}" for line in example.splitlines()) + "\n")
+        click.echo(f"To accept a finding: // ptxkit: ignore[{rule.id}] reason")
         return
     from ptxkit.isa.explain import describe, entries_with, forms_with
 

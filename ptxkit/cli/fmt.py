@@ -5,20 +5,19 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
-from ptxkit import files, formatter
+from ptxkit import configuration, files, formatter
 
 
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="PATH…")
 @click.option("--check", is_flag=True, help="Write nothing; name the files that are laid out otherwise.")
 @click.option("--diff", "differences", is_flag=True, help="Write nothing; print what would change.")
-@click.option(
-    "--width", type=click.IntRange(min=40), default=formatter.WIDTH, show_default=True, help="Wrap lines longer than this at a comma."
-)
-def command(paths: tuple[str, ...], check: bool, differences: bool, width: int) -> None:
+@click.option("--width", type=click.IntRange(min=40), help=f"Wrap lines longer than this at a comma; {formatter.WIDTH} by default.")
+def command(paths: tuple[str, ...], check: bool, differences: bool, width: int | None) -> None:
     """Lay PTX files out in the one canonical way, in place.
 
     PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file is written whole or not
@@ -27,8 +26,9 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int) 
     Exit codes: 0 done, 1 something would change (with --check or --diff), 2 something could not be formatted.
     """
     try:
+        width = width or configuration.find(Path.cwd()).width or formatter.WIDTH
         names = list(files.find(paths))
-    except files.CannotRead as error:
+    except (files.CannotRead, configuration.BadConfiguration) as error:
         _say(str(error))
         sys.exit(2)
     if not names:

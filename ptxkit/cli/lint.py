@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
-from ptxkit.cli import _checking
+from ptxkit import configuration
+from ptxkit.cli import _checking, _explaining, _job
+from ptxkit.configuration import BadConfiguration
 
 
 def _words(values: tuple[str, ...]) -> tuple[str, ...]:
@@ -17,17 +21,56 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
     "--select", "wanted", multiple=True, metavar="RULES", help="Only these rules: ids, names, family letters or ALL, with commas."
 )
 @click.option("--ignore", "unwanted", multiple=True, metavar="RULES", help="All but these rules.")
+@click.option(
+    "--severity", "severities", multiple=True, metavar="RULE=SEVERITY", help="Report a rule as error, warning or info, or turn it off."
+)
+@click.option("--baseline", metavar="FILE", help="Accept the findings in this file; report what is new.")
+@click.option("--update-baseline", is_flag=True, help="Write today's findings into the baseline.")
+@click.option("--no-ignores", is_flag=True, help="Report what `// ptxkit: ignore[…]` accepts, too.")
+@click.option("--explain-ptxas", "log", metavar="LOG", help="Instead, say what caused the notes (C75…) in this log of ptxas.")
+@click.option("--config", "config", metavar="FILE", help="Take the settings from this TOML file; otherwise they are looked for.")
 def command(
-    paths: tuple[str, ...], format_: str, target: str | None, version: str | None, wanted: tuple[str, ...], unwanted: tuple[str, ...]
+    paths: tuple[str, ...],
+    format_: str,
+    statistics: bool,
+    exit_zero: bool,
+    jobs: int | None,
+    no_cache: bool,
+    target: str | None,
+    version: str | None,
+    wanted: tuple[str, ...],
+    unwanted: tuple[str, ...],
+    severities: tuple[str, ...],
+    baseline: str | None,
+    update_baseline: bool,
+    no_ignores: bool,
+    log: str | None,
+    config: str | None,
 ) -> None:
     """Report what is wrong with PTX files.
 
-    PATH is a file, a folder (all *.ptx under it), or - for standard input. Without --select, the rules that are on by default.
+    PATH is a file, a folder (all *.ptx under it), or - for standard input. Without --select, the rules that are on by default. Settings are
+    those of ptxkit.toml, or of [tool.ptxkit] in pyproject.toml, in this folder or above; the command line goes first.
     """
-    from ptxkit.analyses.rule import select
-
+    if log is not None:
+        _explaining.run(paths, log, format_)
     try:
-        rules = select(_words(wanted), _words(unwanted))
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    _checking.run(paths, rules, format_, target, version)
+        settled = configuration.read(Path(config)) if config else configuration.find(Path.cwd())
+        own = dict(map(configuration.parse_severity, _words(severities)))
+    except BadConfiguration as error:
+        _checking.fail(str(error))
+    job = _job.Job(
+        _words(wanted) or settled.select,
+        (*_words(unwanted), *settled.ignore),
+        {**settled.severity, **own},
+        target or settled.target,
+        _checking.parse_version(version or settled.ptx),
+        ignores=not no_ignores,
+    )
+    if job.select or job.ignore or job.severity:
+        try:
+            _job.rules_of(job)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+    accepted = baseline or settled.baseline
+    _checking.run(paths, job, _checking.Output(format_, statistics, exit_zero, accepted, update_baseline, jobs, not no_cache))

@@ -121,7 +121,7 @@ def _run(module: Module, made: Instrumented, launches: list[Launch], repeat: int
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from ptxkit.rewriters.profiling.isolation import Outcome, profile
+    from ptxkit.rewriters.profiling.isolation import profile
 
     console = Console(stderr=True)
     columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

@@ -832,7 +832,8 @@ def _needs(body: _Body, when: Condition, text: str) -> None:
 
 def _converges(body: _Body, when: Condition, text: str) -> None:
     words = text.split()
-    if not words or words[0] not in ("warp", "warpgroup", "cta", "cluster") or words[1:] not in ([], ["aligned"], ["whole"], ["aligned", "whole"]):
+    levels, flags = words[:1], words[1:]
+    if levels not in (["warp"], ["warpgroup"], ["cta"], ["cluster"]) or flags not in ([], ["aligned"], ["whole"], ["aligned", "whole"]):
         raise ValueError(f"'converges warp|warpgroup|cta|cluster [aligned] [whole]' is expected, not {text!r}")
     body.converges.append(Conditional(when, Converges(words[0], "aligned" in words, "whole" in words)))
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 from ptxkit.diagnostics import Diagnostic
@@ -53,11 +53,13 @@ def read(path: str) -> Counter[str]:
 
 def written(findings: Iterable[tuple[Diagnostic, str]], folder: str = ".") -> str:
     """The text of a baseline that accepts these findings, each given with its fingerprint."""
-    accepted: dict[str, dict[str, object]] = {}
+    about: dict[str, Diagnostic] = {}
+    counts: Counter[str] = Counter()
     for diagnostic, key in findings:
-        entry = accepted.setdefault(
-            key, {"path": _relative(diagnostic.path, folder), "rule": diagnostic.rule, "function": diagnostic.function, "count": 0}
-        )
-        entry["count"] = int(str(entry["count"])) + 1
-    ordered: Mapping[str, object] = dict(sorted(accepted.items(), key=lambda item: (str(item[1]["path"]), str(item[1]["rule"]), item[0])))
-    return json.dumps({"version": VERSION, "accepted": ordered}, indent=1) + "\n"
+        about.setdefault(key, diagnostic)
+        counts[key] += 1
+    accepted = {
+        key: {"path": _relative(one.path, folder), "rule": one.rule, "function": one.function, "count": counts[key]}
+        for key, one in sorted(about.items(), key=lambda item: (item[1].path or "", item[1].rule, item[0]))
+    }
+    return json.dumps({"version": VERSION, "accepted": accepted}, indent=1) + "\n"

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import struct
 
-from ptxkit.rewriters.engine.edits import Before
+from ptxkit.rewriters.engine.edits import AddToModule, Before
+from ptxkit.rewriters.engine.parameters import bytes_of
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
 from ptxkit.rewriters.probing import Plan, block_number, thread_number, touches, under
+from ptxkit.syntax.nodes import Declaration, Function, Module
 
 KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}
 NULL_BYTES = 4096
 """Addresses below this are of null pointers, with an offset maybe."""
 FIRST = 64
+MOST_VARIABLES = 32
 
 
 def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "") -> None:
     """Accesses to global memory by null pointers, outside of all allocations, or not aligned: how many, and the first of all in full.
 
-    The host says which memory there is, up to so many `allocations`, module variables among them. `act` is `record`, after which the access
-    is made all the same, or `trap`, after which the buffer must be in host memory to be read. Memory that a kernel allocates itself is
-    not known.
+    The host says which memory there is, up to so many `allocations`; the module's own variables are known. `act` is `record`, after which
+    the access is made all the same, or `trap`, after which the buffer must be in host memory to be read. Memory that a kernel allocates
+    itself is not known.
     """
     if act not in ("record", "trap"):
         raise ValueError(f"bounds:act is record or trap, not {act!r}")
@@ -37,15 +40,23 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
     plan.batch.pinned = plan.batch.pinned or act == "trap"
     a, base, last, word, size = [plan.name(role) for role in ("a", "b", "e", "w", "z")]
     kind, x, y = [plan.name(role) for role in ("k", "x", "y")]
+    own = _variables(plan.module)
+    loads = [f"ld{table.space}.v2.u64 {{{word}, {size}}}, [{table.words}+{16 * n}];" for n in range(allocations)]
+    plan.batch.known.update([name for name, _ in own])
+    if own:
+        symbol = plan.batch.fresh.symbol(f"p{plan.number}_variables")
+        values = ", ".join([f"{name}, {bytes_}" for name, bytes_ in own])
+        plan.put(AddToModule(f".visible .global .align 16 .u64 {symbol}[{2 * len(own)}] = {{{values}}};"))
+        loads += [f"ld.global.v2.u64 {{{word}, {size}}}, [{symbol}+{16 * n}];" for n in range(len(own))]
     bad, test, won, here = [plan.name(role) for role in ("bad", "q", "won", "g")]
     for number, touch in enumerate(found):
         width = touch.access.bytes
         assert width is not None
         site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
         checks = [f"mov.u32 {kind}, 3;\nadd.u64 {last}, {a}, {max(width, 1) - 1};"]
-        for n in range(allocations):
+        for load in loads:
             # from the start of the allocation, so that what lies before it is beyond its end
-            checks.append(f"ld{table.space}.v2.u64 {{{word}, {size}}}, [{table.words}+{16 * n}];\nsub.u64 {base}, {a}, {word};")
+            checks.append(f"{load}\nsub.u64 {base}, {a}, {word};")
             checks.append(
                 f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {size};\nsetp.lt.and.u64 {test}, {word}, {size}, {test};"
             )
@@ -78,6 +89,17 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
             where += f"\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
             code = f"{declared}\n{under(touch.guard, where)}\n{under(f'@{here}', body)} }}"
         plan.put(Before(touch.site, code), site=site)
+
+
+def _variables(module: Module) -> list[tuple[str, int]]:
+    """The variables in global memory that are declared before any function, with their bytes: they are memory too."""
+    found = []
+    for child in module.children:
+        if isinstance(child, Function):
+            break
+        if isinstance(child, Declaration) and child.space == ".global" and child.linkage != ".extern":
+            found += [(one.name.text, bytes_of(child, one)) for one in child.declarators]
+    return [one for one in found if one[1]][:MOST_VARIABLES]
 
 
 def decode(found: Read) -> list[Table]:

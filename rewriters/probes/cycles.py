@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from ptxkit.analyses.cfg import flow_of
+from ptxkit.isa.binding import flow_of
 from ptxkit.rewriters.engine.edits import AtEntry, AtExits
 from ptxkit.rewriters.manifest import Read, Table, Value
 from ptxkit.rewriters.probing import ACTIVEMASK, Plan, block_number, leading, thread_number, warps_of_block

@@ -16,8 +16,8 @@ Find = Callable[[str], int]
 class ProbeBuffer:
     """The buffer for launches of one shape, on the device or, where the probes ask for that, on the host. `reset` makes it ready.
 
-    `allocations` are the address and bytes of all memory that the kernel may touch, if the probes want to know; the variables of the
-    module are added. Raises DeviceError where there is not enough memory, ValueError for too many allocations.
+    `allocations` are the address and bytes of all memory that the kernel may touch, for probes that want to know. Raises
+    DeviceError where there is not enough memory, ValueError for too many allocations.
     """
 
     def __init__(
@@ -30,8 +30,6 @@ class ProbeBuffer:
         allocations: Sequence[tuple[int, int]] = (),
         rows: int | None = None,
     ) -> None:
-        if manifest.allocations:
-            allocations = [*allocations, *[(find(name), size) for name, size in manifest.variables]]
         self.layout: Layout = manifest.layout(LaunchShape(grid, block, tuple(allocations)), rows=rows)
         self._device = device
         self._symbol = find(manifest.symbol)
@@ -51,12 +49,14 @@ class ProbeBuffer:
         self.switch_on()
 
     def switch_on(self) -> None:
-        """Has the module write here."""
+        """Has the module write here, whatever stream the next launch is on."""
         self._device.write(self._symbol, self.layout.words(self.address))
+        self._device.synchronize()
 
     def switch_off(self) -> None:
-        """Has the probes do nothing."""
+        """Has the probes do nothing, whatever stream the next launch is on."""
         self._device.write(self._symbol, self.layout.off())
+        self._device.synchronize()
 
     def read(self) -> bytes:
         """What the probes wrote. Host memory can be read even when a launch has failed."""
@@ -65,7 +65,8 @@ class ProbeBuffer:
         return self._device.read(self.address, self.layout.bytes)
 
     def tables(self) -> tuple[Table, ...]:
-        """What the probes wrote, as tables."""
+        """What the probes wrote, as tables. Waits for the launches that are under way."""
+        self._device.synchronize()
         return self.layout.decode(self.read())
 
     def free(self) -> None:

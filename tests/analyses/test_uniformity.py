@@ -75,7 +75,8 @@ class TestPlaces:
         assert level(kernel(f"{code} ret;", ".maxntid 32, 1, 1"), "shr") == Level.GRID
 
     def test_symbol_and_place(self) -> None:
-        code = "mov.u32 %r1, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r4, %r3, 128, %r1; shr.u32 %r2, %r4, 5; st.shared.u32 [flag], %r2; ret;"
+        code = """mov.u32 %r1, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.u32 %r4, %r3, 128, %r1; shr.u32 %r2, %r4, 5;
+        st.shared.u32 [flag], %r2; ret;"""
 
         assert level(kernel(code, ".reqntid 128"), "shr") == Level.WARP
         assert level(kernel(code.replace(", 128,", ", 16,"), ".reqntid 128"), "shr") == Level.THREAD
@@ -128,7 +129,8 @@ class TestFlow:
         assert level(kernel(self.DIAMOND.format("lt.u32", 64, keep), ".reqntid 256"), "%r3, %r2") == Level.WARP
 
     def test_same_on_both_ways(self) -> None:
-        code = "mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 3; mov.u32 %r2, 1; @%p1 bra L; membar.gl; L: add.u32 %r3, %r2, 0; st.shared.u32 [flag], %r3; ret;"
+        code = """mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 3; mov.u32 %r2, 1; @%p1 bra L; membar.gl;
+        L: add.u32 %r3, %r2, 0; st.shared.u32 [flag], %r3; ret;"""
 
         assert level(kernel(code), "%r3, %r2") == Level.GRID
 
@@ -237,7 +239,10 @@ class TestPoints:
         assert refuted is not None and "elected" in refuted.why
 
     def test_unknown_is_neither(self) -> None:
-        routine = kernel("ld.param.u64 %d1, [p]; atom.global.add.u32 %r1, [%d1], 1; setp.eq.u32 %p1, %r1, 0; @%p1 bra L; bar.sync 0; L: membar.gl; ret;")
+        routine = kernel(
+            """ld.param.u64 %d1, [p]; atom.global.add.u32 %r1, [%d1], 1; setp.eq.u32 %p1, %r1, 0;
+            @%p1 bra L; bar.sync 0; L: membar.gl; ret;"""
+        )
         verdict = uniformity(routine).point(find(routine, "bar.sync"))
 
         assert verdict.level == Level.THREAD and verdict.refuted is None
@@ -246,7 +251,8 @@ class TestPoints:
 class TestCalls:
     CALL = """{ .param .b32 a; st.param.b32 [a], %r1; .param .b32 q; call.uni (q), f, (a); ld.param.b32 %r2, [q]; }
     add.u32 %r3, %r2, 1; st.shared.u32 [flag], %r3; ret;"""
-    FUNCTION = ".func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<4>; .reg .pred %p<2>; ld.param.u32 %r1, [a]; add.u32 %r2, %r1, 1; %s st.param.b32 [r], %r2; ret; }"
+    FUNCTION = """.func (.param .b32 r) f(.param .b32 a) { .reg .b32 %r<4>; .reg .pred %p<2>;
+    ld.param.u32 %r1, [a]; add.u32 %r2, %r1, 1; %s st.param.b32 [r], %r2; ret; }"""
 
     def whole(self, of: str, inside: str = "", linkage: str = "") -> Routine:
         return kernel(f"mov.u32 %r1, {of}; {self.CALL}", ".reqntid 128", linkage + self.FUNCTION.replace("%s", inside))
@@ -276,7 +282,8 @@ class TestCalls:
         assert level(routine, "%r3, %r2") == Level.CTA
 
     def test_indirect(self) -> None:
-        code = "mov.u64 %d1, f; t: .callprototype (.reg .b32 _) _ (); call (%r2), %d1, (), t; add.u32 %r3, %r2, 1; st.shared.u32 [flag], %r3; ret;"
+        code = """mov.u64 %d1, f; t: .callprototype (.reg .b32 _) _ (); call (%r2), %d1, (), t;
+        add.u32 %r3, %r2, 1; st.shared.u32 [flag], %r3; ret;"""
         routine = kernel(code, "", ".func (.reg .b32 r) f() { mov.u32 r, 1; ret; }")
 
         assert level(routine, "%r3, %r2") == Level.THREAD

@@ -29,7 +29,8 @@ Instruction = tuple[str, ...]
 
 @attrs.frozen
 class Program:
-    """Blocks of instructions, each with how it ends: `("ret",)`, `("bra", n)`, `("if", p, n)`, `("unless", p, n)`, `("exit", p)`, `("brx", r, …)`."""
+    """Blocks of instructions, each with how it ends: `("ret",)`, `("bra", n)`, `("if", p, n)`, `("unless", p, n)`, `("exit", p)`, and
+    `("brx", r, …)`."""
 
     blocks: list[list[Instruction]]
     ends: list[tuple[str, ...]]
@@ -303,7 +304,8 @@ def check(given: Program, n: int) -> Counter[str]:
 
 def check_refuted(known: Uniformity, block: int, given: Program, traces: dict[tuple[int, int], Trace], where) -> None:  # type: ignore[no-untyped-def]
     refuted = known.branch(block).refuted
-    if refuted is None or refuted.given or max(refuted.one.linear, refuted.other.linear) >= given.shape[0] * given.shape[1] * given.shape[2]:
+    count = given.shape[0] * given.shape[1] * given.shape[2]
+    if refuted is None or refuted.given or max(refuted.one.linear, refuted.other.linear) >= count:
         return
     one, other = (traces[0, thread.linear].went[block] for thread in (refuted.one, refuted.other))
     if not one or not other:

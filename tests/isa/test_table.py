@@ -12,6 +12,7 @@ import pytest
 import selftest
 
 from ptxkit.isa import resources
+from ptxkit.isa.binding import flow_of, split_opcode
 from ptxkit.isa.table import NOT_INSTRUCTIONS, all_forms, forms, mnemonics
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,3 +78,19 @@ def test_most_of_what_is_rejected_is_found() -> None:
 def test_minimum_versions_are_those_measured() -> None:
     _, wrong = conformance.compare_measured("")
     assert [f"{f.file} {f.text}" for f in wrong if f.file not in NOT_THE_TABLES] == []
+
+
+def test_what_copies() -> None:
+    assert {form.mnemonic for form in all_forms() if form.copies} == {"mov", "selp", "slct"}
+
+
+@pytest.mark.parametrize(
+    ("opcode", "flow"), [("call.uni", "call"), ("call.unknown", "call"), ("brx .idx", "branch-indexed"), ("add.u32", ""), ("unknown", "")]
+)
+def test_flow(opcode: str, flow: str) -> None:
+    assert flow_of(opcode) == flow
+
+
+@pytest.mark.parametrize("opcode", ["add .u32", "add\n.u32", "add /* .s32 */.u32", "add // .s32\n\t.u32"])
+def test_white_space_in_an_opcode(opcode: str) -> None:
+    assert split_opcode(opcode) == ("add", (".u32",))

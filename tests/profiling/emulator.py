@@ -71,6 +71,7 @@ class Loaded:
     def __init__(self, module: Module, memory: Space) -> None:
         self.memory = memory
         self.variables: dict[str, int] = {}
+        self.shared = [child for child in module.children if isinstance(child, Declaration) and child.space == ".shared"]
         self.kernels: dict[str, Routine] = {one.name: one for one in routines(module) if one.function.is_entry}
         for declaration in module.all(Declaration):
             if declaration.space in (".global", ".const"):
@@ -105,10 +106,10 @@ class _Block:
         self.loaded, self.routine, self.parameters = loaded, routine, parameters
         self.grid, self.block, self.place = grid, block, place
         self.widths = {one.name: one.bits for one in registers(routine).table}
-        self.labels = {name: at for (_, name), at in routine.labels.items()}
         self.shared = Space(SHARED)
         self.names: dict[str, int] = dict(loaded.variables)
-        for declaration in routine.function.all(Declaration):
+        inner = [node for _, node in routine.function.walk() if isinstance(node, Declaration)]
+        for declaration in [*loaded.shared, *inner]:
             if declaration.space == ".shared":
                 for one in declaration.declarators:
                     self.names[one.name.text] = self.shared.add(bytes_of(declaration, one))
@@ -148,6 +149,12 @@ class _Block:
             group = [one for one in group if bool(one.registers.get(guard.predicate.text, 0)) != guard.negated]
         if group:
             self.execute(instruction.opcode.text.split("."), list(instruction.operands), group)
+
+    def target(self, at: int, name: str) -> int:
+        """Where a label is, which may be in several scopes: that of the innermost around the branch."""
+        place = self.routine.where(at)[len(self.routine.path) :]
+        scopes = [(scope, found) for (scope, label), found in self.routine.labels.items() if label == name and place[: len(scope)] == scope]
+        return max(scopes)[1]
 
     # --- operands ------------------------------------------------------------------------------------------------------------------
 
@@ -203,8 +210,9 @@ class _Block:
     def execute(self, words: list[str], operands: list[Node], group: list[_Thread]) -> None:
         base = words[0]
         if base == "bra":
+            target = self.target(group[0].at - 1, operands[0].text)
             for thread in group:
-                thread.at = self.labels[operands[0].text]
+                thread.at = target
         elif base in ("ret", "exit"):
             for thread in group:
                 thread.ended = True
@@ -313,9 +321,17 @@ class _Block:
         address = self.address(thread, where)
         old = int.from_bytes(space.read(address, width // 8), "little")
         given = [self.value(thread, one, width) for one in rest if one is not None]
-        kind = next(word for word in words if word in ("add", "max", "min", "or", "and", "xor", "exch", "cas"))
+        kind = next(word for word in words if word in ("add", "max", "min", "or", "and", "xor", "exch", "cas", "inc", "dec"))
         if kind == "cas":
             new = given[1] if old == given[0] else old
+        elif kind == "inc":
+            new = 0 if old >= given[0] else old + 1
+        elif kind == "dec":
+            new = given[0] if old == 0 or old > given[0] else old - 1
+        elif words[-1].startswith("s") and kind in ("max", "min"):
+            new = _fold(kind, [_signed(old, width), _signed(given[0], width)])
+        elif words[-1] == "f32":
+            new = _bits(_float(old) + _float(given[0]))
         else:
             new = given[0] if kind == "exch" else _fold(kind, [old, given[0]])
         space.write(address, (new % (1 << width)).to_bytes(width // 8, "little"))

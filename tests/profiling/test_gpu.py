@@ -57,6 +57,16 @@ def test_a_kernel_that_breaks_its_context() -> None:
     assert profiled(TEXT).outcome is Outcome.EQUAL
 
 
+def test_bounds_tell_which_access_went_astray() -> None:
+    """Host memory can be read when the context is broken."""
+    made = instrument(ptxkit.parse(TEXT.replace("[%rd4]", "[%rd4+1099511627776]")), ["bounds:act=trap"])
+    (launch,) = read(str(FOLDER / "launch.toml"))
+    found = profile(TEXT.replace("[%rd4]", "[%rd4+1099511627776]"), made.text, made.manifest, launch, timeout=60)
+    assert found.outcome is Outcome.FAILED
+    first = next(table for table in found.tables if table.name == "bounds-first")
+    assert first.column("line") == [33] and first.column("failure") == ["out of bounds"]
+
+
 def test_a_kernel_that_computes_something_else() -> None:
     made = instrument(ptxkit.parse(TEXT), ["block-counts"])
     found = profiled(TEXT, made.text.replace("0f3F000000", "0f3E800000"))

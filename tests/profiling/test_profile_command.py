@@ -53,8 +53,8 @@ def test_tables_and_files(tmp_path: Path) -> None:
     [
         ("wrong", 1, "outputs different"),
         ("noise", 1, "outputs not repeatable"),
-        ("hang original", 1, "running the original: no end after 1 s; the instrumented kernel did not fail"),
-        ("hang instrumented", 1, "running the instrumented kernel: no end after 1 s"),
+        ("hang original", 1, "running the original: no end after 3 s; the instrumented kernel did not fail"),
+        ("hang instrumented", 1, "running the instrumented kernel: no end after 3 s"),
         ("crash original", 1, "loading the original: it was killed by SIGABRT; the instrumented kernel did not fail"),
         ("crash instrumented", 1, "loading the instrumented kernel: it was killed by SIGABRT"),
         ("refuse instrumented", 1, "loading the instrumented kernel: cuModuleLoadDataEx: CUDA_ERROR_INVALID_PTX: ptxas fatal : no good"),
@@ -65,7 +65,7 @@ def test_tables_and_files(tmp_path: Path) -> None:
 )
 def test_what_goes_wrong(monkeypatch: pytest.MonkeyPatch, what: str, code: int, words: str) -> None:
     monkeypatch.setenv("STAND_IN", what)
-    result = run("--timeout", "1" if "hang" in what else "60")
+    result = run("--timeout", "3" if "hang" in what else "60")
     assert (result.exit_code, words in result.output) == (code, True), result.output
 
 
@@ -75,6 +75,12 @@ def test_a_kernel_that_touches_what_is_not_its_own(tmp_path: Path) -> None:
     result = run(launch=str(launch))
     assert result.exit_code == 1
     assert "running the original: cuCtxSynchronize: CUDA_ERROR_ILLEGAL_ADDRESS; running the instrumented kernel: " in result.stdout
+    result = run("--json", str(tmp_path / "o.json"), launch=str(launch), probes=("bounds:act=trap",))
+    assert result.exit_code == 1
+    (found,) = json.loads((tmp_path / "o.json").read_text())["launches"]
+    first = next(table for table in found["tables"] if table["name"] == "bounds-first")
+    row = {column["name"]: column["values"] for column in first["columns"]}
+    assert (row["line"], row["failure"], row["block"], row["thread"]) == ([33], ["out of bounds"], [0], [14])
 
 
 def test_no_driver(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

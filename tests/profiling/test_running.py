@@ -218,6 +218,39 @@ def test_one_line_functions_and_functions_with_a_prefix_of_the_name() -> None:
         assert {row["function"]: row["count"] for row in table.rows() if row["block"] == 0} == {"scale": 0, "scale_up": 66}
 
 
+IN_PLACE = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry bump(.param .align 8 .b8 pair[16], .param .u64 x)
+{
+    .reg .b32 %r<4>; .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [x];
+    ld.param.u32 %r1, [pair+8];
+    mov.u32 %r2, %tid.x;
+    mul.wide.u32 %rd2, %r2, 4;
+    add.s64 %rd1, %rd1, %rd2;
+    ld.global.u32 %r3, [%rd1];
+    add.u32 %r3, %r3, %r1;
+    st.global.u32 [%rd1], %r3;
+    ret;
+}
+"""
+
+
+@on_both
+def test_a_kernel_that_changes_its_input_and_takes_a_struct_by_value() -> None:
+    """It is run once: nothing is counted beforehand. The struct is seen whole."""
+    with rewriters.instrumented(ptxkit.parse(IN_PLACE), ["memory-trace", "arguments", "block-counts"]) as run:
+        x = array.array("i", range(40))
+        struct = bytes(range(8)) + (7).to_bytes(8, "little")
+        run.launch("bump", Raw(struct), x, grid=1, block=40)
+        assert list(x) == [i + 7 for i in range(40)]
+        assert run.table("block-counts").column("count") == [40]
+        assert run.table("memory-trace-totals").column("threads") == [80]
+        by_name = {row["parameter"]: row["value"] for row in run.table("arguments").rows()}
+        assert by_name["pair"] == struct.hex()
+
+
 def exact(made: Instrumented | None) -> bool:
     """Whether the counts and the trace are the true ones."""
     run = Run(SCALE, ["block-counts"])

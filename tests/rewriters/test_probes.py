@@ -5,6 +5,7 @@ To write the `.after.ptx` anew after a change that is meant: PTXKIT_WRITE_FIXTUR
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -20,14 +21,17 @@ from invariants import broken
 
 import ptxkit
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import routines
+from ptxkit.analyses.routine import Routine, routines
 from ptxkit.cli import main
+from ptxkit.rewriters import AtExits, Before, Site, counting, probing
 from ptxkit.rewriters.counting import counts_of_blocks, counts_of_ways, ways
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.manifest import LaunchShape, ProbeManifest
+from ptxkit.rewriters.probes import cycles, memory_trace
 from ptxkit.rewriters.probes.memory_trace import is_sampled
 from ptxkit.rewriters.probing import Instrumented, all_probes, chosen, instrument
 from ptxkit.rewriters.strip import strip
+from ptxkit.syntax.nodes import Node
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "probes"
 EVERY = ("block-counts", "warp-masks", "memory-trace", "sectors", "bank-conflicts", "cycles", "values", "arguments", "bounds")
@@ -133,9 +137,9 @@ def functions(module: ptxkit.Module, probe: str = "block-counts") -> list[dict[s
     return list(instrument(module, [probe]).manifest.probes[0].data["functions"])
 
 
-def walked(routine: object, lot: random.Random) -> tuple[list[int], Counter[int]]:
+def walked(routine: Routine, lot: random.Random) -> tuple[list[int], Counter[int]]:
     """How often a few threads that go by lot take each way and enter each block; those that do not find out are not counted."""
-    listed = ways(routine)  # type: ignore[arg-type]
+    listed = ways(routine)
     out: dict[int, list[int]] = {}
     for number, way in enumerate(listed):
         out.setdefault(way.source, []).append(number)
@@ -153,7 +157,7 @@ def walked(routine: object, lot: random.Random) -> tuple[list[int], Counter[int]
                 for number in mine:
                     taken[number] += 1
                 break
-    entered: Counter[int] = Counter(dict.fromkeys(control_flow(routine).reachable, 0))  # type: ignore[arg-type]
+    entered: Counter[int] = Counter(dict.fromkeys(control_flow(routine).reachable, 0))
     for way, count in zip(listed, taken, strict=True):
         entered[way.target] += count
     return taken, entered
@@ -327,3 +331,45 @@ class TestDecoding:
 
     def test_the_sample_is_about_what_was_asked_for(self) -> None:
         assert 900 < sum([is_sampled(warp, 64) for warp in range(64_000)]) < 1100
+
+
+class TestPlanted:
+    """Faults put into the probes: each makes a test above fail."""
+
+    def test_the_offset_is_dropped(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        good = probing.address
+
+        def without_offset(routine: Routine, i: int, operand: Node, to: str) -> str | None:
+            return re.sub(r", -?\d+;", ", 0;", good(routine, i, operand, to) or "", count=1)
+
+        monkeypatch.setattr(probing, "address", without_offset)
+
+        with pytest.raises(AssertionError):
+            TestFaultsOfOthers().test_the_offset_is_part_of_the_address("ld.global.u32 %r1, [%rd1+16];", "add.s64 %a, %rd1, 16;")
+
+    def test_the_mask_of_a_guarded_access_is_wrong(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(memory_trace, "under", lambda guard, text: probing.under("", text))
+
+        with pytest.raises(AssertionError):
+            TestFaultsOfOthers().test_a_guarded_access_counts_under_its_guard("@%p1", "@!%p1")
+
+    def test_counters_are_lost_at_an_exit(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(counting, "AtExits", functools.partial(AtExits, ways=("return",)))
+
+        with pytest.raises(AssertionError):
+            TestFaultsOfOthers().test_counters_are_kept_at_every_way_out("@!%p1 exit;\nret;")
+
+    def test_warps_are_rounded_down(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(cycles, "warps_of_block", lambda to, a: probing.warps_of_block(to, a).replace("31", "0"))
+
+        with pytest.raises(AssertionError):
+            TestFaultsOfOthers().test_warps_of_a_block_that_is_no_multiple_of_32()
+
+    def test_a_loop_runs_past_its_buffer(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def without_bound(site: Site, code: str, converged: bool) -> Before:
+            return Before(site, re.sub(r"setp\.lt\.and\.u64 (\S+), \S+, \S+, (\S+);", r"mov.pred \1, \2;", code), converged)
+
+        monkeypatch.setattr(memory_trace, "Before", without_bound)
+
+        with pytest.raises(AssertionError):
+            TestFaultsOfOthers().test_a_row_that_the_buffer_has_not_is_not_written()

@@ -15,6 +15,7 @@ import ptxkit
 from ptxkit.analyses import lint
 from ptxkit.revalidation import Outcome, revalidate
 from ptxkit.rewriters import Refused
+from ptxkit.rewriters.engine.expansions import SUBSTITUTIONS
 from ptxkit.rewriters.retarget import retarget
 from ptxkit.rewriters.strip import strip
 
@@ -103,6 +104,16 @@ CASES = (
         "sm_90",
         '.pragma "used_bytes_mask 0xff";\nld.global.v8.b32 {r1,r2,r3,r4,r5,r6,r7,r10}, [rd1];',
         "[rd1+16] !.pragma",
+    ),
+    Case("8.0", "sm_80", "sm_80@7.0", "barrier.cta.sync.aligned 0; ld.shared::cta.u32 r4, [r8];", "bar.sync ld.shared.u32 !barrier"),
+    Case("6.0", "sm_70", "sm_61", "fence.acq_rel.gpu; fence.sc.sys;", "membar.gl membar.sys !fence"),
+    Case("6.0", "sm_70", "sm_61", "ld.relaxed.gpu.global.u32 r4, [rd1];", "ld.volatile.global.u32"),
+    Case(
+        "7.4",
+        "sm_80",
+        "sm_75",
+        "createpolicy.fractional.L2::evict_first.b64 rd2; ld.global.L2::cache_hint.u32 r4, [rd1], rd2;",
+        "mov.b64 ld.global.u32 !hint",
     ),
     Case("9.0", "sm_90", "sm_90@8.3", '.pragma "frequency 3"; .pragma "nounroll";\n', "nounroll !frequency"),
 )
@@ -232,3 +243,18 @@ def test_one_after_another_in_one_block() -> None:
     new = retargeted(module_of("8.0", "sm_80", " ".join(texts)), "sm_75")
 
     assert "redux" not in new.text
+
+
+def test_a_rule_of_the_page_for_each() -> None:
+    """What `docs/retargeting.md` promises to be tested is: every way to write something else is used by a case above."""
+    used = " ".join(
+        [
+            change
+            for case in CASES
+            for change in retarget(
+                module_of(case.version, case.target, case.text), target=case.to.partition("@")[0], version=case.to.partition("@")[2]
+            ).manifest.changes
+        ]
+    )
+
+    assert {same for same, *_ in SUBSTITUTIONS if same not in used} == set()

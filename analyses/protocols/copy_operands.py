@@ -26,7 +26,7 @@ ASYNC = "async"
 
 
 def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool]) -> Iterator[Finding]:
-    """Findings under the name of a rule, of the copies whose queue `of_queue` names; bulk copies without one have the queue ``."""
+    """Findings under the name of a rule, of the copies whose queue `of_queue` names; bulk copies that an mbarrier is told of have none: ``."""
     own = effects(routine)
     by_instruction: dict[int, list[Access]] = {}
     for access in accesses(routine):
@@ -34,12 +34,10 @@ def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool
             by_instruction.setdefault(access.instruction, []).append(access)
     for i, touches in by_instruction.items():
         bound = bindings(routine)[i]
-        if not isinstance(bound, Bound) or bound.converges is not None:
-            continue
         queue = next((effect.queue for effect in own.get(i, ()) if effect.action is Action.OPEN), "")
-        if queue != COPY and not any(access.memory.proxy == ASYNC for access in touches):
+        if not isinstance(bound, Bound) or bound.converges is not None or not of_queue(queue):
             continue
-        if not of_queue(queue):
+        if queue != COPY and not any(access.memory.proxy == ASYNC for access in touches):
             continue
         if max(lanes(routine).execution(i), default=Runs.NEVER) < Runs.MAYBE:
             continue
@@ -64,7 +62,8 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
     most = values(routine).operand(i, routine.instructions[i].operands[size.path[0]])
     least = values(routine).operand(i, routine.instructions[i].operands[source.path[0]])
     if most is not None and least is not None and most.constant is not None and least.bounds[0] > most.constant:
-        yield Finding(rule, i, first + source.path[0], f"at least {least.bounds[0]} bytes are to be read, and {most.constant} to be written")
+        message = f"at least {least.bounds[0]} bytes are to be read, and {most.constant} to be written"
+        yield Finding(rule, i, first + source.path[0], message)
 
 
 def _outside(operand: BoundOperand, term: Term) -> str:
@@ -81,9 +80,8 @@ def _outside(operand: BoundOperand, term: Term) -> str:
 
 
 def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Iterator[Finding]:
-    size = bound.operand("n")
     align = access.align
-    if size is not None and access.bytes is not None:
+    if bound.operand("n") is not None and access.bytes is not None:
         # both addresses of a copy must be aligned to its size
         align = max(align, access.bytes)
     if access.address is None or align <= 1 or align & (align - 1):

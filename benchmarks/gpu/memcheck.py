@@ -1,0 +1,210 @@
+"""The probe `bounds` beside `compute-sanitizer --tool memcheck`: what both find of accesses past an array's end, and how long both take.
+
+    python benchmarks/gpu/memcheck.py prepare -o PLAN.zip
+    python benchmarks/gpu/memcheck.py run PLAN.zip MEMCHECK.json      # on the machine with the GPU
+
+The launches are those of `fixtures/kernels/launch.toml`, larger. The seeded fault: of each array that is written, in turn, the last element
+is not there. A fault counts where memcheck finds it; the probe must find it too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import overhead
+
+THREADS = 1 << 18
+ALLOCATIONS = 8
+
+
+def prepare(out: Path) -> None:
+    """Writes the texts and launches."""
+    from plan import LARGE, fixtures
+
+    from ptxkit.rewriters.manifest import LaunchShape
+    from ptxkit.rewriters.probing import instrument
+    from ptxkit.syntax.parsing import parse
+
+    overhead.THREADS = THREADS
+    jobs = []
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for fixture in fixtures(targets=("sm_90a",)):
+            kernels = [one for one in map(overhead.larger, fixture.kernels) if one is not None]
+            if fixture.name in overhead.SKIP or len(fixture.text) > LARGE or not kernels:
+                continue
+            made = instrument(parse(fixture.text), [f"bounds:allocations={ALLOCATIONS}"])
+            if not made.manifest.probes[0].regions:
+                continue
+            archive.writestr(f"{fixture.name}.ptx", fixture.text.encode("utf-8", "surrogateescape"))
+            archive.writestr(f"{fixture.name}.bounds.ptx", made.text.encode("utf-8", "surrogateescape"))
+            layout = made.manifest.layout(LaunchShape())
+            watch = {
+                "symbol": layout.symbol,
+                "symbol_bytes": made.manifest.symbol_bytes,
+                "bytes": layout.bytes,
+                "regions": [[one.offset, one.rows, one.stride] for one in layout.placed],
+                "allocations": made.manifest.allocations,
+            }
+            first = layout.placed[0]
+            for kernel in kernels[:2]:
+                jobs.append({"fixture": fixture.name, "kernel": kernel, "watch": watch, "counts": [first.offset, 8 * first.rows]})
+        archive.writestr("plan.json", json.dumps(jobs))
+    print(f"{out}: {len(jobs)} kernels")
+
+
+# --- on the GPU -------------------------------------------------------------------------------------------------------------------
+
+
+def child(plan: Path, number: int, bounds: bool) -> None:
+    """Runs a kernel as it is, timed, and then once for each written array that is cut; a line for each."""
+    import launcher as gpu
+
+    with zipfile.ZipFile(plan) as archive:
+        job = json.loads(archive.read("plan.json"))[number]
+        text = archive.read(f"{job['fixture']}{'.bounds' if bounds else ''}.ptx").decode("utf-8", "surrogateescape")
+    kernel = job["kernel"]
+    gpu.start()
+    module, function = gpu.load(text), gpu.Pointer()
+    gpu.call("cuModuleGetFunction", ctypes.byref(function), module, kernel["entry"].encode())
+    if kernel.get("shared", 0) > 48 << 10:
+        gpu.call("cuFuncSetAttribute", function, gpu.MAX_DYNAMIC_SHARED, kernel["shared"])
+    begin, end = gpu.Pointer(), gpu.Pointer()
+    gpu.call("cuEventCreate", ctypes.byref(begin), 0)
+    gpu.call("cuEventCreate", ctypes.byref(end), 0)
+    written = [index for index, argument in enumerate(kernel["args"]) if argument.get("output")]
+
+    def once(cut: int, turns: int) -> dict[str, Any]:
+        held = gpu.Held()
+        parameters: list[Any] = []
+        known: list[tuple[int, int]] = []
+        for index, argument in enumerate(kernel["args"]):
+            if "scalar" in argument:
+                parameters.append(ctypes.c_int(argument["value"]))
+                continue
+            count = min(argument["length"], 1 << 16)
+            part = gpu.filled(argument["buffer"], count, argument["fill"], argument.get("high"), index + 1)
+            item = len(part) // count
+            data = (part * (argument["length"] // count + 1))[: item * (argument["length"] - (index == cut))]
+            parameters.append(held.buffer(data))
+            known.append((parameters[-1].value, len(data)))
+        buffer = gpu.arm(module, gpu.Watch(**job["watch"]), held, known) if bounds else None
+        where = (gpu.Pointer * len(parameters))(*[ctypes.addressof(parameter) for parameter in parameters])
+        least = float("inf")
+        for _ in range(turns):
+            gpu.call("cuEventRecord", begin, None)
+            gpu.call("cuLaunchKernel", function, *kernel["grid"], *kernel["block"], kernel.get("shared", 0), None, where, None)
+            gpu.call("cuEventRecord", end, None)
+            gpu.call("cuEventSynchronize", end)
+            took = ctypes.c_float()
+            gpu.call("cuEventElapsedTime", ctypes.byref(took), begin, end)
+            least = min(least, took.value * 1000)
+        found = 0
+        if buffer is not None:
+            offset, size = job["counts"]
+            data = gpu.read(gpu.Address((buffer.value or 0) + offset), size)
+            found = sum([int.from_bytes(data[at : at + 8], "little") for at in range(0, size, 8)])
+        held.free()
+        return {"cut": cut, "us": least, "found": found}
+
+    for cut in [-1, *written]:
+        print("BEGIN", cut, flush=True)
+        try:
+            print("LINE", json.dumps(once(cut, 5 if cut < 0 else 1)), flush=True)
+        except gpu.DriverError as error:
+            print("ERROR", cut, error, flush=True)
+            return
+
+
+def run(plan: Path, out: Path, limit: float) -> None:
+    """Runs each kernel as it is, with the probe, and under memcheck."""
+    begun = time.monotonic()
+    with zipfile.ZipFile(plan) as archive:
+        jobs = json.loads(archive.read("plan.json"))
+    environment = {**os.environ, "CUDA_MODULE_LOADING": "EAGER"}
+    results = []
+    for number, job in enumerate(jobs):
+        if time.monotonic() - begun > limit:
+            break
+        one: dict[str, Any] = {"fixture": job["fixture"], "kernel": job["kernel"]["entry"]}
+        for name, before, extra in (
+            ("plain", [], []),
+            ("bounds", [], ["--bounds"]),
+            ("memcheck", ["compute-sanitizer", "--tool", "memcheck"], []),
+        ):
+            command = [*before, sys.executable, __file__, "child", str(plan), "--number", str(number), *extra]
+            try:
+                text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment).stdout
+            except subprocess.TimeoutExpired:
+                text = ""
+            one[name] = {"lines": [json.loads(line[5:]) for line in text.splitlines() if line.startswith("LINE ")]}
+            one[name]["errors"] = [line for line in text.splitlines() if line.startswith("ERROR ")][:3]
+            if name == "memcheck":
+                # what it says stands between the mark of a launch and the next
+                parts = text.split("BEGIN ")[1:]
+                one[name]["found"] = {part.split()[0]: part.count("Invalid __global__") for part in parts}
+        results.append(one)
+    out.write_text(json.dumps({"seconds": round(time.monotonic() - begun, 1), "of": len(jobs), "results": results}))
+    judge(out)
+
+
+def judge(path: Path) -> None:
+    """Prints what was found, and the ratio of the times."""
+    record = json.loads(path.read_text())
+    faults = missed = clean = alarms = 0
+    ratios = []
+    for one in record["results"]:
+        probe = {str(line["cut"]): line for line in one["bounds"]["lines"]}
+        alarms += bool(probe.get("-1", {}).get("found"))
+        clean += "-1" in probe
+        for cut, count in one["memcheck"].get("found", {}).items():
+            if cut == "-1" or not count:
+                continue
+            faults += 1
+            if not probe.get(cut, {}).get("found"):
+                missed += 1
+                print("missed:", one["fixture"], one["kernel"], "argument", cut, one["bounds"]["errors"])
+        times = {
+            name: next((line["us"] for line in one[name]["lines"] if line["cut"] == -1), None) for name in ("plain", "bounds", "memcheck")
+        }
+        if all(times.values()):
+            ratios.append((times["bounds"] / times["plain"], times["memcheck"] / times["plain"]))
+    print(
+        f"{len(record['results'])} of {record['of']} kernels, {record['seconds']} s; faults that memcheck found {faults}, of these missed {missed};"
+    )
+    print(f"kernels without a fault {clean}, false alarms {alarms}")
+    if ratios:
+        ours, theirs = [statistics.geometric_mean(column) for column in zip(*ratios, strict=True)]
+        print(f"slowdown, geometric mean of {len(ratios)} kernels: bounds x{ours:.2f}, memcheck x{theirs:.2f}: ratio {ours / theirs:.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["prepare", "run", "judge", "child"])
+    parser.add_argument("paths", type=Path, nargs="*")
+    parser.add_argument("-o", "--out", type=Path)
+    parser.add_argument("--limit", type=float, default=100, help="seconds after which no more kernels are begun")
+    parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--bounds", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.what == "prepare":
+        prepare(options.out)
+    elif options.what == "run":
+        run(options.paths[0], options.paths[1], options.limit)
+    elif options.what == "child":
+        child(options.paths[0], options.number, options.bounds)
+    else:
+        judge(options.paths[0])
+
+
+if __name__ == "__main__":
+    main()

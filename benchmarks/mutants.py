@@ -1,0 +1,228 @@
+"""Mutation test of the protocol rules: one commit, wait, fence or barrier is deleted or weakened at a time, and the rules must see it.
+
+    python benchmarks/mutants.py [--protocol NAME] [--most N] [--largest BYTES] [--budget SECONDS] [--ptxas N] [--record FILE] PATH...
+
+Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change. A mutant
+counts as *reported* if a rule of the protocol's families says something that it does not say of the original; as *harmless* if the analysis has
+followed all paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing; else it has *survived*, and
+what kept the analysis from knowing is its cause. `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is no mutant.
+Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.protocols.copies import copies
+from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.rule import Facts, select
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.files import decode
+from ptxkit.isa.binding import Bound
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Module
+from ptxkit.syntax.parsing import parse
+
+
+@attrs.frozen
+class Protocol:
+    """What is mutated for a protocol, and who must see it."""
+
+    families: tuple[str, ...]
+    queues: frozenset[str] = frozenset()
+    """Kernels that start operations of these queues have the protocol; their commits and waits are mutated."""
+    fences: tuple[str, ...] = ()
+    """Instructions with an effect that starts with one of these words are deleted."""
+    barriers: Callable[[Routine], set[int]] | None = None
+    """The barriers that are deleted."""
+    blind: Callable[[Routine], frozenset[str]] | None = None
+    """What keeps silence from being a proof."""
+
+
+def waited_barriers(routine: Routine) -> set[int]:
+    """The barriers of the CTA at which threads wait."""
+    return {i for i, sync in syncs(routine).items() if sync.reach is Reach.CTA and sync.waits}
+
+
+PROTOCOLS = {
+    "copies": Protocol(
+        ("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda routine: copies(routine).blind
+    ),
+    "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",)),
+    "tcgen05": Protocol(("T",), frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")), ("tcgen05-fence",)),
+    "proxies": Protocol(("P",), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",)),
+}
+
+
+@attrs.frozen
+class Mutant:
+    """A module with one thing changed."""
+
+    kernel: str
+    change: str
+    line: int
+    text: str
+    statement: str
+
+
+def module_of(path: Path) -> Module:
+    return parse(decode(path.read_bytes()), str(path))
+
+
+def has_protocol(routine: Routine, protocol: Protocol) -> bool:
+    return any(e.queue in protocol.queues and e.action is Action.OPEN for own in effects(routine).values() for e in own)
+
+
+def changes(routine: Routine, protocol: Protocol) -> Iterator[tuple[int, str, str]]:
+    """Instructions with what is done to them and what stands there then."""
+    for i, own in sorted(effects(routine).items()):
+        for effect in own:
+            if effect.queue not in protocol.queues or protocol.fences[:1] == ("proxy-fence",):
+                continue
+            if effect.action is Action.COMMIT:
+                yield i, f"delete a commit of {effect.queue}", ""
+            elif effect.action is Action.WAIT:
+                yield i, f"delete a wait for {effect.queue}", ""
+                counts = [(place, constant_value(operand)) for place, operand in enumerate(routine.instructions[i].operands)]
+                for place, value in counts:
+                    if isinstance(value, int):
+                        yield i, f"let a wait for {effect.queue} have one more pending", _with_operand(routine, i, place, str(value + 1))
+    for i, bound in enumerate(bindings(routine)):
+        if isinstance(bound, Bound) and any(effect.startswith(word) for effect in bound.effects for word in protocol.fences):
+            yield i, "delete a fence", ""
+    for i in sorted(protocol.barriers(routine) if protocol.barriers is not None else ()):
+        yield i, "delete a barrier", ""
+
+
+def _with_operand(routine: Routine, i: int, place: int, text: str) -> str:
+    operands = [operand.text.strip() for operand in routine.instructions[i].operands]
+    operands[place] = text
+    return f"{routine.instructions[i].opcode.text} {', '.join(operands)};"
+
+
+def mutants(facts: Facts, protocol: Protocol, most: int) -> Iterator[Mutant]:
+    source = facts.module.text
+    for routine in facts.routines:
+        if not has_protocol(routine, protocol):
+            continue
+        counts: Counter[str] = Counter()
+        for i, change, instead in changes(routine, protocol):
+            if counts[change] >= most:
+                continue
+            counts[change] += 1
+            children = routine.instructions[i].children
+            first = facts.index.span((*routine.where(i), 0))
+            last = facts.index.span((*routine.where(i), len(children) - 1))
+            end = source.index(";", last.end) + 1
+            # what stands before the instruction, as a guard, goes with it
+            text = source[: first.start] + instead + source[end:]
+            yield Mutant(routine.name, change, first.line, text, " ".join(source[first.start : end].split()))
+
+
+def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Counter[tuple[str, str]]:
+    """What the rules say of a kernel, as rule and message."""
+    rules = [rule for rule in select(families) if rule.severity is not Severity.INFO]
+    found: list[Diagnostic] = [one for rule in rules for one in rule.check(facts)]
+    return Counter([(one.rule, one.message) for one in found if one.function == kernel and one.severity is not Severity.INFO])
+
+
+def judge(mutant: Mutant, protocol: Protocol, before: Counter[tuple[str, str]]) -> tuple[str, str]:
+    """The verdict on a mutant, and the rules that report it or why none does."""
+    facts = Facts(parse(mutant.text, "mutant.ptx"))
+    new = said(facts, protocol.families, mutant.kernel) - before
+    if new:
+        return "reported", " ".join(sorted({rule for rule, _ in new}))
+    routine = next(routine for routine in facts.routines if routine.name == mutant.kernel)
+    blind = protocol.blind(routine) if protocol.blind is not None else frozenset(("not known",))
+    if not blind:
+        return "harmless", "all paths followed"
+    return "survived", " ".join(sorted(blind))
+
+
+def accepted(text: str) -> bool:
+    """Whether ptxas takes a module."""
+    words = parse(text, "mutant.ptx").targets
+    target = next((word for word in words if word.startswith("sm_")), "sm_90")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "mutant.ptx"
+        path.write_text(text, encoding="utf-8")
+        command = ["ptxas", f"-arch={target}", "-O0", "-o", f"{folder}/out", str(path)]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("paths", nargs="+", type=Path)
+    arguments.add_argument("--protocol", default="copies", choices=sorted(PROTOCOLS))
+    arguments.add_argument("--most", type=int, default=6, help="mutants of each kind of change for each kernel")
+    arguments.add_argument("--largest", type=int, default=300_000, help="bytes of the largest module")
+    arguments.add_argument("--budget", type=float, default=600, help="seconds")
+    arguments.add_argument("--ptxas", type=int, default=0, help="have ptxas assemble every Nth mutant")
+    arguments.add_argument("--record", type=Path)
+    given = arguments.parse_args()
+    protocol = PROTOCOLS[given.protocol]
+    verdicts: Counter[tuple[str, str]] = Counter()
+    causes: Counter[tuple[str, str]] = Counter()
+    reporters: Counter[str] = Counter()
+    refused = total = kernels = 0
+    record = given.record.open("w", encoding="utf-8") if given.record else None
+    files = [path for root in given.paths for path in (sorted(root.rglob("*.ptx")) if root.is_dir() else [root])]
+    start = time.monotonic()
+    for path in files:
+        if path.stat().st_size > given.largest:
+            continue
+        if time.monotonic() - start > given.budget:
+            print("out of time before", path)
+            break
+        facts = Facts(module_of(path))
+        mine = [routine for routine in facts.routines if has_protocol(routine, protocol)]
+        kernels += len(mine)
+        before = {routine.name: said(facts, protocol.families, routine.name) for routine in mine}
+        for mutant in mutants(facts, protocol, given.most):
+            total += 1
+            if given.ptxas and total % given.ptxas == 0 and not accepted(mutant.text):
+                refused += 1
+                continue
+            verdict, why = judge(mutant, protocol, before[mutant.kernel])
+            verdicts[mutant.change, verdict] += 1
+            if verdict == "survived":
+                causes[mutant.change, why] += 1
+            if verdict == "reported":
+                reporters.update(why.split())
+            if record is not None:
+                line = {"file": str(path), "kernel": mutant.kernel, "change": mutant.change, "line": mutant.line, "verdict": verdict, "why": why}
+                print(json.dumps({**line, "statement": mutant.statement}), file=record, flush=True)
+    report(kernels, verdicts, causes, reporters, refused)
+    return 0
+
+
+def report(
+    kernels: int, verdicts: Counter[tuple[str, str]], causes: Counter[tuple[str, str]], reporters: Counter[str], refused: int
+) -> None:
+    print(f"{kernels} kernels with the protocol; {sum(verdicts.values())} mutants, {refused} more that ptxas refuses")
+    print(f"{'':52}{'reported':>10}{'survived':>10}{'harmless':>10}{'share':>8}")
+    names = sorted({change for change, _ in verdicts})
+    for name in [*names, "all"]:
+        own = {v: sum(n for (c, w), n in verdicts.items() if w == v and name in (c, "all")) for v in ("reported", "survived", "harmless")}
+        open_ = own["reported"] + own["survived"]
+        share = f"{100 * own['reported'] / open_:.1f} %" if open_ else "-"
+        print(f"{name:52}{own['reported']:>10}{own['survived']:>10}{own['harmless']:>10}{share:>8}")
+    print("reported by:", ", ".join(f"{rule} {count}" for rule, count in sorted(reporters.items())))
+    for (change, why), count in sorted(causes.items(), key=lambda item: -item[1]):
+        print(f"survived {count:5}: {change}: {why}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,42 @@
+"""`ptxkit lint --explain-ptxas`: the notes of a ptxas log, with what caused them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import NoReturn
+
+import click
+
+from ptxkit import files
+from ptxkit.cli import _checking
+
+
+def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
+    """Prints what caused each note of a log in the files that it is about; ends the program with 0, or 2 if something cannot be read."""
+    from rich.console import Console
+
+    from ptxkit.analyses.explaining import explain, notes
+    from ptxkit.report import json_
+    from ptxkit.report.text import render
+    from ptxkit.syntax.parsing import parse
+
+    explained = []
+    try:
+        said = files.read(log)
+        names = list(files.find(paths))
+        for name in names:
+            source = files.read(name)
+            found = explain(parse(source, name), said)
+            explained += found
+            if format_ != "json":
+                console = Console(soft_wrap=True, highlight=False)
+                for diagnostic in found:
+                    console.print(render(diagnostic, source.splitlines()), end="\n")
+    except files.CannotRead as error:
+        _checking.fail(str(error))
+    if format_ == "json":
+        click.echo(json.dumps(json_.document(explained, len(names)), indent=1))
+    elif not notes(said):
+        click.echo("the log has no notes from C7500 to C7599", err=True)
+    raise SystemExit(0)

@@ -1,0 +1,79 @@
+"""What is done with one file by `lint` and `check`, in this process or in another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ptxkit.configuration import OFF, severity_of
+from ptxkit.diagnostics import Diagnostic, Severity
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.rule import Rule
+
+
+@attrs.frozen
+class Job:
+    """What to look for. All of it is plain data: another process can be told, and a cache can be asked."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    severity: Mapping[str, str] = attrs.field(factory=dict)
+    target: str | None = None
+    version: tuple[int, int] | None = None
+    only_errors: bool = False
+    """Rules whose findings are no errors are left out."""
+    ignores: bool = True
+    """Whether comments in the file may accept findings."""
+
+
+@attrs.frozen
+class Examined:
+    """What was found in a file."""
+
+    name: str
+    diagnostics: tuple[Diagnostic, ...] = ()
+    lines: list[str] = attrs.field(factory=list)
+    """The lines of the file, if something was found."""
+    unreadable: str = ""
+    """Why it could not be read, if so."""
+
+
+def rules_of(job: Job) -> tuple[Rule, ...]:
+    """The rules that a job applies. Raises ValueError for a word that names no rule."""
+    from ptxkit.analyses.rule import names_rule, select
+
+    for word in job.severity:
+        select([word])
+    off = [word for word, value in job.severity.items() if value == OFF]
+    chosen = select(job.select, job.ignore)
+    if not job.select and job.severity:
+        # a severity for a rule by its own name turns it on
+        on = [word for word, value in job.severity.items() if value != OFF and len(word) > 1 and word.upper() != "ALL"]
+        wanted = {rule.id for rule in chosen} | {rule.id for rule in select(on, job.ignore)} if on else {rule.id for rule in chosen}
+        chosen = tuple([rule for rule in select(["ALL"]) if rule.id in wanted])
+    chosen = tuple([rule for rule in chosen if not any(names_rule(word, rule.id, rule.name) for word in off)]) if off else chosen
+    return tuple([rule for rule in chosen if rule.severity is Severity.ERROR]) if job.only_errors else chosen
+
+
+def examine_text(name: str, text: str, job: Job) -> Examined:
+    """Applies the rules to a text. Whatever that is, nothing is raised but for bugs of ptxkit."""
+    from ptxkit.analyses.linting import lint
+    from ptxkit.syntax.parsing import parse
+
+    found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores)
+    if job.severity:
+        found = tuple([_with_severity(diagnostic, job.severity) for diagnostic in found])
+    return Examined(name, found, lines_of(text) if found else [])
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a text without their ends."""
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _with_severity(diagnostic: Diagnostic, settings: Mapping[str, str]) -> Diagnostic:
+    wanted = severity_of(settings, diagnostic.rule, diagnostic.name)
+    return diagnostic if wanted in (None, OFF) else attrs.evolve(diagnostic, severity=Severity(wanted))

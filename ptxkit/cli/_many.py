@@ -1,0 +1,106 @@
+"""Many files: what is kept in the cache first, the rest in several processes, results in the order of the files."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from pathlib import Path
+
+from ptxkit import files
+from ptxkit.cli import _cache, _job
+from ptxkit.cli._job import Examined, Job
+
+SMALL = 1_000_000
+"""Bytes of PTX for which starting processes takes longer than they save."""
+
+
+def examined(names: list[str], job: Job, jobs: int | None, cached: bool) -> Iterator[Examined]:
+    """What is found in each file, in order, each as soon as it and those before it are done.
+
+    `jobs` processes are used, or as many as there are cores where that pays off. A file that kills its process is reported as
+    unreadable.
+    """
+    known = {name: found for name in names if cached and (found := _kept(name, job)) is not None}
+    rest = [name for name in dict.fromkeys(names) if name not in known]
+    count = min(jobs if jobs is not None else _workers(rest), len(rest))
+    if count < 2:
+        for name in names:
+            yield known.get(name) or _fresh(name, job, cached)
+        return
+    yield from _in_processes(names, known, job, count, cached)
+
+
+def _in_processes(names: list[str], known: dict[str, Examined], job: Job, count: int, cached: bool) -> Iterator[Examined]:
+    methods = multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+    if "forkserver" in methods:
+        context.set_forkserver_preload(["ptxkit.cli._preload"])
+    with ProcessPoolExecutor(count, context) as pool:
+        waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
+        # the largest first, so that none of them is left for the end
+        futures = {name: pool.submit(_fresh, name, job, cached) for name in sorted(waiting, key=_size, reverse=True)}
+        try:
+            for name in names:
+                if name in known:
+                    yield known[name]
+                elif name == "-":
+                    yield _fresh(name, job, cached)
+                else:
+                    yield _result(futures[name], name, job, cached, context)
+        finally:
+            for future in futures.values():
+                future.cancel()
+
+
+def _result(
+    future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext
+) -> Examined:
+    try:
+        return future.result()
+    except BrokenExecutor:
+        pass
+    # a process died, perhaps because of another file: this one gets a process of its own
+    with ProcessPoolExecutor(1, context) as own:
+        try:
+            return own.submit(_fresh, name, job, cached).result()
+        except BrokenExecutor:
+            return Examined(name, unreadable=f"{name}: the process that looked at it died")
+
+
+def _workers(names: list[str]) -> int:
+    if sum(map(_size, names)) < SMALL:
+        return 1
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _size(name: str) -> int:
+    try:
+        return 0 if name == "-" else Path(name).stat().st_size
+    except OSError:
+        return 0
+
+
+def _kept(name: str, job: Job) -> Examined | None:
+    """What the cache has for a file."""
+    if name == "-":
+        return None
+    try:
+        data = Path(name).read_bytes()
+    except OSError:
+        return None
+    found = _cache.load(_cache.key(data, job), name)
+    return None if found is None else Examined(name, found, _job.lines_of(files.decode(data)) if found else [])
+
+
+def _fresh(name: str, job: Job, cached: bool) -> Examined:
+    """What is found in a file now, which the cache keeps."""
+    try:
+        text = files.read(name)
+    except files.CannotRead as error:
+        return Examined(name, unreadable=str(error))
+    found = _job.examine_text(name, text, job)
+    if cached and name != "-":
+        _cache.save(_cache.key(files.encode(text), job), found.diagnostics)
+    return found

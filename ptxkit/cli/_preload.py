@@ -1,0 +1,15 @@
+"""Imported once by the server from which the processes of `lint` are forked: what all of them need."""
+
+from __future__ import annotations
+
+from ptxkit.cli import _many as _many
+
+
+def _load() -> None:
+    from ptxkit.analyses import linting, rule
+    from ptxkit.syntax.parsing import parse
+
+    linting.lint(parse(".version 8.0\n.target sm_80\n.entry k() { ret; }"), rule.all_rules())
+
+
+_load()

@@ -1,0 +1,109 @@
+"""Findings as text, JSON, SARIF and annotations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ptxkit.analyses import all_rules
+from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
+from ptxkit.origins import source_lines
+from ptxkit.report import baseline, github, sarif
+from ptxkit.report.statistics import counts
+from ptxkit.report.text import render
+
+LINES = [".entry k() {", "  bar.sync 0;", "  bra L, \udcff; // 100%", "}"]
+
+
+def finding(path: str = "dir/a b.ptx", origin: Origin | None = None, rule: str = "C001", line: int = 2) -> Diagnostic:
+    witness = (Related(Span(0, 6, 1, 1, 1, 7), "starts, here: 50%", Origin("a.cu", 1, 0)),)
+    severity = Severity.ERROR if rule == "C001" else Severity.INFO
+    return Diagnostic(rule, "a-name", severity, "wrong\n: 100%", Span(15, 26, line, 3, line, 14), path, "k", ("note",), witness, origin)
+
+
+def document(*diagnostics: Diagnostic) -> dict[str, Any]:
+    made = sarif.document(diagnostics, all_rules(), lambda path: LINES, lambda one, lines: baseline.fingerprint(one, lines))
+    return json.loads(json.dumps(made))  # type: ignore[no-any-return]
+
+
+class TestSarif:
+    def test_by_the_schema(self) -> None:
+        model = pytest.importorskip("pydantic_sarif.model", reason="pydantic-sarif has the schema")
+        inlined = Origin("/src/b.cuh", 4, 1, Origin("a.cu", 10, 3))
+        made = document(finding(), finding("/tmp/x.ptx", inlined), finding("-", rule="X999", line=99))
+
+        parsed = model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(made)
+
+        assert len(parsed.runs[0].results) == 3
+
+    def test_of_nothing(self) -> None:
+        assert document()["runs"][0]["results"] == []
+
+    def test_witness_is_a_code_flow(self) -> None:
+        (result,) = document(finding())["runs"][0]["results"]
+
+        (flow,) = result["codeFlows"]
+        steps = [step["location"]["message"]["text"] for step in flow["threadFlows"][0]["locations"]]
+        assert steps == ["starts, here: 50%", "wrong\n: 100%"]
+        assert result["locations"][0]["logicalLocations"] == [{"name": "k", "kind": "function"}]
+
+    def test_places(self, tmp_path: Path) -> None:
+        source_lines.cache_clear()
+        (tmp_path / "a.cu").write_text("int x;\n")
+        (result,) = document(finding(str(tmp_path / "a b.ptx"), Origin("a.cu", 1, 5)))["runs"][0]["results"]
+
+        place = result["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].startswith("file:///")
+        assert place["artifactLocation"]["uri"].endswith("/a%20b.ptx")
+        assert place["region"] == {"startLine": 2, "startColumn": 3, "endLine": 2, "endColumn": 14, "snippet": {"text": "  bar.sync 0;"}}
+        source = result["relatedLocations"][1]["physicalLocation"]
+        assert source["region"] == {"startLine": 1, "startColumn": 5, "snippet": {"text": "int x;"}}
+
+    def test_rules(self) -> None:
+        driver = document(finding())["runs"][0]["tool"]["driver"]
+
+        assert [rule["id"] for rule in driver["rules"]] == [rule.id for rule in all_rules()]
+
+
+def test_annotations() -> None:
+    (line,) = github.lines([finding(origin=Origin("a.cu", 10, 3))])
+
+    assert line == (
+        "::error file=dir/a b.ptx,line=2,endLine=2,col=3,endColumn=14,title=C001 a-name::wrong%0A: 100%25%0Afrom a.cu:10:3"
+        "%0Aline 1: starts, here: 50%25%0Anote: note"
+    )
+
+
+def test_text_has_the_source_line(tmp_path: Path) -> None:
+    source_lines.cache_clear()
+    (tmp_path / "a.cu").write_text("  first();\n")
+    text = render(finding(str(tmp_path / "k.ptx"), Origin("a.cu", 1, 2, Origin("m.cu", 7, 1))), LINES).plain
+
+    assert "  = from a.cu:1:2, inlined at m.cu:7: first();\n" in text
+
+
+def test_json_has_the_source_place() -> None:
+    origin = finding(origin=Origin("b.cuh", 4, 1, Origin("a.cu", 10, 3))).as_json()["origin"]
+
+    assert origin == {"path": "b.cuh", "line": 4, "column": 1, "inlined_at": {"path": "a.cu", "line": 10, "column": 3}}
+    assert "origin" not in finding().as_json()
+
+
+def test_statistics() -> None:
+    found = [finding(), finding("b.ptx"), finding(rule="R002")]
+
+    assert counts(found) == [
+        {"rule": "C001", "name": "a-name", "severity": "error", "findings": 2, "files": 2},
+        {"rule": "R002", "name": "a-name", "severity": "info", "findings": 1, "files": 1},
+    ]
+
+
+def test_a_fingerprint_survives_lines_that_move() -> None:
+    moved = ["", *LINES]
+
+    assert baseline.fingerprint(finding(line=2), LINES) == baseline.fingerprint(finding(line=3), moved)
+    assert baseline.fingerprint(finding(line=2), LINES) != baseline.fingerprint(finding(line=3), LINES)
+    assert baseline.fingerprint(finding("x/a.ptx"), LINES, "x") == baseline.fingerprint(finding("a.ptx"), LINES)
