@@ -90,12 +90,12 @@ def _joined(solved: Propagation, number: int, name: str, found: list[Step], seen
             return _decider_of_loop(solved, operand, level, found, seen)
         found.append(Step(first, name, level, f"`{name}` comes here on several ways"))
         return operand
-    for block in solved.flow.order:
-        if solved.branches[block] == level and value.block in solved.partings.of(block).joins:
-            found.append(Step(first, name, level, f"`{name}` depends on the way that a thread took"))
-            i = solved.flow.blocks[block].end - 1
-            found.append(Step(i, "", level, "where threads part"))
-            return _least(solved, ssa(solved.routine).uses[i], block, seen)
+    block = solved.deciders.get(value.block)
+    if block is not None:
+        found.append(Step(first, name, level, f"`{name}` depends on the way that a thread took"))
+        i = solved.flow.blocks[block].end - 1
+        found.append(Step(i, "", level, "where threads part"))
+        return _least(solved, ssa(solved.routine).uses[i], block, seen)
     found.append(Step(first, name, level, f"`{name}` is not known to agree"))
     return -1
 
@@ -104,13 +104,12 @@ def _decider_of_loop(solved: Propagation, operand: int, level: Level, found: lis
     """The condition of the branch by which threads leave the loop of a value in different iterations."""
     loop = solved.forest.innermost[ssa(solved.routine).values[operand].block]
     while loop is not None:
-        around = solved.forest.loops[loop]
-        for block in solved.flow.order:
-            if block in around and solved.branches[block] <= level and loop in solved.partings.of(block).loops:
-                i = solved.flow.blocks[block].end - 1
-                found.append(Step(i, "", solved.branches[block], "where threads leave the loop"))
-                return _least(solved, ssa(solved.routine).uses[i], block, seen)
-        loop = around.parent
+        block = solved.leavers.get(loop)
+        if block is not None and solved.exits[loop] <= level:
+            i = solved.flow.blocks[block].end - 1
+            found.append(Step(i, "", solved.branches[block], "where threads leave the loop"))
+            return _least(solved, ssa(solved.routine).uses[i], block, seen)
+        loop = solved.forest.loops[loop].parent
     return -1
 
 

@@ -1,8 +1,8 @@
 """Instructions that a group of threads must execute together, and threads of one group of which one does and another does not.
 
-Who must the table says (`converges`). That all of a group come is proved by `uniformity`; where it is not, threads are looked for that part on
-the way: by their place alone, or for inputs given as an example. Both kinds of loops count: ways around the instruction, and loops that
-one thread leaves while another goes round once more to execute it again. Threads that have ended need not come, unless the table says so.
+Who must the table says (`converges`). That all of a group come is proved by `uniformity`; where it is not, threads are looked for that part
+on the way: by their place alone, or for inputs given as an example. Both count: ways around the instruction, and loops that one thread
+leaves while another goes round once more to execute it again. Threads that have ended need not come, unless the table says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.analyses.worlds import World, worlds
-from ptxkit.diagnostics import Diagnostic
+from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Converges
 
@@ -66,13 +66,15 @@ class Parting:
     again: bool
     """Whether both have executed it before, and one goes round once more."""
     assumption: str
+    is_certain: bool = True
+    """Whether the CTA has both threads for certain; else it may have fewer."""
     demand: Demand | None = None
     """What should be executed together: the instruction itself, or one in a function that it calls."""
 
 
 @fact
 def partings(routine: Routine) -> tuple[Parting, ...]:
-    """For each instruction that threads must execute together and do not, the proof; only in kernels, as nobody knows who calls a function."""
+    """For each instruction that threads must execute together and do not, the proof. Only in kernels: nobody knows who calls a function."""
     if not routine.function.header.is_entry:
         return ()
     flow = control_flow(routine)
@@ -154,7 +156,7 @@ class Search:
         self.dominance = dominators(routine)
 
     def first_time(self, world: World, mask: Numbers | None = None) -> Parting | None:
-        """Two threads of which one executes it, the first time that it may, and the other does not; of those in a mask of lanes, if given."""
+        """Two threads of which one executes it, the first time that it may, and the other does not; with a mask, a lane that it names."""
         runs = world.execution(self.i)
         others = runs if mask is None else _only(runs, mask)
         for scope, one, other in pairs(runs, others, self.level):
@@ -227,46 +229,53 @@ class Search:
         return None
 
     def _in_loop(self, world: World, loop: Loop) -> Parting | None:
-        if not loop.is_reducible:
-            return None
-        leaving = [before for before in dict.fromkeys(b for b, _ in loops(self.routine).exits(loop))]
+        leaving = tuple(dict.fromkeys([before for before, _ in loops(self.routine).exits(loop)]))
         decisive = [before for before in leaving if not self.known.branch(before).holds(self.level)]
-        ends = [block for block in bits(loop.blocks) if self.flow.blocks[block].is_end]
-        if not decisive or (ends and not self.exits_count):
+        may_end = any(self.flow.blocks[block].is_end for block in bits(loop.blocks)) and not self.exits_count
+        if not loop.is_reducible or not decisive or may_end:
             return None
-        rounds = list(worlds(self.routine).iterations(self.level, world.choice.number, loop, 2))
-        alive = rounds[0].reaching(loop.header)
-        if Runs.ALWAYS not in alive:
-            return None
-        iteration = 0
-        this = rounds[0]
-        while iteration < MOST_ITERATIONS:
-            following = next(iter(list(worlds(self.routine).iterations(self.level, world.choice.number, loop, iteration + 2))[-1:]))
-            stays = alive
-            for before in decisive:
-                inside = [edge for edge in self.flow.blocks[before].edges if edge.target in loop]
-                outside = [edge for edge in self.flow.blocks[before].edges if edge.target not in loop]
-                comes = tuple(map(min, alive, this.reaching(before)))
-                goes_on = tuple(map(min, comes, this.taking(inside)))
-                leaves = tuple(map(min, comes, this.taking(outside)))
-                again = self._again(this, following, before, loop)
-                executes = tuple(map(min, goes_on, again))
-                gone = tuple([Runs.NEVER if run is Runs.ALWAYS else Runs.ALWAYS for run in leaves])
-                for scope, one, other in pairs(executes, gone, self.level):
-                    ended = all(quiet(self.routine)[edge.target] for edge in outside)
-                    if ended and not self.exits_count:
-                        continue
-                    last = self.flow.blocks[before].end - 1
-                    return self._told(this, last, self.values.guard(last), scope, one, other, ended, True)
-                passed = [max(go, Runs.ALWAYS if come is Runs.NEVER else Runs.NEVER) for go, come in zip(goes_on, comes, strict=True)]
-                stays = tuple(map(min, stays, passed))
-            if Runs.ALWAYS not in stays or (stays == alive and not self._changes(decisive)):
+        alive = world.reaching(loop.header)
+        changes = self._changes(decisive)
+        for iteration in range(MOST_ITERATIONS):
+            if Runs.ALWAYS not in alive:
                 return None
-            alive, this = stays, following
-            iteration += 1
+            this, following = [worlds(self.routine).iteration(world.choice, loop, one) for one in (iteration, iteration + 1)]
+            stays = alive
+            for before in leaving:
+                found, passed = self._leaving(this, following, loop, before, alive, before in decisive)
+                if found is not None:
+                    return found
+                stays = tuple(map(min, stays, passed))
+            if stays == alive and not changes:
+                return None
+            alive = stays
         return None
 
-    def _again(self, this: World, following: World, before: int, loop: Loop) -> Execution:
+    def _leaving(
+        self, this: World, following: World, loop: Loop, before: int, alive: Execution, is_decisive: bool
+    ) -> tuple[Parting | None, Execution]:
+        """Two of these threads of which one leaves a loop at the end of a block and the other goes on to the instruction; and who stays."""
+        edges = self.flow.blocks[before].edges
+        outside = [edge for edge in edges if edge.target not in loop]
+        comes = tuple(map(min, alive, this.reaching(before)))
+        takes = this.taking([edge for edge in edges if edge.target in loop])
+        if not is_decisive:
+            # where all go the same way and nobody knows which, they may well stay
+            both = zip(takes, comes, strict=True)
+            return None, tuple([Runs.NEVER if take is Runs.NEVER and come is Runs.ALWAYS else Runs.ALWAYS for take, come in both])
+        leaves = tuple(map(min, comes, this.taking(outside)))
+        executes = tuple(map(min, comes, takes, self._again(this, following, before)))
+        gone = tuple([Runs.NEVER if run is Runs.ALWAYS else Runs.ALWAYS for run in leaves])
+        ended = all(quiet(self.routine)[edge.target] for edge in outside)
+        if self.exits_count or not ended:
+            for scope, one, other in pairs(executes, gone, self.level):
+                last = self.flow.blocks[before].end - 1
+                found = self._told(this, last, self.values.guard(last), scope, one, other, ended, True)
+                if found is not None:
+                    return found, executes
+        return None, tuple([Runs.ALWAYS if come is Runs.NEVER else take for take, come in zip(takes, comes, strict=True)])
+
+    def _again(self, this: World, following: World, before: int) -> Execution:
         """For each thread that stays at a branch of a loop, whether it executes the instruction after that."""
         if self.dominance.tree.dominates(before, self.block) and before != self.block:
             return this.execution(self.i)
@@ -319,6 +328,7 @@ class Search:
             self._given(world, condition, branch),
             again,
             _assumed(world, max(one, other)),
+            world.template.is_certain or max(one, other) < WARP,
         )
 
     def _is_possible(self, condition: Term) -> bool:
@@ -460,6 +470,7 @@ def told(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Parting], *
             _sentence(routine, first),
             *filter(None, (first.why if not related else "", given_note(first.given), assumed_note(first.assumption), others, *notes)),
             related=related,
+            severity=None if first.is_certain else Severity.WARNING,
         )
 
 

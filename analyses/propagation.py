@@ -52,6 +52,10 @@ class Propagation:
         self.branches: list[Level] = [GRID] * len(self.flow.blocks)
         self.joins: list[Level] = [GRID] * len(self.flow.blocks)
         self.exits: list[Level] = [GRID] * len(self.forest.loops)
+        self.deciders: dict[int, int] = {}
+        """By join, the block whose branch threads agree on least of those whose ways meet there."""
+        self.leavers: dict[int, int] = {}
+        """By loop, the block whose branch they agree on least of those by which they leave it in different iterations."""
         self.floors: list[Level] = [GRID] * len(self.forest.loops)
         """What values made in loops with several entries cannot be above."""
         self.unordered: list[Level] = [GRID] * len(self.flow.blocks)
@@ -331,10 +335,12 @@ class Propagation:
         for join in parting.joins:
             if level < self.joins[join]:
                 self.joins[join] = level
+                self.deciders[join] = block
                 for phi in self.ssa.phis[join]:
                     self._push(phi)
         for loop in parting.loops:
             if level < self.exits[loop]:
+                self.leavers[loop] = block
                 self._leave(loop, level)
         for around in self._tangled:
             if block in around or any(entry in parting.joins for entry in around.entries):
@@ -390,7 +396,7 @@ class Propagation:
         return False
 
     def _unorder(self, index: int, level: Level) -> None:
-        """What is loaded in and behind a loop that works like a lock, up to the next barrier of the CTA, differs by the order of threads."""
+        """What is loaded in and behind a loop that works like a lock differs by the order of threads, up to the next barrier of the CTA."""
         seen = set(bits(self.forest.loops[index].blocks))
         work = list(seen)
         while work:

@@ -24,7 +24,8 @@ Source = Callable[[Term], tuple[Term, int] | None]
 """For a leaf that is what one lane of the warp holds: the term of what it holds, and the lane."""
 
 ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
-PLACES = frozenset(f"%{name}" for name in "tid.x tid.y tid.z laneid lanemask_eq lanemask_le lanemask_lt lanemask_ge lanemask_gt".split())
+MASKS = frozenset(("%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
+PLACES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid")) | MASKS
 SAMPLES = (1, 16, 31)
 """Threads of the first warp that are compared with thread 0 before all are."""
 _FULL = (1 << WARP) - 1
@@ -55,7 +56,7 @@ class Template:
         lane = thread % WARP
         if name == "%laneid":
             return lane
-        if name.startswith("%lanemask"):
+        if name in MASKS:
             one = 1 << lane
             return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": _FULL & -one, "gt": _FULL & (-one << 1)}[name[-2:]]
         place = self.threads[thread]

@@ -114,7 +114,7 @@ class Uniformity:
             level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
             refuted = None
             if level < Level.CTA and self.routine.function.header.is_entry:
-                refuted = block_witness(self._solved, self.reach, block, exits_count)
+                refuted = block_witness(self._solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
             found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
         return found
 
@@ -155,7 +155,7 @@ class Uniformity:
 
 @fact
 def uniformity(routine: Routine) -> Uniformity:
-    """The uniformity of a function. Of one that is called, what all callers in its module say; if others may call it, nothing is expected."""
+    """The uniformity of a function. Of one that is called, what all callers in its module say; if others may call it, nothing."""
     return Uniformity(routine, context_of(routine))
 
 

@@ -7,7 +7,7 @@ that one lane of a warp is elected and the others are not.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import Via
@@ -51,8 +51,13 @@ def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | Non
     return _pair(solved, reach, i, coming.sure & mask(numbers), coming.sure & ~mask(numbers), given)
 
 
-def block_witness(solved: Propagation, reach: Reach, block: int, exits_count: bool) -> Divergence | None:
-    """Two threads of a CTA that come to a branch, of which one goes on to a block, and the other elsewhere, without ending there."""
+def block_witness(
+    solved: Propagation, reach: Reach, block: int, exits_count: bool, of_guard: Callable[[int], Divergence | None]
+) -> Divergence | None:
+    """Two threads of a CTA that come to a branch, of which one goes on to a block, and the other elsewhere, without ending there.
+
+    `of_guard` gives the witness for a branch.
+    """
     if block not in solved.flow.reachable:
         return None
     dominance = dominators(solved.routine)
@@ -63,18 +68,17 @@ def block_witness(solved: Propagation, reach: Reach, block: int, exits_count: bo
         if before in seen or before not in solved.flow.reachable:
             continue
         seen.add(before)
-        found = _parted(solved, reach, block, before, exits_count)
+        witness = of_guard(solved.flow.blocks[before].end - 1)
+        found = _parted(solved, reach, block, before, exits_count, witness) if witness is not None else None
         if found is not None:
             return found
         work += dominance.depends_on(before, not exits_count)
     return None
 
 
-def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_count: bool) -> Divergence | None:
+def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_count: bool, witness: Divergence) -> Divergence | None:
     """Two threads that part at the end of `before` so that one comes to `block` and the other does not."""
     i = solved.flow.blocks[before].end - 1
-    if solved.branches[before] >= Level.CTA:
-        return None
     arriving, coming = reach.block(before), reach.block(block)
     condition = values(solved.routine).guard(i)
     if condition is None or arriving.one:
@@ -87,9 +91,6 @@ def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_co
         pairs = [(here & way, there & ~way) for way in (holds, reach.all & ~holds)]
         found = [pair for pair in pairs if pair[0] and pair[1]]
         return _first([_pair(solved, reach, i, *pair, "", swap=pair[0] & holds == 0) for pair in found])
-    witness = guard_witness(solved, reach, i)
-    if witness is None:
-        return None
     taken = {
         edge.via
         for edge in solved.flow.blocks[before].edges

@@ -200,10 +200,6 @@ class World(First):
             best = tuple(map(max, best, came))
         return best
 
-    def is_alive(self, header: int) -> Execution:
-        """For each thread, whether it comes to the header of a loop at all."""
-        return self.reaching(header)
-
 
 @fact
 def accesses_of(routine: Routine) -> dict[int, list[Access]]:
@@ -234,10 +230,9 @@ class Worlds:
         for number in TRIED:
             yield self.of(Choice(level, number))
 
-    def iterations(self, level: Level, number: int, loop: Loop, most: int) -> Iterable[World]:
-        """The iterations of a loop."""
-        for iteration in range(most):
-            yield self.of(Choice(level, number, loop=loop.index, iteration=iteration) if iteration else Choice(level, number))
+    def iteration(self, choice: Choice, loop: Loop, iteration: int) -> World:
+        """The same in an iteration of a loop."""
+        return self.of(attrs.evolve(choice, loop=loop.index, iteration=iteration) if iteration else choice)
 
 
 @fact

@@ -16,8 +16,10 @@ from ptxkit.analyses.arithmetic import OPERATORS, signed
 from ptxkit.analyses.protocols.team import Team
 from ptxkit.analyses.terms import SUM, Term, Terms, evaluate, walk
 
-MOST_LEAVES = 24
+MOST_LEAVES = 48
 MOST_ROUNDS = 4
+_STARTS = (0, 1, 64, 1000)
+"""What all leaves are at first, by turns."""
 _USUAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 31, 32, 33, 64, 96, 127, 128, 129, 160, 192, 256, 257, 320, 384, 512, 640, 768, 1024, 2048, 4096, 65536)
 
 FLEETING = ("value", "skipped")
@@ -163,7 +165,13 @@ class _Search:
     def run(self) -> Model | None:
         if len(self.of_leaf) > MOST_LEAVES:
             return None
-        model = {leaf: self._first(leaf) for leaf in self.of_leaf}
+        for start in _STARTS:
+            model = self._climb({leaf: self._nearest(leaf, start) for leaf in self.of_leaf})
+            if model is not None:
+                return model
+        return None
+
+    def _climb(self, model: dict[Term, int]) -> Model | None:
         right = [self._holds(place, model) for place in range(len(self.wanted))]
         for _ in range(MOST_ROUNDS):
             if all(right):
@@ -175,9 +183,7 @@ class _Search:
                 best, number = sum(right[place] for place in places), model[leaf]
                 for candidate in self._candidates(leaf):
                     model[leaf] = candidate
-                    count = 0
-                    for place in places:
-                        count += self._holds(place, model)
+                    count = sum([self._holds(place, model) for place in places])
                     if count > best:
                         best, number = count, candidate
                         if best == len(places):
@@ -189,9 +195,9 @@ class _Search:
                 break
         return model if all(right) else None
 
-    def _first(self, leaf: Term) -> int:
+    def _nearest(self, leaf: Term, number: int) -> int:
         low, high = leaf.bounds
-        return min(max(low, 0), high)
+        return min(max(low, number * (leaf.alignment or 1)), high)
 
     def _candidates(self, leaf: Term) -> Iterator[int]:
         mask = (1 << leaf.width) - 1

@@ -12,7 +12,7 @@ from itertools import pairwise
 import attrs
 
 from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.bits import bits
+from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.cfg import control_flow
@@ -23,6 +23,7 @@ from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, O
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
+from ptxkit.isa.binding import Bound
 
 COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
@@ -143,7 +144,12 @@ class _Watch(Observer):
         started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         touches: list[tuple[Access, object]] = []
         settle = settler(self.routine).term
+        bounds = bindings(self.routine)
         for access in accesses(self.routine):
+            bound = bounds[access.instruction]
+            if isinstance(bound, Bound) and bound.barrier:
+                # the object of a barrier is no data
+                continue
             if access.space == SHARED and access.address is not None and access.least:
                 region = self.regions.region(settle(access.address), 1, 1)
                 if region is not None:
@@ -159,14 +165,20 @@ class _Watch(Observer):
         ]
 
     def _has_unknown(self) -> bool:
-        """Whether an operation or a touch may be of anything."""
+        """Whether an operation or a touch may be of anything.
+
+        Through a generic address only those can touch shared memory who convert one of it; if no touch does so, none is counted.
+        """
         started = {i for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         known = {(access.instruction, access.child) for own in self.touches.values() for access in own}
-        return any(
-            access.space in (SHARED, "") and (access.instruction, access.child) not in known
-            for access in accesses(self.routine)
-            if access.instruction in started or access.address is None or not access.space
-        )
+        everything = accesses(self.routine)
+        converts = any(access.space == SHARED and not access.declared for access in everything)
+        for access in everything:
+            if access.space == SHARED or (converts and not access.space):
+                unknown = access.instruction in started or access.address is None or not access.space
+                if unknown and (access.instruction, access.child) not in known:
+                    return True
+        return False
 
     # --- on the way
 

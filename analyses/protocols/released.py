@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator
 
 import attrs
 
-from ptxkit.analyses.accesses import accesses, place
+from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
@@ -180,11 +180,13 @@ class _Stages(Observer):
         if i not in self.ends or i in self.found or len(moment.terms) != 1 or moment.terms[0].constant is None:
             return memory
         for operation in moment.pending(QUEUE):
-            if any(term.constant == moment.terms[0].constant for term in operation.terms) and moment.model(operation) is not None:
+            if any(term.constant == moment.terms[0].constant for term in operation.terms):
                 message = (
                     "this gives away the stage that a wgmma of an earlier iteration may still read: the wait before leaves it under way"
                 )
-                self.found[i] = Found(i, message, moment.witness(operation))
+                # it stays a warning unless some input is known that takes this path
+                self.found[i] = Found(i, message, moment.witness(operation), moment.model(operation) is not None)
+                break
         return memory
 
 

@@ -179,7 +179,8 @@ def judge(path: Path) -> None:
         if all(times.values()):
             ratios.append((times["bounds"] / times["plain"], times["memcheck"] / times["plain"]))
     print(
-        f"{len(record['results'])} of {record['of']} kernels, {record['seconds']} s; faults that memcheck found {faults}, of these missed {missed};"
+        f"{len(record['results'])} of {record['of']} kernels, {record['seconds']} s; "
+        f"faults that memcheck found {faults}, of these missed {missed}"
     )
     print(f"kernels without a fault {clean}, false alarms {alarms}")
     if ratios:

@@ -59,6 +59,7 @@ STEPS = (
     profiled("texture.sm_90a", "block-counts"),
     profiled("tma_tensor.sm_90a", "block-counts"),
     profiled("elementwise.sm_80", "values", "bounds"),
+    profiled("triton_softmax.sm_90a", "block-counts", "sectors"),
     example("driver", "cuda.bindings"),
     example("cupy_raw_module", "cupy"),
     example("cuda_core_module", "cuda.core", "numpy"),

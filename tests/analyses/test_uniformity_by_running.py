@@ -113,10 +113,16 @@ def program(draw: random.Random) -> Program:
         target = draw.randrange(1, count)
         forward = draw.randrange(place + 1, count)
         if kind < 0.65:
-            deciding = predicate()
+            deciding, to = predicate(), forward if draw.random() < 0.5 else target
+            if to <= place and draw.random() < 0.7:
+                # a loop that each thread goes round a few times
+                counter = f"%r{draw.randrange(FIXED, REGISTERS)}"
+                blocks[place] += [("", "add", counter, counter, "1"), ("", "setp.lt", deciding, counter, draw.choice(["%r0", "%r1", "3"]))]
+                ends.append(("if", deciding, str(to)))
+                continue
             if draw.random() < 0.7:
                 blocks[place].append(("", "setp.lt", deciding, read(), draw.choice([register(), number()])))
-            ends.append((draw.choice(["if", "unless"]), deciding, str(forward if draw.random() < 0.5 else target)))
+            ends.append((draw.choice(["if", "unless"]), deciding, str(to)))
         elif kind < 0.8:
             ends.append(("bra", str(forward)))
         elif kind < 0.88:
@@ -337,7 +343,7 @@ def check_threads(known: Uniformity, i: int, count: int, traces: dict[tuple[int,
     assert sure <= came, where(f"instruction {i}: {sorted(sure - came)} are not sure")
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.integers(0, 2**32))
 def test_what_is_claimed_holds_when_it_is_run(seed: int) -> None:
     draw = random.Random(seed)
@@ -346,8 +352,8 @@ def test_what_is_claimed_holds_when_it_is_run(seed: int) -> None:
 
 def test_claims_are_made() -> None:
     counts: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in range(40):
         draw = random.Random(seed)
         counts += check(program(draw), 17)
-    assert counts["values"] > 300
+    assert counts["values"] > 200
     assert counts["branches warp"] > 1 and counts["branches grid"] > 100

@@ -279,6 +279,28 @@ def test_a_planted_fault_is_seen_offset_dropped() -> None:
 
 
 @on_both
+def test_a_planted_fault_is_seen_mask_of_a_guarded_access() -> None:
+    """The mask of the store is taken without its guard: all threads that come by are in it, not the seven that store."""
+    made = faulty("memory-trace:space=global", lambda text: re.sub(r"@%p3 activemask", "activemask", text))
+    trace, _, x, y = traced(made)
+    stored = {one for *_, kind, _, addresses in true_accesses(x, y) if kind == "write" for one in addresses.split()}
+    assert sum([int(str(row["active"])) for row in trace.rows() if row["kind"] == "write"]) != len(stored)
+
+
+@on_both
+def test_a_planted_fault_is_seen_slots_that_overlap() -> None:
+    """Warps of a block are rounded down: its last warp, of 18 threads, has the slot of the next block's first."""
+    made = faulty("cycles", lambda text: re.sub(r"add\.u32 (%pk\w+), \1, 31;", r"add.u32 \1, \1, 0;", text))
+    run = Run(SCALE, ["cycles"])
+    run.module = made.module
+    try:
+        warps, _ = launched(run)[1]
+    finally:
+        run.close()
+    assert [row["threads"] for row in warps.rows()] != [32, 18] * GRID
+
+
+@on_both
 def test_a_planted_fault_is_seen_flush_missed_on_exit() -> None:
     """The flush before `@%p1 exit` is taken out."""
     made = instrument(SCALE, ["block-counts"])
