@@ -162,7 +162,7 @@ def _elsewhere(world: World, i: int, parting: Parting) -> int | None:
 
 
 def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ...]) -> int | None:
-    """The first instruction on every way of a thread that waits for other threads of its warp."""
+    """An instruction on the way of a thread, which it comes to for certain, that waits for other threads."""
     routine = world.routine
     flow = control_flow(routine)
     candidates = list(first)
@@ -175,12 +175,13 @@ def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ..
             work += flow.blocks[at].successors
     for j in candidates:
         bound = bindings(routine)[j]
-        if j == i or not isinstance(bound, Bound) or bound.converges is None:
+        if j == i or not isinstance(bound, Bound) or routine.instructions[j].guard is not None:
+            continue
+        together = bound.converges is not None and (bound.converges.aligned or bound.members is not None)
+        if not together and not any(one.action == "wait" for one in bound.barrier):
             continue
         block = flow.block_of[j]
-        guard = world.values.guard(j)
-        certain = any(dominators(routine).post.dominates(block, way) for way in (after or (block,)))
-        if certain and guard is None and (bound.converges.aligned or bound.members is not None or bound.barrier):
+        if any(dominators(routine).post.dominates(block, way) for way in after or (block,)) or world.execution(j)[thread] is Runs.ALWAYS:
             return j
     return None
 

@@ -1,0 +1,33 @@
+"""The F, W, T and P rules on many ways of writing the same mistakes, and on correct code that looks like them."""
+
+from __future__ import annotations
+
+import pytest
+from marked import expected, findings, found, kernels
+
+KERNELS = kernels("matrix_rules.txt")
+FAMILIES = "FWTP"
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_found(name: str) -> None:
+    assert found(KERNELS[name], FAMILIES) == expected(KERNELS[name])
+
+
+def test_a_weak_wait_has_its_steps() -> None:
+    (one,) = findings(KERNELS["wgmma, the wait weakened in a loop"], FAMILIES)
+
+    assert [related.message for related in one.related] == ["started here", "committed here", "up to 1 groups may stay under way"]
+
+
+def test_what_is_so_on_some_ways_is_no_error() -> None:
+    (one,) = findings(KERNELS["wgmma, the wait only in a branch"], FAMILIES)
+
+    assert one.severity == "warning"
+    assert "there are ways on which this does not happen" in one.notes
+
+
+def test_a_lane_is_named() -> None:
+    (one,) = findings(KERNELS["an address for each lane"], FAMILIES)
+
+    assert one.message == "the address must be the same for the whole warp; that of thread 1 is 32 more than that of thread 0"
