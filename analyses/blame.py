@@ -76,12 +76,7 @@ _WHY = {"never": "differs from thread to thread by what it does"}
 
 def _joined(solved: Propagation, number: int, name: str, found: list[Step], seen: set[int]) -> int:
     value, level = ssa(solved.routine).values[number], solved.levels[number]
-    before = solved.flow.blocks[value.block].predecessors
-    arriving = [
-        (solved.used(operand, before[place] if place < len(before) else 0), operand)
-        for place, operand in enumerate(value.operands)
-        if operand >= 0 and operand not in seen
-    ]
+    arriving = [(solved.used(operand, value.block), operand) for operand in value.operands if operand >= 0 and operand not in seen]
     first = solved.flow.blocks[value.block].start
     if arriving and min(arriving)[0] <= level:
         _, operand = min(arriving)

@@ -118,9 +118,11 @@ def missing(routine: Routine, i: int) -> Missing | None:
         return None
     whole = bound.converges is not None and bound.converges.whole
     search = Search(routine, i, Level.WARP, True)
+    if not search.may_come():
+        return None
     for world in worlds(routine).all(Level.WARP):
         mask = _mask(world, i)
-        if mask is None or not search.may_come():
+        if mask is None:
             continue
         for parting in (search.first_time(world, mask), search.once_more(world)):
             if parting is None or not mask[parting.one.linear] >> parting.other.linear % WARP & 1:

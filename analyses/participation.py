@@ -333,7 +333,10 @@ class Search:
 
     def _is_possible(self, condition: Term) -> bool:
         """Whether a condition really comes out differently for some launch: not if it may keep threads out that are never there."""
-        return all(self._is_open(at) for at in walk(condition) if at.operator in COMPARISONS)
+        known = worlds(self.routine).possible
+        if condition not in known:
+            known[condition] = all(self._is_open(at) for at in walk(condition) if at.operator in COMPARISONS)
+        return known[condition]
 
     def _is_open(self, compared: Term) -> bool:
         """Whether a comparison of the place of a thread with an argument is one of its place in the grid, or goes by a loop's counter."""

@@ -216,15 +216,12 @@ class Propagation:
 
     def _phi(self, number: int) -> Level:
         value = self.ssa.values[number]
-        before = self.flow.blocks[value.block].predecessors
         arriving = {operand for operand in value.operands if operand != number}
         level = GRID if len(arriving - {-1}) < 2 else self.joins[value.block]
-        for place_, operand in enumerate(value.operands):
-            if operand < 0:
-                continue
-            # what comes in from outside at the entry has no block before it
-            source = before[place_] if place_ < len(before) else 0
-            level = min(level, self.used(operand, source))
+        for operand in value.operands:
+            if operand >= 0:
+                # read here, not at the end of the block before: on the way threads may leave a loop
+                level = min(level, self.used(operand, value.block))
         return level
 
     def _write(self, number: int, value: Value, bound: Bound, plan: Transfer) -> Level:

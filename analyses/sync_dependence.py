@@ -59,10 +59,25 @@ class Partings:
         return found
 
     def _find(self, block: int) -> Parting:
+        # all meet again at the immediate post-dominator, unless some go round a loop first and so come there an iteration later
+        stop = self._post.parent[block]
+        label, joins = self._labels(block, stop)
+        around = self._around(block)
+        if stop < len(self._flow.blocks):
+            for index in around:
+                loop = self._forest.loops[index]
+                if stop in loop and (not loop.is_reducible or (loop.header in label and loop.header != stop)):
+                    stop = len(self._flow.blocks)
+                    label, joins = self._labels(block, stop)
+                    break
+        left = frozenset([index for index in around if self._is_left(index, stop, label)])
+        return Parting(frozenset(joins), left)
+
+    def _labels(self, block: int, stop: int) -> tuple[dict[int, int], set[int]]:
+        """The labels of the blocks between a branch and where all surely meet again, and those that two labels come to."""
         blocks, place = self._flow.blocks, self._place
         around = self._around(block)
         outermost = self._forest.loops[around[-1]].blocks if around else 0
-        stop = self._post.parent[block]
         label: dict[int, int] = {}
         joins: set[int] = set()
         queue: list[tuple[int, int]] = []
@@ -93,10 +108,9 @@ class Partings:
             waiting.discard(at)
             for successor in blocks[at].successors:
                 arrive(successor, label[at])
-        left = frozenset([index for index in around if self._is_left(index, block, stop, label)])
-        return Parting(frozenset(joins), left)
+        return label, joins
 
-    def _is_left(self, index: int, block: int, stop: int, label: dict[int, int]) -> bool:
+    def _is_left(self, index: int, stop: int, label: dict[int, int]) -> bool:
         """Whether some leave a loop around the branch while others stay: where it is left is not where those come from that go round."""
         loop = self._forest.loops[index]
         if not loop.is_reducible:

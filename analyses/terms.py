@@ -479,6 +479,11 @@ def _and(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
         return a
     if a.operator == "and" and (inner := a.args[1].constant) is not None:
         return terms.apply("and", width, (a.args[0], terms.constant(mask & inner, width)))
+    if a.operator == "shr.u" and (amount := a.args[1].constant) is not None:
+        # bits that come from below what is a multiple of enough
+        high, rest = _split(terms, a.args[0], mask.bit_length() + amount)
+        if high is not None:
+            return terms.apply("and", width, (terms.apply("shr.u", width, (rest, a.args[1])), b))
     if mask & (mask + 1):
         return terms._atom("and", width, (a, b))
     found = terms._modulo(a, mask + 1)
@@ -500,6 +505,19 @@ def _or(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     return terms._atom("or", width, (a, b) if a.serial < b.serial else (b, a))
 
 
+def _split(terms: Terms, a: Term, low: int) -> tuple[Term | None, Term]:
+    """A sum as two: what is a multiple of two to the power of `low` (None if nothing is, or all), and the rest."""
+    if a.operator != SUM or low >= a.width:
+        return None, a
+    mask = (1 << low) - 1
+    high = [(atom, factor) for atom, factor in a.parts if not atom.alignment * factor & mask]
+    offset = a.offset & ~mask
+    if not (high or offset) or (len(high) == len(a.parts) and not a.offset & mask):
+        return None, a
+    found = terms._sum(a.width, offset, tuple(high))
+    return found, terms.sub(a, found)
+
+
 def _xor(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     a, b = args
     if a is b:
@@ -509,6 +527,11 @@ def _xor(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
         return terms.add(a, b)
     if a.constant == full or b.constant == full:
         return terms.invert(b if a.constant == full else a)
+    for one, other in ((a, b), (b, a)):
+        # what is a multiple of enough has none of the bits that are turned over
+        high, rest = _split(terms, one, other.bounds[1].bit_length())
+        if high is not None:
+            return terms.add(high, terms.apply("xor", width, (rest, other)))
     return terms._atom("xor", width, (a, b) if a.serial < b.serial else (b, a))
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.analyses.accesses import Access, accesses
+from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Edge
 from ptxkit.analyses.lanes import Execution, Numbers, Runs
@@ -57,7 +58,22 @@ class World(First):
     # --- what leaves are
 
     def _number(self, at: Term, block: int) -> Numbers | None:
-        return self._join(at) if at.operator == "join" else super()._number(at, block)
+        if at.operator == "join":
+            return self._join(at)
+        if at.is_leaf or at.operator not in OPERATORS:
+            return super()._number(at, block)
+        args = [self._numbers[arg, block] for arg in at.args]
+        if None in args:
+            return None
+        widths = [arg.width for arg in at.args]
+        # few of the threads differ in what matters
+        known: dict[tuple[int, ...], int | None] = {}
+        result = []
+        for one in zip(*args, strict=True):
+            if one not in known:
+                known[one] = compute(at.operator, at.width, one, widths)
+            result.append(known[one])
+        return None if None in result else tuple(result)  # type: ignore[arg-type]
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         kind = leaf.operator
@@ -217,6 +233,8 @@ class Worlds:
         self.routine = routine
         self.known = uniformity(routine)
         self._found: dict[Choice, World] = {}
+        self.possible: dict[Term, bool] = {}
+        """What was found out of conditions: whether some launch makes them come out as chosen."""
 
     def of(self, choice: Choice) -> World:
         """The world for a choice of inputs."""

@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from ptxkit.rewriters.engine import edits
 from ptxkit.rewriters.engine.points import Points
 
@@ -24,46 +26,40 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = ("tests/rewriters/test_edits.py",)
 
 
-def _nothing(*_: Any) -> None:
-    return None
+def _plant(name: str, value: Any, of: Any = edits) -> None:
+    setattr(of, name, value)
 
 
-def _no_points(routine: Any) -> Points:
-    """As if nothing were forbidden anywhere."""
-    return Points((-1,) * len(routine.instructions), frozenset(), frozenset(), {}, frozenset(), -1)
+def _without(**changes: Any) -> None:
+    """The points that must not be broken, with some of what is said of them forgotten."""
+    real = vars(edits)["points"]
+    _plant("points", lambda routine: attrs.evolve(real(routine), **changes))
 
 
 def _collision() -> None:
-    edits._Batch._check_names = _nothing  # type: ignore[assignment,method-assign]
-    edits._Batch._taken = _nothing  # type: ignore[assignment,method-assign]
+    for name in ("_check_names", "_taken"):
+        _plant(name, lambda *_: None, of=edits._Batch)
 
 
 def _carry() -> None:
-    real = edits.points
-    edits.points = lambda routine: _with(real(routine), carry=frozenset())  # type: ignore[assignment]
+    _without(carry=frozenset())
 
 
 def _call() -> None:
-    real = edits.points
-    edits.points = lambda routine: _with(real(routine), sequence=(-1,) * len(routine.instructions))  # type: ignore[assignment]
+    real = vars(edits)["points"]
+    _plant("points", lambda routine: attrs.evolve(real(routine), sequence=(-1,) * len(routine.instructions)))
 
 
 def _loc() -> None:
-    edits.before = lambda children, at: at
+    _plant("before", lambda children, at: at)
 
 
 def _pragma() -> None:
-    edits.is_block_pragma = lambda statement: False
+    _plant("is_block_pragma", lambda statement: False)
 
 
 def _points() -> None:
-    edits.points = _no_points  # type: ignore[assignment]
-
-
-def _with(points: Points, **changes: Any) -> Points:
-    import attrs
-
-    return attrs.evolve(points, **changes)
+    _plant("points", lambda routine: Points((-1,) * len(routine.instructions), frozenset(), frozenset(), {}, frozenset(), -1))
 
 
 FAULTS: dict[str, Callable[[], None]] = {

@@ -32,7 +32,7 @@ from ptxkit.syntax.nodes import (
     Statement,
     Targets,
 )
-from ptxkit.wrapping import MAY_BREAK, filled, one_line, wrapped
+from ptxkit.wrapping import MAY_BREAK, STAYS, filled, one_line, wrapped
 
 WIDTH = 120
 """Longer lines are wrapped where there is a comma."""
@@ -53,7 +53,7 @@ def format_module(module: Module, width: int = WIDTH) -> str:
     """
     lines = _Printer(width).module(module)
     text = "\n".join([*lines, ""])
-    return text.replace("\n", "\r\n") if _has_carriage_returns(module) else text
+    return (text.replace("\n", "\r\n") if _has_carriage_returns(module) else text).replace(STAYS, "\n")
 
 
 _LINE_END = re.compile(r"[ \t\r\f\v]+(?=\n)")

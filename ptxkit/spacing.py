@@ -33,10 +33,11 @@ from ptxkit.syntax.nodes import (
     Range,
     Shape,
     Statement,
+    String,
     Unary,
 )
 from ptxkit.syntax.shapes import END, TOKEN
-from ptxkit.wrapping import MAY_BREAK, one_line
+from ptxkit.wrapping import MAY_BREAK, STAYS, one_line
 
 COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 
@@ -74,7 +75,7 @@ class Spacer:
                 return in_order(node.text)
             if isinstance(node, Numbers):
                 return f",{MAY_BREAK}".join([number.strip() for number in node.text.split(",")])
-            return node.text
+            return node.text.replace("\n", STAYS) if isinstance(node, String) else node.text
         assert isinstance(node, Composite | Statement)
         template = self._template(node)
         parts = [self.marked(child) for child in node.children]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-MAY_BREAK = "\x1f"
-"""Stands for a blank where a line may end; `\\n` stands where it must."""
+MAY_BREAK, STAYS = "\ud800", "\ud801"
+"""Stand for a blank where a line may end (`\\n` stands where it must) and for the end of a line within a string; no file has these."""
 
 _SPACE = " \t\r\f\v"
 _BRACKET = re.compile(r"[(\[{)\]}]")

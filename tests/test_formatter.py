@@ -15,7 +15,7 @@ from ptxkit.formatter import CannotFormat, format_module
 from ptxkit.isa.binding import in_order, match, split_opcode
 from ptxkit.isa.table import all_forms
 from ptxkit.spacing import COMMENT
-from ptxkit.syntax.nodes import Block, Leaf, Module, Node, Opcode
+from ptxkit.syntax.nodes import Block, Leaf, Module, Node, Numbers, Opcode
 from ptxkit.syntax.shapes import END, TOKEN
 from ptxkit.wrapping import MAY_BREAK, filled, wrapped
 
@@ -44,7 +44,9 @@ def content(module: Module) -> list[str]:
             mnemonic, modifiers = split_opcode(piece.text)
             found.append(mnemonic + "".join(sorted(modifiers)))
         elif isinstance(piece, Leaf):
-            found += piece.text.replace(",", " , ").split() if "," in piece.text and '"' not in piece.text else [piece.text]
+            # `- 1` becomes `-1`, one token
+            texts = piece.text.replace(",", " , ").split() if isinstance(piece, Numbers) else [piece.text]
+            found += [part for text in texts for part in ((text[0], text[1:]) if text[0] == "-" and text[1:] else (text,))]
         elif isinstance(piece, str):
             found += _tokens(piece)
         else:
@@ -202,11 +204,16 @@ def test_long_vectors_are_wrapped() -> None:
     assert all(line.startswith(" " * 21 + "%f") for line in lines[1:])
 
 
+def test_strings_stay() -> None:
+    assert formatted('.pragma  "a,  \n  b // {" ;') == '.pragma "a,  \n  b // {";\n'
+    assert formatted('\r\n.pragma "a\r\nb";') == '.pragma "a\r\nb";\r\n'
+
+
 def test_signs_do_not_run_together() -> None:
     assert body("ld.b32 a, [b - -4];") == ["ld.b32              a, [b- -4];"]
 
 
-@pytest.mark.parametrize("text", ["add.s32 a b;", ".entry k() {", "}", '"'])
+@pytest.mark.parametrize("text", ["add.s32 a b;", ".entry k() {", "}", '"', "%: ret;", "st.b32 [a], \x1fb;"])
 def test_what_is_no_ptx_is_refused(text: str) -> None:
     with pytest.raises(CannotFormat):
         formatted(text)

@@ -13,6 +13,8 @@ import attrs
 
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.lanes import Runs, lanes
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.cfg import control_flow
@@ -136,7 +138,6 @@ class _Watch(Observer):
         self.seen: set[tuple[object, ...]] = set()
         self.used: set[Hashable] = set()
         self.found: dict[tuple[str, int], Finding] = {}
-        self.who_waits: dict[tuple[str, int], int] = {}
         self.of_operation: dict[Operation, tuple[Region | None, Region | None]] = {}
 
     def _concerned(self) -> list[Access]:
@@ -296,8 +297,6 @@ class _Watch(Observer):
         )
 
     def _wait(self, moment: Moment, queue: str, memory: _Memory) -> _Memory:
-        key = (queue, moment.instruction)
-        self.who_waits[key] = self.who_waits.get(key, 0) | moment.threads
         done = moment.completed(queue) if queue == COPY else moment.read(queue)
         if queue != COPY:
             return _Memory((*memory.waited, *[(one, moment.trail) for one in done]), memory.latest, memory.reads) if done else memory
@@ -504,10 +503,13 @@ class _Watch(Observer):
         self._add(Finding(rule, at, child, message, self._notes(moment, operation), steps if rule == "A011" else (*steps, wrong)))
 
     def _stranger(self, operation: Operation) -> int | None:
-        """A wait for bulk copies that only threads execute which did not start this one."""
-        for (queue, instruction), threads in sorted(self.who_waits.items()):
-            if queue == operation.queue and not threads & operation.threads:
-                return instruction
+        """A wait for bulk copies that no thread executes which started this one, though others may."""
+        started = list(bits(operation.threads))
+        for i in sorted(self._instructions(operation.queue, Action.WAIT)):
+            runs = lanes(self.routine).execution(i)
+            known = [runs[thread] for thread in started if thread < len(runs)]
+            if known and max(known) is Runs.NEVER:
+                return i
         return None
 
     def _waits(self, moment: Moment, operation: Operation, queue: str) -> list[Trail]:

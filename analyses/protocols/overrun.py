@@ -13,10 +13,13 @@ from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.lanes import Runs
+from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.analyses.worlds import worlds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 
@@ -78,10 +81,9 @@ def _behind(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, bl
             continue
         seen.add(at)
         run = range(flow.blocks[at].start, flow.blocks[at].end)
-        if post.dominates(at, block):
-            found = _next(routine, uses, first, run)
-            if found is not None and _free_between(routine, block, at):
-                return found
+        found = _next(routine, uses, first, run)
+        if found is not None and (post.dominates(at, block) or _by_one(routine, found)) and _free_between(routine, block, at):
+            return found
         if not _stops(routine, run):
             work += flow.blocks[at].successors
     return None
@@ -101,19 +103,37 @@ def _goes_round(routine: Routine, block: int) -> bool:
     return True
 
 
+def _by_one(routine: Routine, overrun: Overrun) -> bool:
+    """Whether a thread executes both, for some inputs."""
+    if not routine.function.header.is_entry:
+        return False
+    for world in worlds(routine).all(Level.CTA):
+        runs = map(min, world.execution(overrun.first), world.execution(overrun.second))
+        if Runs.ALWAYS in runs:
+            return True
+    return False
+
+
 def _free_between(routine: Routine, block: int, target: int) -> bool:
-    """Whether nothing on any way from one block to another that post-dominates it may wait."""
+    """Whether nothing on any way from one block to another may wait."""
     flow = control_flow(routine)
-    seen = {target}
-    work = list(flow.blocks[block].successors)
+    leading = {target}
+    work = [target]
+    while work:
+        for before in flow.blocks[work.pop()].predecessors:
+            if before not in leading and before != block:
+                leading.add(before)
+                work.append(before)
+    seen = {target, block}
+    work = [at for at in flow.blocks[block].successors if at in leading]
     while work:
         at = work.pop()
         if at in seen:
             continue
         seen.add(at)
-        if at == block or _stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)):
+        if _stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)):
             return False
-        work += flow.blocks[at].successors
+        work += [to for to in flow.blocks[at].successors if to in leading]
     return True
 
 

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterable, Iterator
 import attrs
 
 from ptxkit.analyses.accesses import Access, accesses, place
+from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
@@ -19,7 +20,6 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import launch
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
-from ptxkit.analyses.protocols.regions import Region, regions
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
@@ -41,7 +41,8 @@ class Touch:
     """A touch of a variable in shared memory through one of the proxies."""
 
     instruction: int
-    symbol: Symbol
+    root: Symbol | Term
+    """The variable, or what else its address starts from."""
     address: Term
     bytes: int
     is_tensor: bool = False
@@ -86,8 +87,8 @@ def crossings(routine: Routine) -> tuple[Crossing, ...]:
     if not _has_proxy(routine, ASYNC):
         return ()
     reads = list(_async_reads(routine))
-    wanted = {id(read.symbol) for read in reads}
-    writes = [touch for touch in _generic(routine, "write") if id(touch.symbol) in wanted]
+    wanted = {id(read.root) for read in reads}
+    writes = [touch for touch in _generic(routine, "write") if id(touch.root) in wanted]
     return tuple(_unfenced(routine, writes, reads)) if writes else ()
 
 
@@ -100,8 +101,8 @@ def overwritten(routine: Routine) -> tuple[Crossing, ...]:
     if not _has_proxy(routine, ASYNC):
         return ()
     writes = list(_async_writes(routine))
-    wanted = {id(write.symbol) for write in writes}
-    reads = [touch for touch in _generic(routine, "read") if id(touch.symbol) in wanted]
+    wanted = {id(write.root) for write in writes}
+    reads = [touch for touch in _generic(routine, "read") if id(touch.root) in wanted]
     return tuple([one for one in _unfenced(routine, reads, writes) if one.fence < 0]) if reads else ()
 
 
@@ -111,7 +112,7 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
     bit = {touch.instruction: 1 << place_ for place_, touch in enumerate(before)}
     by_symbol: dict[int, int] = {}
     for touch in before:
-        by_symbol[id(touch.symbol)] = by_symbol.get(id(touch.symbol), 0) | bit[touch.instruction]
+        by_symbol[id(touch.root)] = by_symbol.get(id(touch.root), 0) | bit[touch.instruction]
     fences = set(_fences(routine))
     barriers = {i for i, sync in syncs(routine).items() if sync.reach >= Reach.OBJECT}
     ends = {touch.instruction: touch for touch in after}
@@ -141,7 +142,7 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
         state = solution.before[block]
         for i in own:
             if i in ends:
-                found = _crossing(routine, before, ends[i], state, by_symbol.get(id(ends[i].symbol), 0))
+                found = _crossing(routine, before, ends[i], state, by_symbol.get(id(ends[i].root), 0))
                 if found is not None:
                     yield found
             state = step(i, state)
@@ -183,18 +184,15 @@ def _meet(routine: Routine, one: Touch, other: Touch) -> bool | None:
     if one.is_async and other.is_tensor:
         # cp.async that feeds tensor cores is in wide use without proxy fences
         return None
-    first, second = _region(routine, one), _region(routine, other)
-    if first is not None and second is not None:
-        if regions(routine).meet(first, second) is not None:
-            return True
-        if first.base == second.base:
-            return None
+    apart = values(routine).terms.sub(one.address, other.address) if one.address.width == other.address.width else None
+    numbers = team(routine).vector(apart) if apart is not None else None
+    if apart is not None and numbers is not None:
+        near = any(-one.bytes < signed(number, apart.width) < other.bytes for number in numbers)
+        return True if near else None
+    if isinstance(one.root, Term):
+        return None
     # memory of no declared size is shared out by the program itself
-    return None if one.symbol.linkage == ".extern" or None in one.symbol.dimensions else False
-
-
-def _region(routine: Routine, touch: Touch) -> Region | None:
-    return regions(routine).region(touch.address, touch.bytes, team(routine).everyone)
+    return None if one.root.linkage == ".extern" or None in one.root.dimensions else False
 
 
 def _is_for_fewer(routine: Routine, fence: int, write: int) -> bool:
@@ -239,7 +237,12 @@ def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
 
 
 def _generic(routine: Routine, how: str) -> Iterator[Touch]:
+    bounds = bindings(routine)
     for access in accesses(routine):
+        bound = bounds[access.instruction]
+        if not isinstance(bound, Bound) or bound.barrier or bound.effects:
+            # an mbarrier, or the address of what was allocated, is no data
+            continue
         does = access.writes if how == "write" else access.reads
         if does and not access.memory.proxy and not (how == "read" and access.memory.is_async):
             touch = _touch(routine, access, access.bytes or 1)
@@ -270,10 +273,17 @@ def _async_writes(routine: Routine) -> Iterator[Touch]:
 def _touch(routine: Routine, access: Access, size: int) -> Touch | None:
     if access.address is None or (access.space and access.space != SHARED):
         return None
-    where = place(values(routine), access.address)
-    if where.symbol is None or not (where.symbol.space or "").startswith(SHARED):
-        return None
-    return Touch(access.instruction, where.symbol, access.address, size, is_async=access.memory.is_async)
+    root = _root(values(routine), access.address, bool(access.space))
+    return Touch(access.instruction, root, access.address, size, is_async=access.memory.is_async) if root is not None else None
+
+
+def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None:
+    """The variable in shared memory that an address is made from, or if it is known to be in there, the one unknown that it starts from."""
+    where = place(known, address)
+    if where.symbol is not None:
+        return where.symbol if (where.symbol.space or "").startswith(SHARED) else None
+    bases = [atom for atom, factor in address.linear[1] if factor == 1 and atom.operator in ("value", "join", "phi")]
+    return bases[0] if is_shared and len(bases) == 1 else None
 
 
 def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:

@@ -349,6 +349,7 @@ class _Explorer:
         self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values()])
         self.moving = {header: self._moving(loop.blocks, terms) for header, loop in self.headers.items()}
         self.lively = self._lively()
+        self.starters = self._starters()
         self.seen: set[Hashable] = set()
         self.visits = [0] * len(self.flow.blocks)
         self.steps = 0
@@ -384,6 +385,31 @@ class _Explorer:
                     found |= 1 << before
                     work.append(before)
         return found
+
+    def _starters(self) -> int:
+        """The threads that may start operations, as bits."""
+        found = 0
+        for i, own in self.effects.items():
+            if any(effect.action is Action.OPEN for effect in own):
+                guard = self.guards.get(i)
+                where = self.team.where(guard) if guard is not None else None
+                found |= self._let_in(self.flow.block_of[i]) & (self.team.everyone if where is None else where)
+        return found
+
+    def _let_in(self, block: int) -> int:
+        """The threads that the branches on the only way to a block let through, as bits."""
+        tree = dominators(self.routine).tree
+        threads = self.team.everyone
+        while block in tree and tree.parent[block] != block:
+            before = tree.parent[block]
+            guard = self.branches.get(before)
+            edges = [edge for edge in self.flow.blocks[before].edges if edge.target == block]
+            if guard is not None and len(edges) == 1 and self.flow.blocks[block].predecessors == (before,):
+                where = self.team.where(guard)
+                if where is not None:
+                    threads &= where if edges[0].via is Via.TAKEN else ~where
+            block = before
+        return threads
 
     def _calls(self) -> set[int]:
         """Calls of what may start, commit or wait: functions that the module has the body of, and what a register points to."""
@@ -453,7 +479,8 @@ class _Explorer:
     def _arrive(self, state: _State) -> bool:
         """Takes a path into its block. False if another has been here in the same state, or there were too many."""
         block = state.block
-        if not self.lively >> block & 1 and self.observer.rests(state.memory) and all(queue.is_idle for queue in state.queues.values()):
+        can_start = self.lively >> block & 1 and self.starters & state.threads
+        if not can_start and self.observer.rests(state.memory) and all(queue.is_idle for queue in state.queues.values()):
             return False
         if state.source >= 0:
             state.tick += 1

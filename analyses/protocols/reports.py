@@ -12,6 +12,7 @@ from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.names import Symbol
 
 
 def held_reports(
@@ -56,7 +57,7 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
     told = set()
     for one in found:
         name = registers(routine).table[one.register].name if one.register >= 0 else ""
-        if one.is_first:
+        if one.is_first or one.by_operation:
             at, other = one.instruction, (one.touch, "touched here")
             message = f"`{name}` is touched before this without a wgmma.fence in between"
             if one.touch < 0:
@@ -86,7 +87,7 @@ def found_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Fo
 def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
     """A finding for each read through another proxy; what need not be the same bytes is a warning."""
     for one in found:
-        name = one.read.symbol.name
+        name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
         message = f"{what}: `{name}` was touched through the generic proxy before, and no fence.proxy.async stands between"
         related = [(routine.where(one.write.instruction), "touched through the generic proxy here")]
         if one.fence >= 0:

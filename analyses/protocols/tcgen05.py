@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
@@ -20,6 +20,7 @@ from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
+from ptxkit.names import Symbol
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import Address
 
@@ -248,19 +249,55 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
 
 
 def never_committed(routine: Routine) -> Iterator[Found]:
-    """Waits for an mbarrier behind products that no commit hands to one."""
+    """Waits for an mbarrier behind products that no commit hands to one, and for mbarriers at which nothing arrives."""
     known = tensor(routine)
-    if known is None or known.has_calls:
+    if known is None or known.has_calls or PRODUCTS not in known.starts:
         return
     waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.OBJECT]
     told = set()
-    for i in known.starts.get(PRODUCTS, ()):
+    for i in known.starts[PRODUCTS]:
         if any(comes_to(routine, i, commit) for commit in known.commits):
             continue
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
         if at is not None and at not in told:
             told.add(at)
             yield Found(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
+    if told or not routine.function.header.is_entry:
+        return
+    arrivals = _arrivals(routine)
+    for wait in sorted(waits) if arrivals is not None else ():
+        where = _barrier(routine, wait)
+        if where is not None and not any(_may_be_same(where, other) for other in arrivals or ()):
+            yield Found(wait, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
+            return
+
+
+_Where = tuple[Symbol, int, int]
+"""A variable with the least and the greatest offset in it."""
+
+
+def _arrivals(routine: Routine) -> list[_Where] | None:
+    """Where something arrives at an mbarrier, or completes what it expects; None if that is not known of all."""
+    found = []
+    flow = control_flow(routine)
+    for i, bound in enumerate(bindings(routine)):
+        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
+            continue
+        names = [word.operand for word in bound.barrier if word.action == "arrive"]
+        names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
+        for name in names:
+            operand = bound.operand(name)
+            if operand is None or operand.role != "addr":
+                continue
+            where = _at(routine, i, operand.path[0])
+            if where is None:
+                return None
+            found.append(where)
+    return found
+
+
+def _may_be_same(one: _Where, other: _Where) -> bool:
+    return one[0] is other[0] and one[1] <= other[2] and other[1] <= one[2]
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Found]:
@@ -290,8 +327,12 @@ def unfenced_loads(routine: Routine) -> Iterator[Found]:
     known = tensor(routine)
     if known is None or not (known.by_effect.get(BEFORE) and known.by_effect.get(AFTER)):
         return
-    committed = {symbol for i in known.commits if (symbol := _barrier(routine, i)) is not None}
-    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.OBJECT and _barrier(routine, i) in committed}
+    committed = [where for i in known.commits if (where := _barrier(routine, i)) is not None]
+    waits = set()
+    for i, sync in syncs(routine).items():
+        where = _barrier(routine, i) if sync.waits and sync.reach is Reach.OBJECT else None
+        if where is not None and any(_may_be_same(where, other) for other in committed):
+            waits.add(i)
     fences = set(known.by_effect[AFTER])
     barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach > Reach.OBJECT}
     reads = set(known.starts.get(LOADS, ()))
@@ -308,16 +349,18 @@ def unfenced_loads(routine: Routine) -> Iterator[Found]:
             yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
 
 
-def _barrier(routine: Routine, i: int) -> Hashable:
-    """The variable that an mbarrier operand lies in, with its offset if that is constant; None if not known."""
-    for node in routine.instructions[i].operands:
-        if isinstance(node, Address):
-            address = values(routine).operand(i, node)
-            where = place(values(routine), address) if address is not None else None
-            if where is None or where.symbol is None:
-                return None
-            return (where.symbol.name, where.symbol.path, where.offset.constant)
-    return None
+def _barrier(routine: Routine, i: int) -> _Where | None:
+    """Where the mbarrier of an instruction may be; None if not known."""
+    places = [place_ for place_, node in enumerate(routine.instructions[i].operands) if isinstance(node, Address)]
+    return _at(routine, i, places[0]) if places else None
+
+
+def _at(routine: Routine, i: int, operand: int) -> _Where | None:
+    address = values(routine).operand(i, routine.instructions[i].operands[operand])
+    where = place(values(routine), address) if address is not None else None
+    if where is None or where.symbol is None:
+        return None
+    return (where.symbol, *where.offset.signed_bounds)
 
 
 # --- ways

@@ -28,6 +28,8 @@ class Unfenced:
     """Where; -1 for none."""
     is_first: bool
     """Whether the operation may be the first of its batch: no fence since the last commit."""
+    by_operation: bool = False
+    """Whether it was touched by another operation, whose shape or purpose differs."""
 
 
 @attrs.frozen
@@ -87,7 +89,8 @@ def _unfenced(of: Program) -> Iterator[Unfenced]:
                         wrong |= mask & (step.sources if shape == step.shape else step.results | step.sources)
                     if wrong:
                         place = next(bits(wrong))
-                        yield Unfenced(step.instruction, of.registers[place], _writer(of, block, step, place), state.spent)
+                        by_operation = not state.written >> place & 1
+                        yield Unfenced(step.instruction, of.registers[place], _writer(of, block, step, place), state.spent, by_operation)
             state = _after(step, state)
 
 

@@ -153,14 +153,14 @@ def judge(plan: Path, record: Path, counters: Path) -> None:
     """Prints how many numbers of the hardware and of the probes are equal; exit status 1 if not all that are compared are."""
     import base64
     import gzip
-    import zlib
+    import lzma
 
     from instrumented import layout_of, recalled, subjects
 
     counted = {tuple(one["launch"]): one for one in json.loads(counters.read_text())["counted"]}
     with gzip.open(record, "rt") as lines:
         results = json.load(lines)["results"]
-    ran = {(r["fixture"], r["target"], r["launch"]): r for r in results if r["variant"] == "memory" and "captured" in r}
+    ran = {(r["fixture"], r["target"], r["launch"]): r for r in results if r["variant"] == "memory" and "buffer" in r}
     known = {(fixture.name, fixture.target): fixture for fixture in subjects([])}
     kept: dict[tuple[str, str], dict[str, Counter[str]]] = {}
     totals: Counter[str] = Counter()
@@ -172,7 +172,7 @@ def judge(plan: Path, record: Path, counters: Path) -> None:
         kernel = next(kernel for kernel in fixture.kernels if kernel["id"] == key[2])
         manifest, _ = recalled(fixture, "memory", result["about"]["text"])
         layout = layout_of(manifest, kernel)
-        tables = {table.name: table for table in layout.decode(zlib.decompress(base64.b64decode(result["captured"])))}
+        tables = {table.name: table for table in layout.decode(lzma.decompress(base64.b64decode(result["buffer"])))}
         module = (key[0], key[1])
         if module not in kept:
             kept[module] = machine_code(fixture.text)

@@ -145,6 +145,8 @@ def _watch(layout: Layout, starts: dict[str, int], symbol: str, name: str, kerne
     }
     if symbol:
         found["globals"] = [[symbol, 8 * max(1, starts[""])]]
+    if name == "all":
+        found["keep"] = False
     if name == "hidden":
         found["hide"] = hidden(kernel)
     return found

@@ -11,8 +11,8 @@ import argparse
 import base64
 import gzip
 import json
+import lzma
 import sys
-import zlib
 from collections import Counter
 from pathlib import Path
 
@@ -39,10 +39,10 @@ def main() -> None:
         if result["verdict"] != "equal":
             bad += 1
             print(result["fixture"], result["target"], result["launch"], result["variant"], result["verdict"], result["detail"][:300])
-        if "captured" not in result or result["verdict"] not in ("equal", "different"):
+        if "buffer" not in result or result["verdict"] not in ("equal", "different"):
             continue
         kernel = next(kernel for kernel in fixture.kernels if kernel["id"] == result["launch"])
-        data = zlib.decompress(base64.b64decode(result["captured"]))
+        data = lzma.decompress(base64.b64decode(result["buffer"]))
         judge.result(fixture, kernel, result["about"]["set"], data, result["arguments"], result["about"]["text"])
     kernels = {(r["fixture"], r["kernel"]) for r in record["results"]}
     print(f"{len(kernels)} kernels, {len({(r['fixture'], r['target']) for r in record['results']})} modules")

@@ -16,6 +16,7 @@ import concurrent.futures
 import ctypes
 import gzip
 import json
+import lzma
 import os
 import random
 import struct
@@ -117,6 +118,8 @@ CLUSTER_DIMENSION = 4
 MAX_DYNAMIC_SHARED = 8
 TENSOR_TYPES = {"f16": 6, "f32": 7}
 SWIZZLES = {"none": 0, "128B": 3}
+SMALLER = [{"id": lzma.FILTER_DELTA, "dist": 8}, {"id": lzma.FILTER_LZMA2, "preset": 0}]
+"""How buffers are packed: they hold zeros, and addresses that differ by as much again and again."""
 JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES = 5, 6
 
 
@@ -314,6 +317,8 @@ class Watch(NamedTuple):
     allocations: int = 0
     variables: tuple[str, ...] = ()
     globals: tuple[tuple[str, int], ...] = ()
+    keep: bool = True
+    """Whether what the buffer holds goes into the record."""
     hide: int = -1
     """An argument whose memory is not named among the allocations: as if it were not there."""
 
@@ -557,8 +562,11 @@ def child(plan: Path, job_number: int, first: int, record: Path) -> None:
                 os._exit(3)
             said = differences(expected[k], ran.outputs)
             result: dict[str, Any] = {"done": number, "verdict": "different" if said else "equal", "detail": "; ".join(said)}
-            if capture is not None or watch is not None:
-                result["captured"] = base64.b64encode(zlib.compress(ran.captured, 1)).decode()
+            if capture is not None:
+                result["captured"] = base64.b64encode(zlib.compress(ran.captured)).decode()
+                result["arguments"] = [argument.hex() for argument in ran.arguments]
+            if watch is not None and watch.keep:
+                result["buffer"] = base64.b64encode(lzma.compress(ran.captured, filters=SMALLER)).decode()
                 result["arguments"] = [argument.hex() for argument in ran.arguments]
             say(**result)
 

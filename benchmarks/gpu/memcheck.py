@@ -176,16 +176,18 @@ def judge(path: Path) -> None:
         times = {
             name: next((line["us"] for line in one[name]["lines"] if line["cut"] == -1), None) for name in ("plain", "bounds", "memcheck")
         }
-        if all(times.values()):
-            ratios.append((times["bounds"] / times["plain"], times["memcheck"] / times["plain"]))
+        plain, ours, theirs = times["plain"], times["bounds"], times["memcheck"]
+        if plain and ours and theirs:
+            ratios.append((ours / plain, theirs / plain))
     print(
         f"{len(record['results'])} of {record['of']} kernels, {record['seconds']} s; "
         f"faults that memcheck found {faults}, of these missed {missed}"
     )
     print(f"kernels without a fault {clean}, false alarms {alarms}")
     if ratios:
-        ours, theirs = [statistics.geometric_mean(column) for column in zip(*ratios, strict=True)]
-        print(f"slowdown, geometric mean of {len(ratios)} kernels: bounds x{ours:.2f}, memcheck x{theirs:.2f}: ratio {ours / theirs:.2f}")
+        probe_mean, memcheck_mean = [statistics.geometric_mean(column) for column in zip(*ratios, strict=True)]
+        said = f"slowdown, geometric mean of {len(ratios)} kernels: bounds x{probe_mean:.2f}, memcheck x{memcheck_mean:.2f}"
+        print(f"{said}: ratio {probe_mean / memcheck_mean:.2f}")
 
 
 def main() -> None:

@@ -231,9 +231,8 @@ def judge(path: Path) -> None:
     """Prints the geometric means."""
     record = json.loads(path.read_text())
     found = [line for line in record["found"] if "sets" in line]
-    print(
-        f"{len(found)} kernels, {record['seconds']} s; left out: {[line for line in record['found'] if 'sets' not in line]}; {record['broken']}"
-    )
+    left_out = [line for line in record["found"] if "sets" not in line]
+    print(f"{len(found)} kernels, {record['seconds']} s; left out: {left_out}; {record['broken']}")
     for name in SETS:
         for kind in ("memory", "computing"):
             ratios, more, spills = [], [], 0

@@ -72,7 +72,7 @@ _STATEMENT = re.compile(
         ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{shapes.PARTS}|{NOT})*+)
         (?:([ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)
            ((?![:;\s])[^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+)|{NOT})?+;
-      | ([%$_A-Za-z][A-Za-z0-9_$]*+):(?!:)
+      | ((?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+):(?!:)
       | (\{{|\}}++)
       | \.loc([ \t]++)([0-9]++)([ \t])([0-9]++)([ \t])([0-9]++)(?=[ \t\r]*+(?:\n|//))
       | (\.b(?:8|16|32|64))([ \t]++)([0-9]++)(?=[ \t\r]*+(?:\n|//))
@@ -92,7 +92,9 @@ _QUICK = re.compile(
 )
 """Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
 
-_PIECE = re.compile(rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)")
+_PIECE = re.compile(
+    rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
+)
 """An operand, and the comma behind it with the white space around it."""
 _LEAF = re.compile(rf"(-?{shapes.NUMBER})|{shapes.NAME}")
 _SIMPLE_ADDRESS = re.compile(rf"\[({shapes.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")

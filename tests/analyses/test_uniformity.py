@@ -146,6 +146,21 @@ class TestFlow:
         assert point(routine, "%r4, %r2") == Level.THREAD
         assert point(routine, "bar.sync") == Level.GRID
 
+    def test_value_that_meets_another_behind_the_loop(self) -> None:
+        code = """mov.u32 %r1, %tid.x; mov.u32 %r2, 0; ld.param.u32 %r5, [n]; setp.eq.u32 %p3, %r5, 0; @%p3 bra M;
+        L: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, %r1; @%p1 bra L;
+        M: add.u32 %r3, %r2, 0; st.shared.u32 [flag], %r3; ret;"""
+
+        assert level(kernel(code), "%r3, %r2") == Level.THREAD
+
+    def test_some_go_round_before_they_meet(self) -> None:
+        code = """mov.u32 %r1, %tid.x; mov.u32 %r2, 0; and.b32 %r3, %r1, 1; T: .branchtargets A, B;
+        A: add.u32 %r2, %r2, 16; brx.idx %r3, T;
+        B: add.u32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 90; mov.u32 %r3, 1; @%p1 bra A;
+        ret;"""
+
+        assert level(kernel(code), "%r2, %r2, 16") == Level.THREAD
+
     def test_irreducible(self) -> None:
         code = """mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, {}; mov.u32 %r2, 0; @%p1 bra B;
         A: add.u32 %r2, %r2, 1;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -152,3 +153,12 @@ class TestRules:
 
     def test_unknown(self) -> None:
         assert run("rules", "Z999").exit_code == 2
+
+
+def test_hooks_name_commands() -> None:
+    root = Path(__file__).resolve().parents[2]
+    hooks = re.findall(r"entry: ptxkit (\w+)", (root / ".pre-commit-hooks.yaml").read_text())
+
+    assert hooks == ["lint", "fmt"]
+    assert all(run(hook, "--help").exit_code == 0 for hook in hooks)
+    assert "ptxkit lint $ARGUMENTS --format github -- $PATHS" in (root / "action.yml").read_text()
