@@ -61,7 +61,7 @@ def notes(log: str) -> tuple[Note, ...]:
 
 
 def explain(module: Module, log: str) -> tuple[Diagnostic, ...]:
-    """For each note of a log about this module what caused it, for information. Notes about functions that it does not have are left out."""
+    """For each note of a log about this module what caused it, for information. Notes about other functions are left out."""
     facts = Facts(module)
     by_name = {routine.name: routine for routine in facts.routines}
     found: dict[str, list[Diagnostic]] = {}

@@ -107,6 +107,9 @@ class Lanes:
         loop = next((loop for loop in self._loops.loops if loop.header == value.block and block in loop), None)
         if loop is None or not loop.is_reducible or self.values.induction(number) is None:
             return None
+        # nobody goes round again without having come to the block
+        if not all(self._dominance.tree.dominates(block, latch) for latch in loop.latches):
+            return None
         # what comes in from outside at the entry has no block before it
         sources = (*self._flow.blocks[value.block].predecessors, -1)
         pairs = zip(value.operands, sources, strict=False)

@@ -18,7 +18,7 @@ from ptxkit import calls, check, declarations, directives
 from ptxkit.analyses import cfg
 from ptxkit.analyses.cfg import ControlFlow
 from ptxkit.analyses.routine import Routine, routines
-from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.names import Names, resolve
 from ptxkit.positions import Index
 from ptxkit.problem import Problem
@@ -104,6 +104,7 @@ class Facts:
         *notes: str,
         related: Iterable[tuple[Path | Span, str]] = (),
         severity: Severity | None = None,
+        fix: Fix | None = None,
     ) -> Diagnostic:
         """A finding of a rule at a node or span."""
         span = where if isinstance(where, Span) else self.index.span(where)
@@ -112,7 +113,7 @@ class Facts:
             top = self.module.children[where[0]]
             function = top.name if isinstance(top, Function) else None
         others = tuple([Related(place if isinstance(place, Span) else self.index.span(place), why) for place, why in related])
-        return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others)
+        return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others, fix=fix)
 
 
 @attrs.frozen

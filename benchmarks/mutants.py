@@ -2,10 +2,11 @@
 
     python benchmarks/mutants.py [--protocol NAME] [--most N] [--largest BYTES] [--budget SECONDS] [--ptxas N] [--record FILE] PATH...
 
-Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change. A mutant
-counts as *reported* if a rule of the protocol's families says something that it does not say of the original; as *harmless* if the analysis has
-followed all paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing; else it has *survived*, and
-what kept the analysis from knowing is its cause. `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is no mutant.
+Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change. A
+mutant counts as *reported* if a rule of the protocol's families says something that it does not say of the original; as *harmless* if the
+analysis has followed all paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing; else it has
+*survived*, and what kept the analysis from knowing is its cause. `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is
+none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
 
@@ -57,11 +58,9 @@ def waited_barriers(routine: Routine) -> set[int]:
 
 
 PROTOCOLS = {
-    "copies": Protocol(
-        ("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda routine: copies(routine).blind
-    ),
+    "copies": Protocol(("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda routine: copies(routine).blind),
     "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",)),
-    "tcgen05": Protocol(("T",), frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")), ("tcgen05-fence",)),
+    "tcgen05": Protocol(("T",), frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")), ("tcgen05-before", "tcgen05-after")),
     "proxies": Protocol(("P",), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",)),
 }
 
@@ -202,7 +201,14 @@ def main() -> int:
             if verdict == "reported":
                 reporters.update(why.split())
             if record is not None:
-                line = {"file": str(path), "kernel": mutant.kernel, "change": mutant.change, "line": mutant.line, "verdict": verdict, "why": why}
+                line = {
+                    "file": str(path),
+                    "kernel": mutant.kernel,
+                    "change": mutant.change,
+                    "line": mutant.line,
+                    "verdict": verdict,
+                    "why": why,
+                }
                 print(json.dumps({**line, "statement": mutant.statement}), file=record, flush=True)
     report(kernels, verdicts, causes, reporters, refused)
     return 0

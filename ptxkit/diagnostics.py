@@ -49,6 +49,26 @@ class Related:
 
 
 @attrs.frozen
+class Edit:
+    """Other text for a stretch of a file. `start` and `end` count characters from 0; where they are equal, the text is put in between."""
+
+    start: int
+    end: int
+    text: str
+
+
+@attrs.frozen
+class Fix:
+    """Edits that cure a finding, all or none of them; `ptxkit.fixing` applies them."""
+
+    message: str
+    """What they do, as in "remove the declaration"."""
+    edits: tuple[Edit, ...]
+    is_safe: bool = True
+    """Whether the program means the same afterwards but for what was wrong, whatever its author had in mind."""
+
+
+@attrs.frozen
 class Diagnostic:
     """A finding."""
 
@@ -63,6 +83,8 @@ class Diagnostic:
     related: tuple[Related, ...] = ()
     origin: Origin | None = None
     """Where the code comes from in the program that was compiled, if `.loc` says."""
+    fix: Fix | None = None
+    """What would cure it, if that is known."""
 
     def as_json(self) -> dict[str, Any]:
         """The finding as in the JSON output of `ptxkit lint`, version 1."""
@@ -90,6 +112,7 @@ class Diagnostic:
                 for related in self.related
             ],
             **_origin(self.origin),
+            **({"fix": attrs.asdict(self.fix)} if self.fix is not None else {}),
         }
 
 

@@ -7,6 +7,7 @@ with numbers. That is not all there is to contradict: before a path is shown as 
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -20,7 +21,43 @@ MOST_LEAVES = 48
 MOST_ROUNDS = 4
 _STARTS = (0, 1, 64, 1000)
 """What all leaves are at first, by turns."""
-_USUAL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 31, 32, 33, 64, 96, 127, 128, 129, 160, 192, 256, 257, 320, 384, 512, 640, 768, 1024, 2048, 4096, 65536)
+_USUAL = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    12,
+    15,
+    16,
+    31,
+    32,
+    33,
+    64,
+    96,
+    127,
+    128,
+    129,
+    160,
+    192,
+    256,
+    257,
+    320,
+    384,
+    512,
+    640,
+    768,
+    1024,
+    2048,
+    4096,
+    65536,
+)
 
 FLEETING = ("value", "skipped")
 """Leaves that stand for something else in each iteration, if their data say in which."""
@@ -138,7 +175,7 @@ def _narrowed(known: tuple[int, int], compared: tuple[str, bool, int], holds: bo
 
 
 class _Search:
-    """Looks for numbers with which predicates come out as wanted: one leaf after the other takes the number that puts most of them right."""
+    """Looks for numbers with which predicates come out as wanted: leaf by leaf takes the number that puts most of them right."""
 
     def __init__(
         self, team: Team, threads: tuple[int, ...], wanted: list[tuple[Term, bool]], ranges: Mapping[Term, tuple[int, int]]
@@ -151,12 +188,7 @@ class _Search:
             for leaf in atoms(term):
                 if not self._is_place(leaf):
                     self.of_leaf.setdefault(leaf, []).append(place)
-        self.constants = {
-            number
-            for term, _ in wanted
-            for inner in _constants(term)
-            for number in (inner - 1, inner, inner + 1)
-        }
+        self.constants = {number for term, _ in wanted for inner in _constants(term) for number in (inner - 1, inner, inner + 1)}
         self.ranges = ranges
 
     def _is_place(self, leaf: Term) -> bool:
@@ -203,29 +235,25 @@ class _Search:
         mask = (1 << leaf.width) - 1
         known = leaf.known
         bounds = [n for low_high in [self.ranges.get(leaf, ())] for n in low_high]
+        shifted = [number << shift for shift in range(1, 12) for number in range(1, 10)]
         seen = set()
-        for number in itertools.chain(bounds, sorted(self.constants, key=abs), _USUAL, (-1, mask >> 1)):
+        for number in itertools.chain(bounds, sorted(self.constants, key=abs), _USUAL, (-1, mask >> 1), shifted):
             for scaled in (number, number * (leaf.alignment or 1)):
                 value = scaled & mask
-                if value not in seen and not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span:
-                    seen.add(value)
-                    yield value
-        for shift in range(1, 12):
-            for number in (1, 2, 3, 4, 5, 6, 7, 8, 9):
-                value = number << shift & mask
-                if value not in seen and not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span:
+                fits = not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span
+                if fits and value not in seen:
                     seen.add(value)
                     yield value
 
     def _holds(self, place: int, model: Mapping[Term, int]) -> bool:
         term, wanted = self.wanted[place]
         for thread in self.threads:
-            number = evaluate(term, lambda leaf: self._leaf(leaf, thread, model))
+            number = evaluate(term, functools.partial(self._leaf, thread, model))
             if number is None or bool(number) is not wanted:
                 return False
         return True
 
-    def _leaf(self, leaf: Term, thread: int, model: Mapping[Term, int]) -> int | None:
+    def _leaf(self, thread: int, model: Mapping[Term, int], leaf: Term) -> int | None:
         if leaf in model:
             return model[leaf]
         vector = self.team.vector(leaf) if leaf.operator == "special" else None

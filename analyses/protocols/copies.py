@@ -14,17 +14,18 @@ import attrs
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.lanes import Runs, lanes
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.choices import Model
-from ptxkit.analyses.protocols.effects import Action, Reach, effects
+from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term
+from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.terms import Term, walk
 from ptxkit.isa.binding import Bound
 
 COPY, BULK = "cp.async", "bulk"
@@ -73,14 +74,14 @@ class _Touches:
 class _Memory:
     """What the observer remembers of a path."""
 
-    waited: tuple[tuple[Operation, Trail], ...] = ()
-    """Operations that their thread has waited for, with the wait, where no barrier has told the others since."""
+    waited: tuple[tuple[Operation, bool], ...] = ()
+    """Operations that their thread has waited for, where no barrier has told the others since; and whether one of the warp has."""
     latest: tuple[Operation, ...] = ()
     """What the last wait completed."""
     reads: _Touches | None = None
 
     def _key(self) -> Hashable:
-        return (tuple([operation.signature for operation, _ in self.waited]), self.reads.mark if self.reads else 0)
+        return (tuple([(operation.signature, told) for operation, told in self.waited]), self.reads.mark if self.reads else 0)
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -112,7 +113,11 @@ def copies(routine: Routine) -> Copies:
         return Copies((), Coverage(True, 0, {}), frozenset())
     watch = _Watch(routine)
     coverage = explore(routine, QUEUES, watch.terms, watch)
-    blind = {"paths": not coverage.complete, "addresses": watch.is_unclear, "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP}
+    blind = {
+        "paths": not coverage.complete,
+        "addresses": watch.is_unclear,
+        "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP,
+    }
     return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
 
 
@@ -143,27 +148,44 @@ class _Watch(Observer):
     def _concerned(self) -> list[Access]:
         """The touches of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
         started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
-        touches: list[tuple[Access, object]] = []
-        settle = settler(self.routine).term
+        touches: list[tuple[Access, frozenset[object]]] = []
         bounds = bindings(self.routine)
         for access in accesses(self.routine):
             bound = bounds[access.instruction]
-            if isinstance(bound, Bound) and bound.barrier:
-                # the object of a barrier is no data
-                continue
-            if access.space == SHARED and access.address is not None and access.least:
-                region = self.regions.region(settle(access.address), 1, 1)
-                if region is not None:
-                    touches.append((access, region.base[0]))
-        for access, variable in touches:
+            # the object of a barrier is no data
+            if access.space == SHARED and access.address is not None and access.least and not (isinstance(bound, Bound) and bound.barrier):
+                touches.append((access, self._variables(access.address)))
+        for access, variables in touches:
             queue = started.get(access.instruction)
-            if queue == COPY and access.writes or queue == BULK and access.reads:
-                self.targets[queue].add(variable)
+            if (queue == COPY and access.writes) or (queue == BULK and access.reads):
+                self.targets[queue] |= variables
         return [
             access
-            for access, variable in touches
-            if access.instruction in started or (variable in self.targets[COPY] and access.reads) or (variable in self.targets[BULK] and access.writes)
+            for access, variables in touches
+            if access.instruction in started
+            or (access.reads and variables & self.targets[COPY])
+            or (access.writes and variables & self.targets[BULK])
         ]
+
+    def _variables(self, address: Term) -> frozenset[object]:
+        """The variables that an address may be made from, also before the loops that it goes round in."""
+        settle = settler(self.routine).term
+        known, numbering = self.regions.values, ssa(self.routine)
+        found: set[object] = set()
+        seen: set[Term] = set()
+        work = [settle(address)]
+        while work:
+            term = work.pop()
+            if term in seen:
+                continue
+            seen.add(term)
+            for at in walk(term):
+                symbol = known.symbol(at) if at.operator == "address" else None
+                if symbol is not None:
+                    found.add((symbol.name, symbol.path))
+                if at.operator == "phi" and isinstance(at.data[0], int):
+                    work += [settle(known.of(number)) for number in numbering.values[at.data[0]].operands if number >= 0]
+        return frozenset(found)
 
     def _has_unknown(self) -> bool:
         """Whether an operation or a touch may be of anything.
@@ -194,8 +216,11 @@ class _Watch(Observer):
         for effect in moment.effects:
             if effect.action is Action.WAIT:
                 memory = self._wait(moment, effect.queue, memory)
-        if moment.sync is not None and moment.sync.waits and (moment.sync.reach is not Reach.WARP or self.regions.team.size <= WARP):
+        if moment.sync is not None and (moment.sync.reach is not Reach.WARP or self.regions.team.size <= WARP):
+            # who arrives tells those who wait
             memory = _Memory((), memory.latest)
+        elif moment.sync is not None:
+            memory = _Memory(tuple([(operation, True) for operation, _ in memory.waited]), memory.latest)
         if moment.leaves:
             self._leave(moment)
         return memory
@@ -237,16 +262,16 @@ class _Watch(Observer):
             if target is not None and operation.signature not in self.used and self.regions.meet(region, target) is not None:
                 self.used.add(operation.signature)
         if not access.memory.is_async:
-            for operation, _ in memory.waited:
+            for operation, told in memory.waited:
                 if operation.queue == COPY:
-                    self._collide(moment, access, region, operation, 1, True, memory, "waited")
+                    self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
 
     def _write(self, moment: Moment, access: Access, region: Region, memory: _Memory, started: Operation | None) -> None:
         for operation in moment.queue(BULK).unread:
             self._collide(moment, access, region, operation, 0, None, memory, "pending")
-        for operation, _ in memory.waited:
+        for operation, told in memory.waited:
             if operation.queue == BULK:
-                self._collide(moment, access, region, operation, 0, True, memory, "waited")
+                self._collide(moment, access, region, operation, 0, True, memory, "told" if told else "waited")
         if started is None or started.queue != COPY:
             return
         for operation in moment.queue(COPY).open:
@@ -257,7 +282,15 @@ class _Watch(Observer):
             at = at.before
 
     def _collide(
-        self, moment: Moment, access: Access, region: Region, operation: Operation, side: int, others: bool | None, memory: _Memory, kind: str
+        self,
+        moment: Moment,
+        access: Access,
+        region: Region,
+        operation: Operation,
+        side: int,
+        others: bool | None,
+        memory: _Memory,
+        kind: str,
     ) -> bool:
         """Notes a touch that meets what an operation reads (side 0) or writes (side 1). Whether they meet."""
         own = self._ranges(operation)[side]
@@ -266,18 +299,43 @@ class _Watch(Observer):
             return False
         self.is_unclear = self.is_unclear or own.base != region.base or not own.is_common
         mine = attrs.evolve(own, threads=operation.threads & moment.threads)
-        threads = self.regions.meet(region, mine, others) if mine.threads else None
+        if not mine.threads:
+            return False
+        if kind == "pending" and self._is_ordered(moment, operation):
+            # threads that go by such barriers need not be here while the operation is under way: only those of its warp are
+            region = attrs.evolve(region, threads=region.threads & _warps_of(mine.threads))
+            if not region.threads:
+                return False
+        if kind == "told":
+            region = attrs.evolve(region, threads=region.threads & ~_warps_of(mine.threads))
+            if not region.threads:
+                return False
+        threads = self.regions.meet(region, mine, others)
         if threads is None:
             return False
         tried = (key, operation.signature, moment.choices.shape)
         if key in self.hazards or tried in self.seen:
             return True
         self.seen.add(tried)
+        others_wait = self._instructions(BULK, Action.WAIT) - {step.instruction for step in moment.since(operation)}
+        if operation.queue == BULK and others_wait and moment.hinges(operation):
+            # a wait that the path does not come by may well be taken whenever the copy is
+            return True
         model = moment.model(operation, thread=threads[1])
         if model is not None:
             were_used = any(one.signature in self.used for one in memory.latest)
             self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
         return True
+
+    def _is_ordered(self, moment: Moment, operation: Operation) -> bool:
+        """Whether a barrier that is not for the whole CTA was met since the start of an operation."""
+        met = syncs(self.routine)
+        return any(step.instruction in met and self._is_partial(step.instruction) for step in moment.since(operation))
+
+    def _is_partial(self, i: int) -> bool:
+        sync = syncs(self.routine)[i]
+        bound = bindings(self.routine)[i]
+        return sync.reach is not Reach.WARP and (sync.reach is not Reach.CTA or not isinstance(bound, Bound) or bound.threads is not None)
 
     def _refill(self, moment: Moment, access: Access, region: Region, read: _Touches) -> None:
         key = ("A010", moment.instruction)
@@ -299,18 +357,24 @@ class _Watch(Observer):
     def _wait(self, moment: Moment, queue: str, memory: _Memory) -> _Memory:
         done = moment.completed(queue) if queue == COPY else moment.read(queue)
         if queue != COPY:
-            return _Memory((*memory.waited, *[(one, moment.trail) for one in done]), memory.latest, memory.reads) if done else memory
-        return _Memory((*memory.waited, *[(one, moment.trail) for one in done]), tuple(done), memory.reads)
+            return _Memory((*memory.waited, *[(one, False) for one in done]), memory.latest, memory.reads) if done else memory
+        return _Memory((*memory.waited, *[(one, False) for one in done]), tuple(done), memory.reads)
 
     def _leave(self, moment: Moment) -> None:
         for operation in moment.pending(COPY):
             key = ("A004", operation.instruction)
             if key not in self.found:
                 self.found[key] = Finding(
-                    "A004", operation.instruction, None, "the copy is not waited for on some path to the end", (), ((moment.instruction, "the thread ends here"),)
+                    "A004",
+                    operation.instruction,
+                    None,
+                    "the copy is not waited for on some path to the end",
+                    (),
+                    ((moment.instruction, "the thread ends here"),),
                 )
         for operation in moment.queue(BULK).unread:
-            if self._ranges(operation)[0] is None and not self._reads_shared(operation):
+            if self._ranges(operation)[0] is None or not self.routine.function.header.is_entry:
+                # of a function that is called, the caller may wait
                 continue
             tried = ("leave", operation.instruction, moment.instruction)
             if tried in self.seen:
@@ -321,9 +385,6 @@ class _Watch(Observer):
                 continue
             self.seen.add(tried)
             self.ends.append((moment, operation))
-
-    def _reads_shared(self, operation: Operation) -> bool:
-        return any(access.reads for access in self.touches.get(operation.instruction, ()))
 
     def _unfinished(self, moment: Moment, operation: Operation) -> None:
         """A bulk copy that may still read shared memory when its thread ends."""
@@ -361,7 +422,7 @@ class _Watch(Observer):
             told.add(cause)
             if kind == "overlap":
                 self._overlap(hazard)
-            elif kind == "waited":
+            elif kind in ("waited", "told"):
                 self._unpublished(hazard)
             else:
                 self._overwritten(hazard)
@@ -399,7 +460,11 @@ class _Watch(Observer):
         reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
         if operation.queue == COPY:
             message = f"{reader} reads what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
-            self._add(Finding("A005", moment.instruction, hazard.access.child, message, self._notes(moment, operation), self._steps(moment, operation)))
+            self._add(
+                Finding(
+                    "A005", moment.instruction, hazard.access.child, message, self._notes(moment, operation), self._steps(moment, operation)
+                )
+            )
             return
         waits = self._waits(moment, operation, BULK)
         at = waits[-1].instruction if waits else moment.instruction
@@ -542,6 +607,14 @@ _SAID = {
     "A008": "this counts on a group of each iteration, but the path went round the loop without committing one",
     "A015": "this waits for bulk groups; the copy that is read next belongs to another kind of group",
 }
+
+
+def _warps_of(threads: int) -> int:
+    """All threads of the warps of some."""
+    found = 0
+    for thread in bits(threads):
+        found |= ((1 << WARP) - 1) << (thread // WARP * WARP)
+    return found
 
 
 def _seen(memory: _Memory, instruction: int, region: Region) -> _Memory:

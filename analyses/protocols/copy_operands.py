@@ -1,4 +1,4 @@
-"""Operands of asynchronous copies that are provably not what the table asks for: sizes, alignment, bytes beyond a variable (9.7.10.24, 6.4.1).
+"""Operands of asynchronous copies that are provably not as the table asks: sizes, alignment, bytes beyond a variable (9.7.10.24, 6.4.1).
 
 An assembler checks constants that are written; what a register holds it does not know.
 """
@@ -26,7 +26,7 @@ ASYNC = "async"
 
 
 def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool]) -> Iterator[Finding]:
-    """Findings under the name of a rule, of the copies whose queue `of_queue` names; bulk copies that an mbarrier is told of have none: ``."""
+    """Findings under the name of a rule, of the copies whose queue `of_queue` names; those that an mbarrier is told of have none: ``."""
     own = effects(routine)
     by_instruction: dict[int, list[Access]] = {}
     for access in accesses(routine):

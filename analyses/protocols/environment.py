@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.loops import loops
 from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa

@@ -386,7 +386,7 @@ def _both(states: Iterable[State | None]) -> State | None:
 
 
 def witness(of: Program, touch: Touch) -> list[tuple[int, str]]:
-    """The instructions that show that a register is held where it is touched: the operation, and what of its queue lies on a way between."""
+    """What shows that a register is held where it is touched: the operation, and what of its queue lies on a way between."""
     flow = control_flow(of.routine)
     start = flow.block_of[touch.opener]
     end = flow.block_of[touch.instruction]

@@ -83,7 +83,7 @@ class _State:
 
 @fact
 def crossings(routine: Routine) -> tuple[Crossing, ...]:
-    """The reads through the async proxy of what was written through the generic one, with a way between them on which the fence is missing."""
+    """The reads through the async proxy of what was written through the generic one, with a way between on which the fence is missing."""
     if not _has_proxy(routine, ASYNC):
         return ()
     reads = list(_async_reads(routine))

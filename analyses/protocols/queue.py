@@ -17,8 +17,8 @@ How to use it::
 
     explore(routine, {"wgmma"}, watched={i: () for i in instructions_to_be_asked_about}, observer=Reads())
 
-`meet` is called before each instruction that acts on one of the queues, each barrier, each instruction in `watched`, and where control leaves
-the function (`moment.leaves`). A path is one that some input takes as far as is known; a proof needs `moment.model()`.
+`meet` is called before each instruction that acts on one of the queues, each barrier, each instruction in `watched`, and where control
+leaves the function (`moment.leaves`). A path is one that some input takes as far as is known; a proof needs `moment.model()`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from ptxkit.analyses.values import Values, values
 
 MOST_ROUNDS = 12
 """A path takes a loop so many times at most."""
-MOST_VISITS = 20
+MOST_VISITS = 32
 """A block is come to so many times at most, by all paths together."""
 MOST_STEPS = 6000
 """Blocks are come to so many times at most, all together."""
@@ -152,7 +152,7 @@ class Queue:
         return Queue(_without(self.open, self.told), tuple(groups))
 
     def waited(self, effect: Effect) -> Queue:
-        """What is left after a wait. One for an unknown number of groups may wait for all, so nothing is left that a proof could stand on."""
+        """What is left after a wait. One for an unknown number of groups may wait for all, so nothing is left for a proof to stand on."""
         if effect.leave is None:
             return Queue((), ())
         young = len(self.groups) - effect.leave
@@ -252,7 +252,7 @@ class Moment:
         return any(leaf.operator not in ("parameter", "special") for term in chosen for leaf in term.leaves())
 
     def witness(self, operation: Operation) -> list[tuple[int, str]]:
-        """The instructions that prove that an operation is under way here: its start, its commit, and the waits since, with what they do."""
+        """The instructions that prove that an operation is under way here: its start, its commit, the waits since, with what they do."""
         found = [(operation.instruction, "started here")]
         for step in self.since(operation):
             if step.what:
@@ -309,8 +309,8 @@ def explore(
 ) -> Coverage:
     """Follows a thread of a function on all paths that differ in what it has in flight.
 
-    `queues` are the kinds to keep; `watched` are the instructions to ask the observer about, with the terms that it wants to know there. The
-    terms given for an instruction that starts an operation become those of the operation.
+    `queues` are the kinds to keep; `watched` are the instructions to ask the observer about, with the terms that it wants to know there.
+    The terms given for an instruction that starts an operation become those of the operation.
     """
     flow = control_flow(routine)
     if not flow.blocks:
@@ -423,7 +423,7 @@ class _Explorer:
         return found
 
     def _moving(self, blocks: int, terms: Sequence[Term]) -> tuple[Term, ...]:
-        """What of each term changes with the iterations of a loop, each once. The parts of a term change together: they may come round so."""
+        """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may come round."""
         algebra = self.values.terms
         found: dict[Term, None] = {}
         inner = {number for number, value in enumerate(self.evaluator.numbering) if blocks >> value.block & 1}
@@ -575,7 +575,22 @@ class _Explorer:
         if sync is not None and sync.waits and sync.reach is Reach.OBJECT:
             after = {name: queue.told_of() for name, queue in after.items()}
         moment = Moment(
-            self.routine, self.team, i, terms, condition, threads, crowd, before, after, own, sync, leaves, state.choices, state.trail, started, self.values
+            self.routine,
+            self.team,
+            i,
+            terms,
+            condition,
+            threads,
+            crowd,
+            before,
+            after,
+            own,
+            sync,
+            leaves,
+            state.choices,
+            state.trail,
+            started,
+            self.values,
         )
         state.memory = self.observer.meet(moment, state.memory)
         state.queues = after

@@ -1,7 +1,7 @@
 """Which bytes of shared memory threads touch, and whether two touches meet.
 
-A region is a variable, what all threads add to its address alike, and for each thread an offset. Two regions are compared only if variable and
-common part are the same; what comes out of it is then certain.
+A region is a variable, what all threads add to its address alike, and for each thread an offset. Two regions are compared only if
+variable and common part are the same; what comes out of it is then certain.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Matrices in shared memory that tensor cores are reading: what gives them away too early (9.7.16, 9.7.10.24.1).
 
-An operation reads its matrices until its group was waited for. Until then their stage of a ring may not be released, nor may they be written.
+An operation reads its matrices until its group was waited for. Until then they may not be written, nor their stage of a ring released.
 A release belongs to the stage that the operation reads if both are picked by the same number in the same iteration.
 """
 
@@ -79,8 +79,8 @@ def _in_one_iteration(
     for i in {*ends, *writes}:
         if i not in numbers:
             steps.setdefault(flow.block_of[i], []).append(Step(i, Kind.TOUCH))
-    for own in steps.values():
-        own.sort(key=lambda step: step.instruction)
+    for unsorted in steps.values():
+        unsorted.sort(key=lambda step: step.instruction)
     fresh = _renewed(routine, operands, numbers)
     count = len(numbers)
 
@@ -94,12 +94,12 @@ def _in_one_iteration(
 
     before = solve(flow, through, either, lambda block: ((0, 0),) if block == 0 else None, None).before
     order = list(numbers)
-    for block, own in sorted(steps.items()):
+    for block, mine in sorted(steps.items()):
         state = before[block]
         if state is None:
             continue
         state = _without(state, fresh.get(block, 0))
-        for step in own:
+        for step in mine:
             held = 0
             for group, _ in state:
                 held |= group

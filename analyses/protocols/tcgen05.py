@@ -1,4 +1,4 @@
-"""The protocol of tensor memory and of the operations on it (9.1:9.7.16): who frees it, what is waited for, what is committed and fenced."""
+"""The protocol of tensor memory (9.1:9.7.16): who frees it, what is waited for, what is committed and fenced."""
 
 from __future__ import annotations
 
@@ -85,10 +85,11 @@ def loads(routine: Routine) -> Program | None:
 
 @fact
 def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...]]:
-    """The loads of which registers are used though nothing has waited for them: those that are wrong, and those that work as it is done.
+    """The loads of which registers are used though nothing has waited for them: those that are wrong, and those that are usual.
 
-    Compilers move what works on registers before the wait that was to come first, some programs leave the wait out, and assemblers know when
-    a register is there. So what counts is where the wait is left out as an exception, and where a function that never waits stores them as they are.
+    Compilers move what works on registers before the wait that was to come first, some programs have no wait, and assemblers know when a
+    register is there. So what counts is where the wait is left out as an exception, and where a function that never waits stores the
+    registers as they are.
     """
     of, known = loads(routine), tensor(routine)
     if of is None or known is None:
@@ -384,7 +385,8 @@ def _states(
     def join(states: Iterable[frozenset[int]]) -> frozenset[int]:
         return frozenset().union(*states)
 
-    before = solve(flow, through, join, lambda _: None, frozenset()).before
+    nothing: frozenset[int] = frozenset()
+    before = solve(flow, through, join, lambda _: None, nothing).before
     for block, own in sorted(by_block.items()):
         state = before[block]
         for i in own:

@@ -1,7 +1,7 @@
 """What terms are for each thread of a CTA, where they depend on nothing but the thread's place in it.
 
-Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp; a single thread if the
-kernel looks at its place in y or z. What is found for it holds for a launch of that shape.
+Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp; a single thread
+if the kernel looks at its place in y or z. What is found for it holds for a launch of that shape.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Differing:
 def differing(routine: Routine, term: Term) -> Differing | None:
     """Two threads of a warp that hold different numbers in a term, wherever they come to it together; None if that is not certain."""
     terms = values(routine).terms
-    offset, parts = term.linear
+    _, parts = term.linear
     own = terms.constant(0, term.width)
     for atom, factor in parts:
         if all(_is_place(leaf) for leaf in atom.leaves()):

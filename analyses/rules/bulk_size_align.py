@@ -21,7 +21,7 @@ RULE = Rule(
     name="bulk-size-align",
     severity=Severity.ERROR,
     summary="a bulk copy of a size or at an address that is not allowed, or beyond the end of a variable",
-    why="The size of a bulk copy and its addresses must be multiples of 16, the shared address of a tensor copy of 128 (9.7.10.24.6, 9.7.10.24.9).",
+    why="The size of a bulk copy, and its addresses, must be multiples of 16 (9.7.10.24.6, 9.7.10.24.9).",
     bad=(
         ".shared .align 16 .b8 buffer[64];\n"
         "mov.u32 %r1, buffer;\n"

@@ -34,8 +34,8 @@ def _stride(facts: Facts, routine: Routine, access: MatrixAccess) -> Iterator[Di
         yield facts.report(
             RULE,
             (*routine.where(access.instruction), access.stride_child),
-            f"the stride is {'' if access.stride.constant is not None else 'at most '}{most}, less than the {access.default_stride} elements"
-            " of a row or column: they overlap",
+            f"the stride is {'' if access.stride.constant is not None else 'at most '}{most}, less than the"
+            f" {access.default_stride} elements of a row or column: they overlap",
             related=origins(routine, access.instruction, access.stride_child),
         )
         return
@@ -45,7 +45,7 @@ def _stride(facts: Facts, routine: Routine, access: MatrixAccess) -> Iterator[Di
 
 
 def _excess(term: Term, bits: int, align: int) -> int:
-    """How many bytes a term, which counts things of so many bits, is at least beyond a multiple of `align` bytes; 0 if that is not certain."""
+    """How many bytes a term, which counts things of so many bits, is at least beyond a multiple of `align` bytes; 0 if not certain."""
     low = 8 * align // bits - 1
     ones = term.known.ones & low
     return (ones & -ones) * bits // 8 if low > 0 else 0

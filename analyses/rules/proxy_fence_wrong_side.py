@@ -22,7 +22,7 @@ RULE = Rule(
     name="proxy-fence-wrong-side",
     severity=Severity.ERROR,
     summary="a proxy fence that stands before the write, or behind the barrier where not all writers come to it",
-    why="A proxy fence orders what its own thread wrote before it; so it stands between the write and the barrier, and whoever writes executes it (8.6, 9.7.10.24.2).",
+    why="A proxy fence orders what its own thread wrote: it stands between write and barrier, for all that write (8.6, 9.7.10.24.2).",
     bad=""".shared .align 16 .b8 tile[1024];
 .shared .align 8 .b64 bar;
 mov.u32 %r1, %tid.x;

@@ -21,7 +21,7 @@ RULE = Rule(
     name="generic-read-async-overwrite",
     severity=Severity.INFO,
     summary="shared memory that is read and then overwritten by a bulk copy with no proxy fence between",
-    why="By the letter a read through the generic proxy and a later write through the async one need a proxy fence between (8.6); nearly all programs do without.",
+    why="By the letter, what was read through the generic proxy may be overwritten through the async one only behind a fence (8.6).",
     bad=""".shared .align 16 .b8 tile[1024];
 .shared .align 8 .b64 bar;
 mov.u32 %r1, %tid.x;

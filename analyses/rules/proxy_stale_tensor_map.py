@@ -21,7 +21,7 @@ RULE = Rule(
     name="tensormap-proxy",
     severity=Severity.ERROR,
     summary="a tensor map that is changed and then used with no acquiring fence of the tensormap proxy between",
-    why="Tensor maps are read through a proxy of their own: what changes one must be released, and acquired before it is used (9.7.14.4, 9.7.14.16).",
+    why="Tensor maps are read through a proxy of their own: a change is released, and acquired before it is used (9.7.14.4, 9.7.14.16).",
     bad=""".shared .align 128 .b8 map[128];
 .shared .align 128 .b8 tile[1024];
 .shared .align 8 .b64 bar;

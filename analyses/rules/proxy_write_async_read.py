@@ -22,7 +22,7 @@ RULE = Rule(
     name="generic-write-async-read",
     severity=Severity.ERROR,
     summary="shared memory that is written and then read by a bulk copy with no proxy fence between",
-    why="A barrier does not order accesses through different proxies; the writers need fence.proxy.async between the write and the barrier (8.6, 9.7.10.24.2).",
+    why="A barrier does not order different proxies: who writes needs fence.proxy.async between write and barrier (8.6, 9.7.10.24.2).",
     bad=""".shared .align 16 .b8 tile[1024];
 .shared .align 8 .b64 bar;
 mov.u32 %r1, %tid.x;

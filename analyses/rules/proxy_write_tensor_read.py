@@ -22,7 +22,7 @@ RULE = Rule(
     name="generic-write-tensorcore-read",
     severity=Severity.ERROR,
     summary="a matrix in shared memory that is written and then read by tensor cores with no proxy fence between",
-    why="Tensor cores read shared memory through the async proxy: the writers need fence.proxy.async between the write and the barrier (9.7.16.7.1, 8.6).",
+    why="Tensor cores read through the async proxy: who writes needs fence.proxy.async between write and barrier (9.7.16.7.1, 8.6).",
     bad=""".shared .align 16 .b8 tile[1024];
 .shared .align 8 .b64 bar;
 mov.u32 %r1, %tid.x;

@@ -21,7 +21,7 @@ RULE = Rule(
     name="tensor-fence-missing",
     severity=Severity.WARNING,
     summary="a load from tensor memory behind the wait for a product, with no tcgen05.fence between",
-    why="What other threads started is ordered before it only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11). Kernels without any such fences are left alone: they are in wide use.",
+    why="What other threads started is ordered only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11).",
     bad=""".version 9.0
 .target sm_100a
 .address_size 64

@@ -9,7 +9,6 @@ from ptxkit.analyses.protocols.tcgen05 import loads, touched_loads, unwaited_sto
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
-
 USUAL = "ptxas waits for each register by itself; the manual does not promise it"
 
 

@@ -21,7 +21,7 @@ RULE = Rule(
     name="tmem-alloc-after-relinquish",
     severity=Severity.ERROR,
     summary="tensor memory that is allocated after the right to do so was given up, or freed in another size",
-    why="After tcgen05.relinquish_alloc_permit a CTA may allocate no more; what is freed is what was allocated, with one .cta_group (9.1:9.7.16.7).",
+    why="After relinquish_alloc_permit a CTA allocates no more; what is freed is what was allocated, with one .cta_group (9.1:9.7.16.7).",
     bad=""".version 9.0
 .target sm_100a
 .address_size 64

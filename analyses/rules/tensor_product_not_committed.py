@@ -21,7 +21,7 @@ RULE = Rule(
     name="tensor-product-not-committed",
     severity=Severity.ERROR,
     summary="a wait for an mbarrier behind a product that no tcgen05.commit hands to one",
-    why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait is for nothing, or for ever.",
+    why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may last for ever.",
     bad=""".version 9.0
 .target sm_100a
 .address_size 64

@@ -31,7 +31,7 @@ RULE = Rule(
     name="wgmma-accumulator-in-flight",
     severity=Severity.ERROR,
     summary="a register that a wgmma works on is read or written before anything waited for the wgmma",
-    why="The accumulator, and A in registers, belong to the operation until its group was waited for; not before may they be touched (9.7.16.7.3).",
+    why="The accumulator, and A in registers, belong to the operation until its group was waited for (9.7.16.7.3).",
     bad=(
         "wgmma.fence.sync.aligned;\n"
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"

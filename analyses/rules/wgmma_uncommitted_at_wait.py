@@ -23,7 +23,7 @@ RULE = Rule(
     name="wgmma-uncommitted-at-wait",
     severity=Severity.ERROR,
     summary="a wait for wgmma groups, with a wgmma before it that is in no group",
-    why="A wait is for groups; a wgmma is in none before wgmma.commit_group, and its registers may not be touched (9.7.16.7.2, 9.7.16.7.3).",
+    why="A wait is for groups; before wgmma.commit_group a wgmma is in none, and its registers may not be touched (9.7.16.7.2-3).",
     bad=(
         "wgmma.fence.sync.aligned;\n"
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"

@@ -438,7 +438,7 @@ def read(address: Address, size: int) -> bytes:
     return data.raw
 
 
-MOST_MEASURED = 8192
+MOST_MEASURED = 2048
 """Threads of a launch that are compared with one another: those of its first CTAs."""
 
 

@@ -154,7 +154,8 @@ def slots(routine: Routine, lot: random.Random) -> list[Slot]:
         if len(numbering.definitions[i]) != len(written) or _may_fuse(routine.instructions[i].opcode):
             continue
         for number, register in zip(numbering.definitions[i], written, strict=True):
-            is_read = numbering.readers[number] or number in numbering.operand_of
+            # what nothing reads has no true value from before, where it may not be written
+            is_read = numbering.readers[number] or not numbering.values[number].operands
             kind = table[register]
             if kind.name == CARRY or kind.bits not in WIDTHS or kind.symbol is None or written.count(register) > 1 or not is_read:
                 continue

@@ -18,7 +18,7 @@ import attrs
 import ptxkit
 from ptxkit import files
 from ptxkit.cli._job import Job
-from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
+from ptxkit.diagnostics import Diagnostic, Edit, Fix, Origin, Related, Severity, Span
 
 VARIABLE = "PTXKIT_CACHE_DIR"
 """The environment variable that says where the cache is, in place of the user's folder for caches."""
@@ -90,7 +90,11 @@ def _forget(own: Path) -> None:
 def _diagnostic(kept: dict[str, Any], path: str) -> Diagnostic:
     related = tuple([Related(Span(**one["span"]), one["message"], _origin(one["origin"])) for one in kept["related"]])
     fixed = {"severity": Severity(kept["severity"]), "span": Span(**kept["span"]), "notes": tuple(kept["notes"]), "related": related}
-    return Diagnostic(**{**kept, **fixed, "path": path, "origin": _origin(kept["origin"])})
+    return Diagnostic(**{**kept, **fixed, "path": path, "origin": _origin(kept["origin"]), "fix": _fix(kept["fix"])})
+
+
+def _fix(kept: dict[str, Any] | None) -> Fix | None:
+    return None if kept is None else Fix(kept["message"], tuple([Edit(**edit) for edit in kept["edits"]]), kept["is_safe"])
 
 
 def _origin(kept: dict[str, Any] | None) -> Origin | None:

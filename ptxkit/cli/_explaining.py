@@ -10,6 +10,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli import _checking
+from ptxkit.diagnostics import Diagnostic
 
 
 def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
@@ -21,7 +22,7 @@ def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
     from ptxkit.report.text import render
     from ptxkit.syntax.parsing import parse
 
-    explained = []
+    explained: list[Diagnostic] = []
     try:
         said = files.read(log)
         names = list(files.find(paths))

@@ -283,10 +283,18 @@ def check(given: Program, n: int) -> Counter[str]:
     counts: Counter[str] = Counter()
     where = lambda what: f"{what}\n{given.text}"  # noqa: E731
     numbering = ssa(routine)
+    # what nothing reads in the end has no true value from before, where it may not be written
+    read = {number for number, readers in enumerate(numbering.readers) if readers}
+    work = list(read)
+    while work:
+        for operand in numbering.values[work.pop()].operands:
+            if operand not in read:
+                read.add(operand)
+                work.append(operand)
     for number, value in enumerate(numbering.values):
         level = known.level(number)
-        if not numbering.readers[number] and number not in numbering.operand_of:
-            continue  # what nothing reads has no true value from before either, if it may not be written
+        if number not in read:
+            continue
         if value.instruction >= 0 and level > Level.THREAD:
             wrong = differ(traces, level, count, lambda trace, value=value: trace.wrote[value.instruction, 0])
             assert wrong is None, where(f"instruction {value.instruction} is said to be {level}: {wrong}")

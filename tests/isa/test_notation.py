@@ -187,3 +187,19 @@ def test_what_is_computed() -> None:
 def test_what_is_computed_must_be_one_value(value: str) -> None:
     with pytest.raises(NotationError):
         one(f"a d, x\n  d: w .b32\n  x: r .b32\n  computes {value}\n")
+
+
+def test_fragments_are_read() -> None:
+    head = "f.shape.type  a, b\n  .shape = .m1n2k3\n  .type = .f16\n  a, b: r .b32\n"
+    (form,) = parse_entries(head + "  fragment a a .shape .type .row opaque\n  fragment b c .shape .f32\n")
+
+    assert [(f.what.operand, f.what.matrix, f.what.layout, f.what.is_opaque) for f in form.fragments] == [
+        ("a", "a", ".row", True),
+        ("b", "c", "", False),
+    ]
+
+
+@pytest.mark.parametrize("words", ["a", "a d .shape .f16", "a a .shape .f16 .row .col"])
+def test_a_fragment_that_says_too_little_or_too_much_is_refused(words: str) -> None:
+    with pytest.raises(NotationError, match="fragment OPERAND"):
+        list(parse_entries(f"f  a\n  a: r .b32\n  fragment {words}\n"))

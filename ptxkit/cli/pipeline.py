@@ -1,0 +1,175 @@
+"""`ptxkit pipeline`."""
+
+from __future__ import annotations
+
+import html
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxkit import files
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.routine import Routine
+
+WIDTH, HEIGHT, GAP, LEFT = 118, 34, 12, 110
+"""Of a box of the timeline, in pixels; between boxes; before the first."""
+LANES = ("start", "commit", "wait", "barrier", "read")
+COLOURS = {"start": "#7aa6da", "commit": "#9ec1e6", "signal": "#9ec1e6", "wait": "#e0a458", "barrier": "#b0b0b0", "read": "#8fbf7f"}
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("-f", "--function", metavar="NAME", help="Only this function.")
+@click.option("--format", "format_", type=click.Choice(["text", "json", "svg"]), default="text", help="How it is printed.")
+def command(path: str, function: str | None, format_: str) -> None:
+    """Show the asynchronous pipeline of each function of a PTX file (- for standard input).
+
+    Stages and where they lie, groups in flight at each wait, barriers and who waits for whom. As SVG: one iteration of each pipelined loop.
+    """
+    from ptxkit.analyses.routine import routines
+    from ptxkit.positions import Index
+    from ptxkit.syntax.parsing import parse
+
+    try:
+        module = parse(files.read(path), path)
+    except files.CannotRead as error:
+        click.echo(f"ptxkit: {error}", err=True)
+        sys.exit(2)
+    found = [routine for routine in routines(module) if function in (None, routine.name)]
+    if function is not None and not found:
+        names = ", ".join(f.name for f in module.functions if f.body) or "none"
+        click.echo(f"ptxkit: no function {function!r} with a body; there are {names}", err=True)
+        sys.exit(2)
+    index = Index(module)
+    listings = [listing for routine in found if (listing := _listing(routine, index)) is not None]
+    if format_ == "json":
+        click.echo(json.dumps({"version": 1, "path": path, "functions": listings}, indent=1))
+    elif format_ == "svg":
+        click.echo(_svg(listings))
+    elif not listings:
+        click.echo("nothing asynchronous")
+    else:
+        for listing in listings:
+            _print(listing)
+
+
+def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
+    from ptxkit.analyses.protocols.pipeline import pipeline
+
+    found = pipeline(routine)
+    if found.is_empty:
+        return None
+
+    def site(i: int) -> dict[str, Any]:
+        return {"line": index.span(routine.where(i)).line, "text": " ".join(routine.instructions[i].body_text.split())}
+
+    return {
+        "function": routine.name,
+        "complete": found.is_complete,
+        "copies": [
+            {**site(ring.instruction), "queue": ring.queue, "variable": ring.variable, "stages": ring.stages, "offsets": list(ring.offsets)}
+            for ring in found.rings
+        ],
+        "waits": [
+            {
+                **site(wait.instruction),
+                "queue": wait.queue,
+                "for_reading": wait.is_for_reading,
+                "groups_before": list(wait.before),
+                "groups_after": list(wait.after),
+            }
+            for wait in found.waits
+        ],
+        "barriers": [
+            {
+                "name": meeting.name,
+                "reach": meeting.reach.name.lower(),
+                "arrives": [site(i) for i in meeting.arrives],
+                "told_by": [site(i) for i in meeting.told_by],
+                "waits": [site(i) for i in meeting.waits],
+            }
+            for meeting in found.meetings
+        ],
+        "iterations": [
+            {
+                **site(iteration.header),
+                "steps": [{"what": s.what, "queue": s.queue, "sites": [site(i) for i in s.instructions]} for s in iteration.steps],
+            }
+            for iteration in found.iterations
+        ],
+    }
+
+
+def _print(listing: dict[str, Any]) -> None:
+    click.echo(f"{listing['function']}{'' if listing['complete'] else ' (not all paths were followed)'}")
+    for copy in listing["copies"]:
+        stages = f"{copy['stages']} stages at {', '.join(map(str, copy['offsets']))}" if copy["stages"] > 1 else "1 stage"
+        stages = stages if copy["stages"] else "stages not known"
+        click.echo(f"  line {copy['line']}: {copy['queue']} copy, {copy['variable'] or 'unknown variable'}, {stages}")
+    for wait in listing["waits"]:
+        reading = ", sources only" if wait["for_reading"] else ""
+        counts = f"{_span(wait['groups_before'])} -> {_span(wait['groups_after'])} groups"
+        click.echo(f"  line {wait['line']}: wait for {wait['queue']}{reading}: {counts}")
+    for barrier in listing["barriers"]:
+        parts = [f"{word} {_lines(barrier[key])}" for key, word in _WORDS if barrier[key]]
+        click.echo(f"  {barrier['reach']} barrier {barrier['name']}: {'; '.join(parts)}")
+    for iteration in listing["iterations"]:
+        click.echo(f"  one iteration of the loop at line {iteration['line']}:")
+        for step in iteration["steps"]:
+            click.echo(f"    {step['what']:8}{step['queue']:12}{_lines(step['sites'])}")
+
+
+_WORDS = (("told_by", "told by copies at"), ("arrives", "arrived at"), ("waits", "waited at"))
+
+
+def _span(pair: list[int]) -> str:
+    return str(pair[0]) if pair[0] == pair[1] else f"{pair[0]} to {pair[1]}"
+
+
+def _lines(sites: list[dict[str, Any]]) -> str:
+    numbers = [str(site["line"]) for site in sites]
+    shown = ", ".join(numbers[:8]) + (f" and {len(numbers) - 8} more" if len(numbers) > 8 else "")
+    return f"line{'s' if len(numbers) > 1 else ''} {shown}"
+
+
+def _svg(listings: list[dict[str, Any]]) -> str:
+    """A timeline for each loop: one row for what is started, waited for, met at and read."""
+    rows: list[str] = []
+    y = 20
+    widest = 400
+    for listing in listings:
+        for iteration in listing["iterations"]:
+            rows.append(f'<text x="10" y="{y}" class="title">{html.escape(listing["function"])}, loop at line {iteration["line"]}</text>')
+            steps = iteration["steps"]
+            used = [lane for lane in LANES if any(_lane(step) == lane for step in steps)]
+            for place, lane in enumerate(used):
+                top = y + 14 + place * (HEIGHT + 6)
+                rows.append(f'<text x="10" y="{top + HEIGHT / 2 + 4:g}">{lane}</text>')
+            for place, step in enumerate(steps):
+                x = LEFT + place * (WIDTH + GAP)
+                top = y + 14 + used.index(_lane(step)) * (HEIGHT + 6)
+                label = (
+                    f"{step['queue'] or step['what']} x{len(step['sites'])}" if len(step["sites"]) > 1 else step["queue"] or step["what"]
+                )
+                title = html.escape("\n".join([f"{site['line']}: {site['text']}" for site in step["sites"][:12]]))
+                rows.append(
+                    f'<g><title>{title}</title><rect x="{x}" y="{top}" width="{WIDTH}" height="{HEIGHT}" rx="4" '
+                    f'fill="{COLOURS[step["what"]]}"/>'
+                    f'<text x="{x + 6}" y="{top + 14}">{html.escape(label)}</text>'
+                    f'<text x="{x + 6}" y="{top + 28}" class="line">line {step["sites"][0]["line"]}</text></g>'
+                )
+            widest = max(widest, LEFT + len(steps) * (WIDTH + GAP))
+            y += 40 + len(used) * (HEIGHT + 6)
+    style = "text{font:12px sans-serif}.title{font-weight:bold}.line{font-size:10px}"
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{widest + 20}" height="{y + 10}"><style>{style}</style>\n'
+        + "\n".join(rows)
+        + "\n</svg>"
+    )
+
+
+def _lane(step: dict[str, Any]) -> str:
+    return "commit" if step["what"] == "signal" else str(step["what"])

@@ -1,0 +1,52 @@
+"""What paths presume: contradictions are seen, and numbers are found with which control goes that way."""
+
+from __future__ import annotations
+
+from ptxkit.analyses.protocols.choices import Choices
+from ptxkit.analyses.protocols.team import Team
+from ptxkit.analyses.terms import Terms, evaluate
+
+TEAM = Team((32, 1, 1), False)
+
+
+class TestChoices:
+    def test_ranges_contradict(self) -> None:
+        terms = Terms()
+        n = terms.leaf("parameter", 32, ("n",))
+        below = terms.apply("lt.s", 1, (n, terms.constant(3, 32)))
+        above = terms.apply("lt.s", 1, (terms.constant(4, 32), n))
+        chosen = Choices(terms).choose(below, True)
+
+        assert chosen is not None
+        assert chosen.says(above) is False
+        assert chosen.choose(above, True) is None
+
+    def test_sums_are_compared_without_their_constants(self) -> None:
+        terms = Terms()
+        n = terms.leaf("parameter", 32, ("n",))
+        chosen = Choices(terms).choose(terms.apply("lt.s", 1, (terms.add(n, terms.constant(-2, 32)), terms.constant(1, 32))), True)
+
+        assert chosen is not None
+        assert chosen.says(terms.apply("lt.s", 1, (n, terms.constant(3, 32)))) is True
+
+    def test_model_takes_the_path(self) -> None:
+        terms = Terms()
+        n = terms.leaf("parameter", 32, ("n",))
+        tiles = terms.apply("shr.s", 32, (terms.add(n, terms.constant(31, 32)), terms.constant(5, 32)))
+        exactly = terms.apply("eq", 1, (tiles, terms.constant(3, 32)))
+        chosen = Choices(terms).choose(exactly, True)
+        assert chosen is not None
+        model = chosen.model(TEAM, (0,))
+
+        assert model is not None
+        assert evaluate(exactly, lambda leaf: model.get(leaf)) == 1
+
+    def test_no_model_for_what_cannot_be(self) -> None:
+        terms = Terms()
+        n = terms.leaf("parameter", 32, ("n",))
+        odd = terms.apply("eq", 1, (terms.apply("and", 32, (n, terms.constant(1, 32))), terms.constant(1, 32)))
+        double = terms.apply("eq", 1, (terms.apply("rem.u", 32, (n, terms.constant(4, 32))), terms.constant(2, 32)))
+        chosen = Choices(terms).choose(odd, True)
+        both = chosen.choose(double, True) if chosen is not None else None
+
+        assert both is None or both.model(TEAM, (0,)) is None

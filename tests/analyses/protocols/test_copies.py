@@ -1,0 +1,238 @@
+"""Rings of stages, however their index comes round: right ones are silent, and each way to break one is told of by its rule."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxkit
+from ptxkit.analyses import lint
+from ptxkit.analyses.protocols.copies import copies
+from ptxkit.analyses.protocols.rings import rings
+from ptxkit.analyses.routine import routines
+from ptxkit.analyses.rule import select
+from ptxkit.diagnostics import Severity
+
+# Three stages of 2048 bytes; each of 128 threads copies 16 bytes a stage and reads those of its neighbour. `load` and `use` are the offsets
+# of the stages; `start` sets them before the loop and `step` takes them on.
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 data, .param .u32 n)
+.reqntid 128, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<40>;
+.reg .b64 %rd<9>;
+.shared .align 128 .b8 ring[6144];
+ld.param.u64 %rd1, [data];
+ld.param.u32 %r1, [n];
+mov.u32 %r2, %tid.x;
+shl.b32 %r3, %r2, 4;
+mov.u32 %r4, ring;
+add.s32 %r5, %r4, %r3;
+xor.b32 %r6, %r3, 16;
+add.s32 %r7, %r4, %r6;
+cp.async.cg.shared.global [%r5], [%rd1], 16;
+{prologue_commit}
+cp.async.cg.shared.global [%r5+2048], [%rd1], 16;
+cp.async.commit_group;
+mov.u32 %r8, 0;
+{start}
+setp.lt.s32 %p1, %r1, 1;
+@%p1 bra DONE;
+LOOP:
+{wait}
+{barrier}
+add.s32 %r9, %r8, 2;
+setp.ge.s32 %p2, %r9, %r1;
+@%p2 bra LAST;
+add.s32 %r12, %r5, %r20;
+cp.async.cg.shared.global [%r12], [%rd1], 16;
+{inner_commit}
+LAST:
+{commit}
+add.s32 %r13, %r7, %r21;
+ld.shared.v4.u32 {{%r30, %r31, %r32, %r33}}, [%r13];
+{step}
+add.s32 %r8, %r8, 1;
+setp.lt.s32 %p3, %r8, %r1;
+@%p3 bra LOOP;
+DONE:
+cp.async.wait_all;
+ret;
+}}
+"""
+
+IDIOMS = {
+    "selection": (
+        "mov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
+        "setp.eq.s32 %p5, %r20, 4096;\nadd.s32 %r22, %r20, 2048;\nselp.b32 %r20, 0, %r22, %p5;\n"
+        "setp.eq.s32 %p6, %r21, 4096;\nadd.s32 %r23, %r21, 2048;\nselp.b32 %r21, 0, %r23, %p6;",
+    ),
+    "index selected": (
+        "mov.u32 %r24, 2;\nmov.u32 %r25, 0;\nmov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
+        "add.s32 %r24, %r24, 1;\nsetp.lt.s32 %p5, %r24, 3;\nselp.b32 %r24, %r24, 0, %p5;\nshl.b32 %r20, %r24, 11;\n"
+        "add.s32 %r25, %r25, 1;\nsetp.gt.s32 %p6, %r25, 2;\nselp.b32 %r25, 0, %r25, %p6;\nshl.b32 %r21, %r25, 11;",
+    ),
+    "branch": (
+        "mov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
+        "add.s32 %r20, %r20, 2048;\nsetp.ne.s32 %p5, %r20, 6144;\n@%p5 bra A;\nmov.u32 %r20, 0;\nA:\n"
+        "add.s32 %r21, %r21, 2048;\nsetp.ne.s32 %p6, %r21, 6144;\n@%p6 bra B;\nmov.u32 %r21, 0;\nB:",
+    ),
+    "remainder": (
+        "mov.u32 %r24, 2;\nmov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
+        "add.s32 %r24, %r24, 1;\nrem.u32 %r25, %r24, 3;\nshl.b32 %r20, %r25, 11;\n"
+        "add.s32 %r26, %r24, 1;\nrem.u32 %r27, %r26, 3;\nshl.b32 %r21, %r27, 11;",
+    ),
+    "multiplication": (
+        "mov.u32 %r24, 2;\nmov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
+        "add.s32 %r24, %r24, 1;\nmul.wide.u32 %rd2, %r24, -1431655765;\nshr.u64 %rd3, %rd2, 33;\ncvt.u32.u64 %r25, %rd3;\n"
+        "mad.lo.s32 %r20, %r25, -3, %r24;\nshl.b32 %r20, %r20, 11;\n"
+        "add.s32 %r26, %r24, 1;\nmul.hi.u32 %r27, %r26, -1431655765;\nshr.u32 %r27, %r27, 1;\n"
+        "mad.lo.s32 %r21, %r27, -3, %r26;\nshl.b32 %r21, %r21, 11;",
+    ),
+}
+
+
+def kernel(idiom: str = "selection", **parts: str) -> str:
+    start, step = IDIOMS[idiom]
+    given = {
+        "prologue_commit": "cp.async.commit_group;",
+        "wait": "cp.async.wait_group 1;",
+        "barrier": "bar.sync 0;",
+        "inner_commit": "",
+        "commit": "cp.async.commit_group;",
+        "start": start,
+        "step": step,
+    }
+    return KERNEL.format(**{**given, **parts})
+
+
+def told(text: str) -> set[str]:
+    found = lint(ptxkit.parse(text), select(["A"]))
+    return {one.rule for one in found if one.severity is not Severity.INFO}
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+class TestIdioms:
+    def test_a_right_ring_is_silent(self, idiom: str) -> None:
+        assert told(kernel(idiom)) == set()
+
+    def test_it_has_three_stages(self, idiom: str) -> None:
+        (routine,) = routines(ptxkit.parse(kernel(idiom)))
+
+        assert [sorted(ring.offsets) for ring in rings(routine).rings] == [[0], [2048], [0, 2048, 4096]]
+        assert copies(routine).blind == frozenset()
+
+    def test_a_weak_wait_is_found(self, idiom: str) -> None:
+        assert told(kernel(idiom, wait="cp.async.wait_group 2;")) == {"A003"}
+
+    def test_a_group_for_some_iterations_only_is_found(self, idiom: str) -> None:
+        assert told(kernel(idiom, inner_commit="cp.async.commit_group;", commit="")) == {"A008"}
+
+
+class TestWaysToBreakIt:
+    @pytest.mark.parametrize(
+        ("parts", "rule"),
+        [
+            ({"wait": ""}, "A001"),
+            ({"commit": ""}, "A008"),
+            ({"barrier": "", "wait": "bar.sync 0;\ncp.async.wait_group 1;"}, "A005"),
+            ({"wait": "cp.async.wait_group 9;"}, "A003"),
+        ],
+        ids=lambda value: str(value),
+    )
+    def test_its_rule_tells(self, parts: dict[str, str], rule: str) -> None:
+        assert rule in told(kernel(**parts))
+
+    def test_a_missing_group_of_the_prologue(self) -> None:
+        assert told(kernel(prologue_commit=""))
+
+    def test_a_missing_barrier(self) -> None:
+        assert told(kernel(barrier="")) == {"A005", "A010"}
+
+    def test_a_stronger_wait_is_fine(self) -> None:
+        assert told(kernel(wait="cp.async.wait_group 0;")) == set()
+
+    def test_a_witness_names_inputs_that_go_wrong(self) -> None:
+        (finding,) = lint(ptxkit.parse(kernel(commit="", inner_commit="cp.async.commit_group;")), select(["A008"]))
+
+        assert "n = " in " ".join(finding.notes)
+        assert finding.related[0].message == "started here"
+
+
+BULK = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 data, .param .u32 n)
+.reqntid 64, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<20>;
+.reg .b64 %rd<4>;
+.shared .align 128 .b8 out[2048];
+ld.param.u64 %rd1, [data];
+ld.param.u32 %r1, [n];
+mov.u32 %r2, %tid.x;
+setp.ne.s32 %p1, %r2, 0;
+shl.b32 %r3, %r2, 4;
+mov.u32 %r4, out;
+mov.u32 %r5, 0;
+LOOP:
+and.b32 %r6, %r5, 1;
+shl.b32 %r6, %r6, 10;
+add.s32 %r7, %r4, %r6;
+@%p1 bra WRITE;
+{wait}
+WRITE:
+{barrier}
+add.s32 %r8, %r7, %r3;
+st.shared.v4.u32 [%r8], {{%r2, %r2, %r2, %r2}};
+fence.proxy.async.shared::cta;
+bar.sync 0;
+@%p1 bra NEXT;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r7], 1024;
+{commit}
+NEXT:
+add.s32 %r5, %r5, 1;
+setp.lt.s32 %p2, %r5, %r1;
+@%p2 bra LOOP;
+@%p1 bra END;
+{last}
+END:
+ret;
+}}
+"""
+
+
+class TestBulkStores:
+    RIGHT = {
+        "wait": "cp.async.bulk.wait_group.read 1;",
+        "barrier": "bar.sync 0;",
+        "commit": "cp.async.bulk.commit_group;",
+        "last": "cp.async.bulk.wait_group 0;",
+    }
+
+    def told(self, **parts: str) -> set[str]:
+        return told(BULK.format(**{**self.RIGHT, **parts}))
+
+    def test_a_right_one_is_silent(self) -> None:
+        assert self.told() == set()
+
+    def test_reading_is_enough_at_the_end(self) -> None:
+        assert self.told(last="cp.async.bulk.wait_group.read 0;") == set()
+
+    @pytest.mark.parametrize(
+        ("parts", "rule"),
+        [
+            ({"wait": ""}, "A011"),
+            ({"wait": "cp.async.bulk.wait_group.read 2;"}, "A011"),
+            ({"commit": ""}, "A012"),
+            ({"barrier": ""}, "A013"),
+            ({"last": ""}, "A014"),
+            ({"wait": "cp.async.wait_group 0;", "last": "cp.async.wait_group 0;"}, "A015"),
+        ],
+        ids=lambda value: str(value),
+    )
+    def test_its_rule_tells(self, parts: dict[str, str], rule: str) -> None:
+        assert self.told(**parts) == {rule}

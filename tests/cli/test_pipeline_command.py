@@ -1,0 +1,50 @@
+"""`ptxkit pipeline`: text, JSON, SVG."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from ptxkit.cli.pipeline import command
+from tests.analyses.protocols.test_copies import kernel
+
+
+@pytest.fixture
+def ring(tmp_path: Path) -> str:
+    path = tmp_path / "ring.ptx"
+    path.write_text(kernel(), encoding="utf-8")
+    return str(path)
+
+
+class TestPipeline:
+    def test_text_has_stages_and_groups(self, ring: str) -> None:
+        result = CliRunner().invoke(command, [ring])
+
+        assert result.exit_code == 0
+        assert "3 stages at 4096, 0, 2048" in result.output
+        assert "2 -> 1 groups" in result.output
+
+    def test_json(self, ring: str) -> None:
+        (found,) = json.loads(CliRunner().invoke(command, ["--format", "json", ring]).output)["functions"]
+
+        assert [copy["stages"] for copy in found["copies"]] == [1, 1, 3]
+        assert [step["what"] for step in found["iterations"][0]["steps"]] == ["wait", "barrier", "start", "commit", "read"]
+
+    def test_svg_is_well_formed(self, ring: str) -> None:
+        output = CliRunner().invoke(command, ["--format", "svg", ring]).output
+
+        assert ElementTree.fromstring(output).tag.endswith("svg")
+        assert "LOOP" not in output
+
+    def test_nothing_asynchronous(self, tmp_path: Path) -> None:
+        path = tmp_path / "plain.ptx"
+        path.write_text(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { ret; }\n", encoding="utf-8")
+
+        assert CliRunner().invoke(command, [str(path)]).output == "nothing asynchronous\n"
+
+    def test_unreadable_file(self, tmp_path: Path) -> None:
+        assert CliRunner().invoke(command, [str(tmp_path / "none.ptx")]).exit_code == 2
