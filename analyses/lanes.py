@@ -16,7 +16,7 @@ from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP, launch
-from ptxkit.analyses.loops import loops
+from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import SUM, Term, walk
@@ -107,14 +107,49 @@ class Lanes:
         loop = next((loop for loop in self._loops.loops if loop.header == value.block and block in loop), None)
         if loop is None or not loop.is_reducible or self.values.induction(number) is None:
             return None
-        # nobody goes round again without having come to the block
-        if not all(self._dominance.tree.dominates(block, latch) for latch in loop.latches):
+        if not self._is_first(block, loop):
             return None
         # what comes in from outside at the entry has no block before it
         sources = (*self._flow.blocks[value.block].predecessors, -1)
         pairs = zip(value.operands, sources, strict=False)
         starts = {self.values.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}
         return self.numbers(starts.pop(), value.block) if len(starts) == 1 else None
+
+    def _is_first(self, block: int, loop: Loop) -> bool:
+        """Whether those who come to a block of a loop come there in the first iteration, or not for all that is known of them.
+
+        Nobody goes round without coming by, or the branches that decide are such, and there is no way round behind them.
+        """
+        tree = self._dominance.tree
+        seen: set[int] = set()
+        work = [block]
+        while work:
+            at = work.pop()
+            if at in seen or all(tree.dominates(at, latch) for latch in loop.latches):
+                continue
+            seen.add(at)
+            decides = [before for before in self._decides(at) if before in loop]
+            if not decides:
+                return False
+            for before in decides:
+                for edge in self._flow.blocks[before].edges:
+                    if self._dominance.post.dominates(at, edge.target) and self._goes_round(edge.target, at, loop):
+                        return False
+            work += decides
+        return True
+
+    def _goes_round(self, start: int, goal: int, loop: Loop) -> bool:
+        """Whether control may go back to the header of a loop before it comes to a block."""
+        seen = {start, goal}
+        work = [] if start == goal else [start]
+        while work:
+            at = work.pop()
+            if at == loop.header:
+                return True
+            new = [successor for successor in self._flow.blocks[at].successors if successor in loop and successor not in seen]
+            seen.update(new)
+            work += new
+        return False
 
     def _special(self, name: str) -> Numbers | None:
         stem, _, component = name.partition(".")

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from ptxkit import suppressions
 from ptxkit.analyses.rule import Facts, Rule, names_rule, select
 from ptxkit.analyses.rules import unused_ignore
-from ptxkit.diagnostics import Diagnostic
+from ptxkit.diagnostics import Diagnostic, Edit, Fix
+from ptxkit.fixing import line_of
 from ptxkit.memo import collector_paused
 from ptxkit.origins import with_origins
 from ptxkit.suppressions import Mark
@@ -46,4 +47,16 @@ def _unused(facts: Facts, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used
     for mark in marks:
         applied = [word for word in mark.rules if any(names_rule(word, rule.id, rule.name) for rule in rules)]
         if mark not in used and applied:
-            yield facts.report(unused_ignore.RULE, mark.span, f"nothing is found here by {', '.join(applied)}")
+            fix = Fix("remove the comment", (_without(facts, mark),)) if len(applied) == len(mark.rules) else None
+            yield facts.report(unused_ignore.RULE, mark.span, f"nothing is found here by {', '.join(applied)}", fix=fix)
+
+
+def _without(facts: Facts, mark: Mark) -> Edit:
+    """Takes a comment away, and the white space in front of it; with its line if nothing else stands there."""
+    text, start, end = facts.index.text, mark.span.start, mark.span.end
+    line = line_of(text, start, end)
+    if line is not None:
+        return Edit(*line, "")
+    while start and text[start - 1] in " \t":
+        start -= 1
+    return Edit(start, end, "")

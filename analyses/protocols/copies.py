@@ -31,6 +31,8 @@ from ptxkit.isa.binding import Bound
 COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
+MOST_FAILURES = 4
+"""After so many paths for which no input was found, none is looked for any more in a function."""
 
 
 @attrs.frozen
@@ -115,7 +117,7 @@ def copies(routine: Routine) -> Copies:
     coverage = explore(routine, QUEUES, watch.terms, watch)
     blind = {
         "paths": not coverage.complete,
-        "addresses": watch.is_unclear,
+        "addresses": watch.is_unclear or watch.failures > 0,
         "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP,
     }
     return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
@@ -138,6 +140,7 @@ class _Watch(Observer):
             i: tuple([access.address for access in own if access.address is not None]) for i, own in self.touches.items()
         }
         self.is_unclear = self._has_unknown()
+        self.failures = 0
         self.hazards: dict[tuple[int, int, str], _Hazard] = {}
         self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
@@ -321,7 +324,10 @@ class _Watch(Observer):
         if operation.queue == BULK and others_wait and moment.hinges(operation):
             # a wait that the path does not come by may well be taken whenever the copy is
             return True
+        if self.failures >= MOST_FAILURES:
+            return True
         model = moment.model(operation, thread=threads[1])
+        self.failures += model is None
         if model is not None:
             were_used = any(one.signature in self.used for one in memory.latest)
             self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)

@@ -43,7 +43,7 @@ MOST_ROUNDS = 12
 """A path takes a loop so many times at most."""
 MOST_VISITS = 32
 """A block is come to so many times at most, by all paths together."""
-MOST_STEPS = 6000
+MOST_STEPS = 2500
 """Blocks are come to so many times at most, all together."""
 
 

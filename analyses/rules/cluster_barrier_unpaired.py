@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.protocols.cluster_barrier import Fault, cluster_barrier_faults
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.analyses.specimen import is_specimen
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.syntax.nodes import Path
 
@@ -16,6 +17,8 @@ MOST_SHOWN = 6
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Threads that arrive at the cluster's barrier twice without waiting, or wait without having arrived."""
     for routine, fault in cluster_barrier_faults(facts.routines):
+        if is_specimen(routine):
+            continue
         what = "arrives again before it has waited" if fault.use.arrives else "waits, but has not arrived"
         how = "a thread that comes here" if fault.always else "there is a way on which a thread"
         yield facts.report(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit import fixing
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.ssa import ssa
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 
@@ -22,7 +23,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         for i, written in enumerate(values.definitions):
             if written and used.isdisjoint(written) and _only_writes(bounds[i]):
                 names = " and ".join([f"`{named.table[register].name}`" for register in dict.fromkeys(named.writes[i])])
-                yield facts.report(RULE, routine.where(i), f"nothing reads what is written to {names} here")
+                where = routine.where(i)
+                fix = Fix("remove the instruction", (fixing.remove(facts.index, where),), is_safe=False)
+                yield facts.report(RULE, where, f"nothing reads what is written to {names} here", fix=fix)
 
 
 def _only_writes(bound: Bound | Mismatch) -> bool:

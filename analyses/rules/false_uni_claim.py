@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit import fixing
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.levels import Level
@@ -12,7 +13,7 @@ from ptxkit.analyses.participation import assumed_note, choose_pair, given_note
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.uniformity import uniformity
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.isa.binding import Bound
 
 
@@ -39,7 +40,15 @@ def _parted(facts: Facts, routine: Routine, i: int) -> Iterator[Diagnostic]:
         f"this says `.uni`, but {found.why}: they are of one warp",
         *filter(None, (given_note(found.given), assumed_note(found.assumption), "ptxas says nothing of this")),
         related=origins(routine, i, 0) if routine.instructions[i].guard is not None else (),
+        fix=_fix(facts, routine, i),
     )
+
+
+def _fix(facts: Facts, routine: Routine, i: int) -> Fix:
+    """Without the promise."""
+    opcode = routine.instructions[i].opcode
+    at = routine.instructions[i].children.index(opcode)
+    return Fix("leave `.uni` away", (fixing.replace(facts.index, (*routine.where(i), at), opcode.text.replace(".uni", "")),))
 
 
 RULE = Rule(

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """What the parser found of this kind."""
-    return (diagnostic for diagnostic in facts.syntax if diagnostic.rule == RULE.id)
+    return (attrs.evolve(found, fix=_fix(facts, found)) for found in facts.syntax if found.rule == RULE.id)
+
+
+def _fix(facts: Facts, found: Diagnostic) -> Fix:
+    """With a semicolon behind what is there; what was meant to follow it nobody knows."""
+    text, at = facts.index.text, found.span.start
+    while at and text[at - 1].isspace():
+        at -= 1
+    return Fix("put a semicolon there", (Edit(at, at, ";"),), is_safe=False)
 
 
 RULE = Rule(

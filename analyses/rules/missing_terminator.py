@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit import fixing
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+from ptxkit.syntax.nodes import Block
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -21,7 +24,17 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     routine.where(block.end - 1),
                     f"control can run past the end of `{routine.name}`",
                     "ptxas takes this for a return without a word",
+                    fix=_fix(facts, routine),
                 )
+
+
+def _fix(facts: Facts, routine: Routine) -> Fix | None:
+    """With a return behind the last statement of the body."""
+    body = routine.function.body
+    if body is None or not body.children:
+        return None
+    last = (*routine.path, 1, len(body.children) - 1)
+    return None if isinstance(body.children[-1], Block) else Fix("return there", (fixing.insert_behind(facts.index, last, "ret;"),))
 
 
 RULE = Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit import fixing
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -11,7 +12,7 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Parts
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 from ptxkit.isa.binding import Bound
 
 READONLY = (".nc", ".proxy::readonly")
@@ -36,6 +37,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     "read as memory that nobody writes, but this kernel writes it",
                     f"the address is {load.address}",
                     related=[((*routine.where(store.instruction), store.child), "written here")],
+                    fix=_fix(facts, routine, load.instruction),
                 )
 
 
@@ -60,6 +62,14 @@ def _meet(routine: Routine, load: Access, store: Access) -> bool:
     one, other = blocks[load.instruction], blocks[store.instruction]
     tree = dominators(routine).tree
     return tree.dominates(one, other) or tree.dominates(other, one)
+
+
+def _fix(facts: Facts, routine: Routine, i: int) -> Fix | None:
+    """Through the caches that are kept coherent."""
+    opcode = routine.instructions[i].opcode
+    at = routine.instructions[i].children.index(opcode)
+    without = opcode.text.replace(".nc", "")
+    return Fix("leave `.nc` away", (fixing.replace(facts.index, (*routine.where(i), at), without),)) if without != opcode.text else None
 
 
 RULE = Rule(

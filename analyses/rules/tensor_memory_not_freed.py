@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from ptxkit.analyses.protocols.reports import found_reports
 from ptxkit.analyses.protocols.tcgen05 import never_freed
 from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.analyses.specimen import is_specimen
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Tensor memory with which a warp comes to the end of the kernel."""
     for routine in facts.routines:
+        if is_specimen(routine):
+            continue
         yield from found_reports(facts, RULE, routine, never_freed(routine))
 
 

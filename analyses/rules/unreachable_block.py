@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit import fixing
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -23,7 +25,19 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 routine.where(block.start),
                 "control never reaches this",
                 related=[(routine.where(block.start - 1), "control leaves here, and nothing branches behind it")],
+                fix=_fix(facts, routine, block.index),
             )
+
+
+def _fix(facts: Facts, routine: Routine, first: int) -> Fix:
+    """Without the instructions from here on that control never reaches; their labels and declarations stay."""
+    flow = control_flow(routine)
+    edits = []
+    for block in flow.blocks[first:]:
+        if block.index in flow.reachable:
+            break
+        edits += [fixing.remove(facts.index, routine.where(i)) for i in range(block.start, block.end)]
+    return Fix("remove the instructions", tuple(edits), is_safe=False)
 
 
 RULE = Rule(

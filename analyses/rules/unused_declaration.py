@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit import fixing
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.names import Kind
-from ptxkit.syntax.nodes import Function
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+from ptxkit.names import Kind, Symbol
+from ptxkit.syntax.nodes import Declarator, Function, Label
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -25,7 +26,20 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if names.is_used(symbol) or returned or symbol.linkage is not None:
                 continue
             if symbol.kind is not Kind.LABEL or not symbol.name.startswith(("$L__func", "$L__tmp", "$L__info", "$L__BB")):
-                yield facts.report(RULE, symbol.path, f"{symbol.kind.value} `{symbol.name}` is never used")
+                yield facts.report(RULE, symbol.path, f"{symbol.kind.value} `{symbol.name}` is never used", fix=_fix(facts, symbol))
+
+
+def _fix(facts: Facts, symbol: Symbol) -> Fix | None:
+    """Without the declaration. Callers pass parameters, so there is none for them; that of shared memory moves what lies behind it."""
+    if symbol.kind is Kind.PARAMETER:
+        return None
+    path = symbol.path
+    while not isinstance(facts.module.at(path), Label | Declarator) and path:
+        path = path[:-1]
+    if not path:
+        return None
+    is_safe = symbol.kind is not Kind.VARIABLE or symbol.space in (".local", ".param")
+    return Fix("remove the declaration", (fixing.remove(facts.index, path),), is_safe)
 
 
 RULE = Rule(

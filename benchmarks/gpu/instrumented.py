@@ -262,7 +262,8 @@ class Judge:
                     self.same("sectors = those of the trace's addresses", at, row["sectors"], sum(work))
                 elif width <= 4:
                     self.same("passes = those of the trace's addresses", at, row["passes"], sum([passes(one) for one in own]))
-        blocks = {(row["function"], row["block"]): row["count"] for row in tables["block-counts"].rows()}
+        # a block that control cannot reach has no row, and its accesses no record
+        blocks = Counter({(row["function"], row["block"]): row["count"] for row in tables["block-counts"].rows()})
         sites = reads[0].sites
         twins = Counter([(site.function, site.line, site.details["kind"]) for site in sites])
         for site in sites:

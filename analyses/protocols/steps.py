@@ -1,0 +1,234 @@
+"""What the instructions of a function do to barriers, to mbarrier objects and to shared memory, as steps of one kind each.
+
+An instruction may be several steps: `mbarrier.arrive.expect_tx` expects bytes, then arrives. What it does comes from the instruction table.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import attrs
+
+from ptxkit.analyses.accesses import Access, accesses
+from ptxkit.analyses.barriers import term_of
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term
+from ptxkit.isa.binding import Bound, BoundOperand
+
+MBARRIER = "mbarrier"
+SHARED = ".shared"
+LEAST_BYTES = 16
+"""What a copy or a tensor core touches is never less."""
+MOST_STEPS = 20000
+"""A function with more steps than this is not looked at."""
+
+
+class Does(enum.Enum):
+    """What a step does."""
+
+    INIT = "init"
+    INVAL = "inval"
+    EXPECT = "expect"
+    ARRIVE = "arrive"
+    WAIT = "wait"
+    COPY = "copy"
+    """Starts what tells an mbarrier its bytes when it is done; where it writes shared memory, `target` says where."""
+    BARRIER_SYNC = "sync"
+    BARRIER_ARRIVE = "barrier arrive"
+    CLUSTER_ARRIVE = "cluster arrive"
+    CLUSTER_WAIT = "cluster wait"
+    JOIN = "join"
+    """The threads of a warp meet."""
+    READ = "read"
+    WRITE = "write"
+
+
+SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE}
+
+
+@attrs.frozen(eq=False)
+class Step:
+    """One thing that an instruction does."""
+
+    instruction: int
+    does: Does
+    address: Term | None = None
+    """Of the object or of the memory; of a barrier its number."""
+    amount: Term | None = None
+    """The count of an init, an arrival or a barrier, the bytes of an expectation, the parity of a wait, the mask of a join."""
+    times: int = 1
+    """How many arrivals one is, if `amount` does not say; 0 for one that the object was told to expect besides."""
+    target: Term | None = None
+    """Where a copy writes."""
+    bytes: int | None = None
+    """How many bytes are touched, if that is known."""
+    least: int = LEAST_BYTES
+    """How many at least."""
+    is_multicast: bool = False
+    is_spinning: bool = False
+    """Whether a wait is repeated until it succeeds."""
+    by_state: bool = False
+    """Whether a wait is for the phase of the thread's last arrival."""
+    may_complete: bool = True
+    """Whether an arrival may complete the phase."""
+    drops: bool = False
+    is_descriptor: bool = False
+    lanes: int = 0
+    """Of how many lanes of a warp the address counts; 0: of all."""
+    is_plain: bool = True
+    """Whether an access has no order: two of these by different threads must be kept apart."""
+
+
+@fact
+def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
+    """The steps of a function, by instruction."""
+    found: dict[int, list[Step]] = {}
+    blocks = control_flow(routine)
+    spinning = spins(routine)
+    for i, bound in enumerate(bindings(routine)):
+        if not isinstance(bound, Bound) or blocks.block_of[i] not in blocks.reachable:
+            continue
+        if bound.barrier or bound.completes:
+            own = _of_barriers(routine, i, bound, i in spinning)
+            if own:
+                found[i] = own
+        elif bound.converges is not None and bound.converges.level == "warp":
+            found[i] = [Step(i, Does.JOIN, amount=term_of(routine, i, bound.members))]
+    for access in accesses(routine):
+        step = _of_access(routine, access)
+        if step is not None:
+            found.setdefault(access.instruction, []).insert(0, step)
+    for i, bound in enumerate(bindings(routine)):
+        if isinstance(bound, Bound) and bound.converges is not None and bound.converges.level == "warpgroup":
+            for memory in bound.memory:
+                operand = bound.operand(memory.operand)
+                if memory.is_async and operand is not None and operand.role == "r" and operand.name != "a":
+                    step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True)
+                    found.setdefault(i, []).append(step)
+    return {i: tuple(own) for i, own in sorted(found.items())}
+
+
+def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> list[Step]:
+    actions = [word.action for word in bound.barrier]
+    name = next((word.operand for word in bound.barrier if word.operand), "")
+    operand = bound.operand(name) if name else None
+    if bound.completes and operand is None:
+        return _of_completion(routine, i, bound)
+    if bound.members is not None:
+        return [Step(i, Does.JOIN, amount=term_of(routine, i, bound.members))]
+    if operand is None:
+        found = []
+        if "arrive" in actions:
+            found.append(Step(i, Does.CLUSTER_ARRIVE))
+        if "wait" in actions:
+            found.append(Step(i, Does.CLUSTER_WAIT))
+        return found
+    address = term_of(routine, i, operand)
+    if operand.role != "addr":
+        does = Does.BARRIER_SYNC if "wait" in actions else Does.BARRIER_ARRIVE
+        return [Step(i, does, address, term_of(routine, i, bound.threads))]
+    multicast = bound.operand("mask") is not None
+    if any(word.mechanism == MBARRIER for word in bound.completes):
+        # the completion of earlier copies arrives; without .noinc one more arrival is expected for it
+        return [Step(i, Does.ARRIVE, address, times=int(bound.has(".noinc")))]
+    found = []
+    for action in actions:
+        if action == "init":
+            found.append(Step(i, Does.INIT, address, term_of(routine, i, bound.operand("count"))))
+        elif action == "inval":
+            found.append(Step(i, Does.INVAL, address))
+        elif action == "expect":
+            found.append(Step(i, Does.EXPECT, address, term_of(routine, i, bound.operand("tx")), is_multicast=multicast))
+        elif action == "arrive":
+            completes = not bound.has(".noComplete")
+            count = term_of(routine, i, bound.operand("count"))
+            drops = bound.has(".arrive_drop")
+            found.append(Step(i, Does.ARRIVE, address, count, is_multicast=multicast, may_complete=completes, drops=drops))
+        elif action == "wait":
+            parity = bound.operand("parity")
+            found.append(Step(i, Does.WAIT, address, term_of(routine, i, parity), is_spinning=is_spinning, by_state=parity is None))
+    return found
+
+
+def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
+    word = next((word for word in bound.completes if word.mechanism == MBARRIER), None)
+    operand = bound.operand(word.what) if word is not None else None
+    if operand is None:
+        return []
+    address = term_of(routine, i, operand)
+    multicast = bound.operand("mask") is not None
+    if any(one.action == "commit" for one in bound.asynchronous):
+        return [Step(i, Does.ARRIVE, address, is_multicast=multicast)]
+    written = next((one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name), None)
+    size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
+    term = term_of(routine, i, size)
+    count = term.constant if term is not None else written.bytes if written is not None else None
+    if written is None:
+        return [Step(i, Does.COPY, address, bytes=count, is_multicast=multicast)]
+    return [Step(i, Does.COPY, address, target=written.address, bytes=count, least=max(1, written.least), is_multicast=multicast)]
+
+
+def accesses_of(routine: Routine, i: int) -> tuple[Access, ...]:
+    """The accesses of an instruction."""
+    return _by_instruction(routine).get(i, ())
+
+
+@fact
+def _by_instruction(routine: Routine) -> dict[int, tuple[Access, ...]]:
+    found: dict[int, list[Access]] = {}
+    for access in accesses(routine):
+        found.setdefault(access.instruction, []).append(access)
+    return {i: tuple(own) for i, own in found.items()}
+
+
+def _of_access(routine: Routine, access: Access) -> Step | None:
+    """A touch of shared memory that is over, or at least asked for, when the instruction is."""
+    bound = bindings(routine)[access.instruction]
+    if access.space != SHARED or access.address is None or not isinstance(bound, Bound):
+        return None
+    if any(word.operand == access.memory.operand for word in bound.barrier):
+        return None
+    if any(word.mechanism == MBARRIER for word in bound.completes) and access.memory.is_async and access.writes:
+        return None
+    if access.memory.is_async and access.writes:
+        # the groups of cp.async have rules of their own
+        return None
+    plain = access.memory.order.lstrip(".") in ("", "weak") and "volatile" not in bound.effects
+    if access.memory.access == "readwrite":
+        plain = False
+    does = Does.WRITE if access.writes else Does.READ
+    size = access.bytes or access.least or None
+    return Step(access.instruction, does, access.address, bytes=size, lanes=access.lanes, is_plain=plain)
+
+
+@fact
+def spins(routine: Routine) -> frozenset[int]:
+    """The waits at mbarriers that are repeated until they succeed: the innermost loop around has nothing else in it that counts."""
+    found = set()
+    flow = control_flow(routine)
+    forest = loops(routine)
+    bounds = bindings(routine)
+    for i, bound in enumerate(bounds):
+        if not isinstance(bound, Bound) or not is_object_wait(bound) or flow.block_of[i] not in flow.reachable:
+            continue
+        index = forest.innermost[flow.block_of[i]]
+        if index is None:
+            continue
+        loop = forest.loops[index]
+        inside = [j for block in flow.blocks if loop.blocks >> block.index & 1 for j in range(block.start, block.end)]
+        others = [bounds[j] for j in inside if j != i]
+        if all(isinstance(other, Bound) and (is_object_wait(other) or not (other.barrier or other.memory or other.completes)) for other in others):
+            found.add(i)
+    return frozenset(found)
+
+
+def is_object_wait(bound: Bound) -> bool:
+    """Whether an instruction asks an mbarrier whether a phase has completed."""
+    for word in bound.barrier:
+        operand = bound.operand(word.operand) if word.operand else None
+        if word.action == "wait" and operand is not None and operand.role == "addr":
+            return True
+    return False

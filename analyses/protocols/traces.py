@@ -1,0 +1,554 @@
+"""What the threads of a CTA do, one thing after the other, when the kernel is launched with certain numbers.
+
+Threads that go the same way are followed together; where a branch or a guard tells them apart they go on in groups. Everything that does not
+depend on memory is a number then: shared variables are given addresses, parameters and the place of the CTA numbers that suit most
+kernels. So a ring of stages needs no recognising, however its index and its parity are made. What is loaded is not known: a trace ends where
+it would have to be, which makes it `lost`; one that goes round a loop too often is `cut`. Nothing may be concluded from what does not
+happen after either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from ptxkit.analyses.accesses import size_of
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import Edge, Via, callees, control_flow, flow_of
+from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuilt, settler
+from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does, Step, spins, steps
+from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.terms import Term, evaluate, inside
+from ptxkit.analyses.values import alignment_of, values
+from ptxkit.names import Kind
+from ptxkit.syntax.constants import constant_value
+
+SHARED_WINDOW = 1 << 44
+"""Where generic addresses of shared memory begin."""
+RANK = 24
+"""From this bit on, an address of shared memory says which CTA of the cluster it lies in."""
+FIRST = 1024
+NUMBER = 4096
+"""What a parameter is that may be a count: such a number has many divisors, and is more than any ring is long."""
+POINTER = 1 << 40
+GRID = (128, 16, 16)
+MOST_ROUNDS = 24
+MOST_PATHS = 24
+MOST_BLOCKS = 2500
+MOST_EVENTS = 1500
+MOST_SPREAD = 4
+"""So many times an access is kept on a path, and then so many more times the stages of a ring need."""
+
+Numbers = tuple[int, ...]
+
+
+@attrs.frozen(eq=False)
+class Event:
+    """A step, executed by threads of one path. Numbers stand by thread, in the order of `threads`, or once if they are all the same."""
+
+    step: Step
+    address: Numbers | None
+    amount: Numbers | None
+    target: Numbers | None
+    visit: int
+    """How many times the path had come to the instruction before."""
+
+
+@attrs.define(eq=False)
+class Trace:
+    """What a group of threads does."""
+
+    rank: int
+    """The CTA of the cluster."""
+    threads: tuple[int, ...]
+    events: list[Event]
+    is_cut: bool = False
+    is_lost: bool = False
+    is_doubtful: bool = False
+    """Whether a number that the kernel was launched with made it leave out something that others may wait for."""
+    why: int = -1
+    """The instruction at which it was lost."""
+
+
+@attrs.define(eq=False)
+class _Path:
+    block: int
+    at: int
+    source: int
+    skipped: int
+    mask: int
+    environment: Environment
+    events: list[Event]
+    rounds: dict[int, int]
+    visits: dict[int, int]
+    length: int
+    is_doubtful: bool
+
+
+class Tracer:
+    """Follows the threads of one CTA."""
+
+    def __init__(self, routine: Routine, rank: int, ranks: int) -> None:
+        self.routine = routine
+        self.rank = rank
+        self.ranks = ranks
+        self.flow = control_flow(routine)
+        self.known = values(routine)
+        self.team = team(routine)
+        self.steps = steps(routine)
+        self.spins = spins(routine)
+        self.post = dominators(routine).post
+        self.headers = {loop.header: loop for loop in loops(routine).loops}
+        self._bases = _layout(routine)
+        self._settle = settler(routine).term
+        self._put: dict[Term, Term] = {}
+        self.guards: dict[int, Term] = {}
+        self.events: dict[int, list[int]] = {}
+        for i in self.steps:
+            self.events.setdefault(self.flow.block_of[i], []).append(i)
+            guard = self.known.guard(i)
+            if guard is not None:
+                self.guards[i] = guard
+        self.calls = {i for i, one in enumerate(routine.instructions) if flow_of(one.opcode.text) == "call" and self._is_inside(i)}
+        self.sync_blocks = {
+            self.flow.block_of[i] for i, own in self.steps.items() if any(step.does in SYNCHRONIZES and not _peeks(step) for step in own)
+        }
+        self.sync_blocks |= {self.flow.block_of[i] for i in self.calls}
+        self.branches: dict[int, Term] = {}
+        for block in self.flow.blocks:
+            if len(block.edges) > 1 or (block.edges and block.leaves):
+                guard = self.known.guard(block.end - 1)
+                if guard is not None:
+                    self.branches[block.index] = guard
+        wanted = [*self.guards.values(), *self.branches.values()]
+        wanted += [term for own in self.steps.values() for step in own for term in (step.address, step.amount, step.target) if term is not None]
+        self.evaluator = Evaluator(routine, [self._settle(term) for term in wanted])
+        self.evaluator.settle = self._given
+        self._memory: dict[int, dict[Term, int | None]] = {}
+        self._by_launch: dict[int, bool] = {}
+        self._regions: dict[tuple[int, int], int | None] = {}
+
+    def _is_inside(self, i: int) -> bool:
+        called = callees(self.routine, i, self.routine.instructions[i])
+        inside_ = {function.name for function in self.routine.module.functions if function.body is not None}
+        return not called.names or called.is_indirect or any(name in inside_ for name in called.names)
+
+    # --- numbers
+
+    def _given(self, term: Term) -> Term:
+        """A term in which what the kernel is launched with are numbers."""
+        term = self._settle(term)
+        done = self._put
+        stack = [term]
+        while stack:
+            at = stack[-1]
+            if at in done:
+                stack.pop()
+                continue
+            if at.operator == "join":
+                done[at] = at
+            elif at.is_leaf:
+                number = self._leaf(at)
+                done[at] = at if number is None else self.known.terms.constant(number, at.width)
+            else:
+                missing = [inner for inner in inside(at) if inner not in done]
+                if missing:
+                    stack += missing
+                    continue
+                same = all(done[inner] is inner for inner in inside(at))
+                done[at] = at if same else rebuilt(self.known.terms, at, done)
+            stack.pop()
+        return done[term]
+
+    def _leaf(self, leaf: Term) -> int | None:
+        """The number of a leaf that is the same for all threads of the CTA."""
+        if leaf.operator == "parameter":
+            return _parameter(leaf)
+        if leaf.operator == "address":
+            symbol = self.known.symbol(leaf)
+            base = self._bases.get((symbol.name, symbol.path)) if symbol is not None else None
+            return None if base is None else base | self.rank << RANK
+        if leaf.operator == "window":
+            return SHARED_WINDOW if leaf.data[0] == ".shared" else None
+        if leaf.operator == "peer":
+            rank = leaf.data[0]
+            assert isinstance(rank, Term)
+            number = self._given(rank).constant
+            # what it is added to names this CTA
+            return None if number is None else (number - self.rank) << RANK
+        if leaf.operator == "special":
+            name = str(leaf.data[0])
+            stem, _, component = name.partition(".")
+            place = "xyz".find(component) if component else -1
+            if stem == "%ctaid":
+                return self.rank if place == 0 else 0
+            if stem == "%nctaid":
+                return GRID[place]
+            if stem == "%ntid":
+                return self.team.shape[place]
+            return {
+                "%cluster_ctarank": self.rank,
+                "%cluster_nctarank": self.ranks,
+                "%cluster_ctaid.x": self.rank,
+                "%cluster_ctaid.y": 0,
+                "%cluster_ctaid.z": 0,
+                "%cluster_nctaid.x": self.ranks,
+                "%cluster_nctaid.y": 1,
+                "%cluster_nctaid.z": 1,
+            }.get(name)
+        return None
+
+    def numbers(self, term: Term, path: _Path) -> Numbers | None:
+        """What a term is for each thread of a path, or once for all; None if it is not known."""
+        put = self.evaluator.term(self._given(term), path.environment)
+        if put.constant is not None:
+            return (put.constant,)
+        return self._numbers(put, path.mask)
+
+    def _numbers(self, put: Term, mask: int) -> Numbers | None:
+        vector = self.team.vector(put)
+        if vector is not None:
+            return tuple([vector[thread] for thread in bits(mask)])
+        found = []
+        for thread in bits(mask):
+            memory = self._memory.setdefault(thread, {})
+            number = evaluate(put, lambda leaf, thread=thread: self._of_thread(leaf, thread), memory)  # type: ignore[misc]
+            if number is None:
+                return None
+            found.append(number)
+        return tuple(found)
+
+    def _of_thread(self, leaf: Term, thread: int) -> int | None:
+        if leaf.operator == "special":
+            vector = self.team.vector(leaf)
+            return vector[thread] if vector is not None else self._leaf(leaf)
+        if leaf.operator == "collective":
+            # the lowest lane is elected
+            return int(thread % WARP == 0) if str(leaf.data[0]).startswith("elect") and leaf.width == 1 else None
+        if leaf.operator == "peer":
+            rank = leaf.data[0]
+            assert isinstance(rank, Term)
+            number = evaluate(self._given(rank), lambda inner: self._of_thread(inner, thread), None)
+            return None if number is None else (number - self.rank) << RANK
+        if leaf.operator == "value" and leaf.width == 1:
+            value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[index,call-overload]
+            own = self.steps.get(value.instruction, ())
+            if value.origin is Origin.WRITE and any(step.does is Does.WAIT for step in own):
+                return int(value.instruction in self.spins)
+        return self._leaf(leaf)
+
+    # --- ways
+
+    def run(self) -> list[Trace]:
+        """The traces of all threads of the CTA."""
+        first = _Path(0, 0, -1, -1, self.team.everyone, {}, [], {}, {}, 0, False)
+        stack = [first]
+        found: list[Trace] = []
+        while stack:
+            path = stack.pop()
+            if len(stack) + len(found) >= MOST_PATHS:
+                found.append(self._end(path, lost=True))
+                continue
+            while True:
+                after = self._through(path, stack)
+                if after is not None:
+                    found.append(after)
+                    break
+        return found
+
+    def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1) -> Trace:
+        return Trace(self.rank, tuple(bits(path.mask)), path.events, cut, lost, path.is_doubtful, why)
+
+    def _fork(self, path: _Path, mask: int) -> _Path:
+        """The other threads of a path, which go on by themselves."""
+        other = attrs.evolve(path, mask=path.mask & ~mask, rounds=dict(path.rounds), visits=dict(path.visits))
+        keep = [place for place, thread in enumerate(bits(path.mask)) if not mask >> thread & 1]
+        other.events = [_narrowed(event, keep) for event in path.events]
+        kept = [place for place, thread in enumerate(bits(path.mask)) if mask >> thread & 1]
+        path.events = [_narrowed(event, kept) for event in path.events]
+        path.mask &= mask
+        return other
+
+    def _holds(self, condition: Term, path: _Path) -> int | None:
+        """The threads of a path for which a condition holds; None if it is not known."""
+        numbers = self.numbers(condition, path)
+        if numbers is None:
+            return None
+        if len(numbers) == 1:
+            return path.mask if numbers[0] else 0
+        found = 0
+        for thread, number in zip(bits(path.mask), numbers, strict=True):
+            found |= bool(number) << thread
+        return found
+
+    def _through(self, path: _Path, stack: list[_Path]) -> Trace | None:
+        """Takes a path through its block and on to the next. A trace if it ends there; those that part from it are put on the stack."""
+        block = self.flow.blocks[path.block]
+        if path.at == 0:
+            path.length += 1
+            if path.length > MOST_BLOCKS or len(path.events) > MOST_EVENTS:
+                return self._end(path, cut=True)
+            if path.source >= 0 or path.skipped >= 0:
+                if path.skipped >= 0:
+                    path.environment = self.evaluator.skip(path.block, path.skipped, path.environment, path.length)
+                else:
+                    path.environment = self.evaluator.enter(path.block, path.source, path.environment, path.length)
+            loop = self.headers.get(path.block)
+            if loop is not None and path.source >= 0:
+                rounds = path.rounds.get(path.block, 0) + 1 if loop.blocks >> path.source & 1 else 0
+                path.rounds[path.block] = rounds
+                if rounds > MOST_ROUNDS:
+                    return self._end(path, cut=True)
+        for i in self.events.get(path.block, ()):
+            if i < block.start + path.at:
+                continue
+            guard = self.guards.get(i)
+            if guard is not None and not (i == block.end - 1 and block.edges and len(block.edges) > 1):
+                where = self._holds(guard, path)
+                if where is None:
+                    if any(step.does in SYNCHRONIZES and not _peeks(step) for step in self.steps[i]):
+                        return self._end(path, lost=True, why=i)
+                    continue
+                if not where:
+                    if self._is_by_launch(guard):
+                        path.is_doubtful = True
+                    continue
+                if where != path.mask:
+                    other = self._fork(path, where)
+                    other.at = i + 1 - block.start
+                    stack.append(other)
+            if not self._execute(i, path):
+                return self._end(path, lost=True, why=i)
+        if any(block.start <= i < block.end for i in self.calls):
+            return self._end(path, lost=True, why=block.end - 1)
+        return self._leave(path, stack)
+
+    def _execute(self, i: int, path: _Path) -> bool:
+        """Adds the events of an instruction. False if it synchronizes with what is not known."""
+        visit = path.visits.get(i, 0)
+        path.visits[i] = visit + 1
+        for step in self.steps[i]:
+            if _peeks(step):
+                continue
+            synchronizes = step.does in SYNCHRONIZES
+            if not synchronizes and visit >= MOST_SPREAD + 8:
+                continue
+            address = self.numbers(step.address, path) if step.address is not None else None
+            amount = self.numbers(step.amount, path) if step.amount is not None else None
+            target = self.numbers(step.target, path) if step.target is not None else None
+            if not synchronizes and (address is None or not step.bytes):
+                continue
+            if synchronizes and ((step.address is not None and address is None) or (step.amount is not None and amount is None)):
+                return False
+            if synchronizes and step.address is None and step.does in _NEEDS_ADDRESS:
+                return False
+            path.events.append(Event(step, address, amount, target, visit))
+        return True
+
+    def _leave(self, path: _Path, stack: list[_Path]) -> Trace | None:
+        block = self.flow.blocks[path.block]
+        if not block.edges:
+            return self._end(path, lost=block.leaves not in ("return", "exit"), why=block.end - 1)
+        condition = self.branches.get(path.block)
+        if condition is None:
+            if len(block.successors) != 1:
+                return self._end(path, lost=True, why=block.end - 1)
+            return self._to(path, block.successors[0])
+        where = self._holds(condition, path)
+        if where is None:
+            return self._over(path)
+        if where not in (0, path.mask):
+            other = self._fork(path, where)
+            ended = self._along(other, False)
+            if ended is None:
+                stack.append(other)
+            else:
+                # it has nothing more to do, but others may wait for it
+                other.events = ended.events
+                stack.append(_finished(other, self.flow.blocks[path.block].index))
+            where = path.mask
+        elif self._is_by_launch(condition):
+            self._doubt(path, bool(where))
+        return self._along(path, bool(where))
+
+    def _along(self, path: _Path, holds: bool) -> Trace | None:
+        """On by the edge that is taken if the guard holds, or not."""
+        for edge in self.flow.blocks[path.block].edges:
+            if _agrees(edge, holds):
+                return self._to(path, edge.target)
+        return self._end(path)
+
+    def _to(self, path: _Path, target: int) -> None:
+        path.source, path.skipped, path.block, path.at = path.block, -1, target, 0
+
+    def _over(self, path: _Path) -> Trace | None:
+        """To where the ways meet again, if nothing on them matters to other threads; what is known of those accesses is dropped."""
+        meet = self.post.parent[path.block] if path.block in self.post else -1
+        region = self._region(path.block, meet) if 0 <= meet < len(self.flow.blocks) else None
+        if region is None or any(region >> block & 1 for block in self.sync_blocks):
+            return self._end(path, lost=True, why=self.flow.blocks[path.block].end - 1)
+        path.source, path.skipped, path.block, path.at = path.block, region, meet, 0
+        return None
+
+    def _region(self, start: int, meet: int) -> int | None:
+        """The blocks on the ways from a block to where they meet; None if they come back to it."""
+        key = (start, meet)
+        if key not in self._regions:
+            found = 0
+            work = list(self.flow.blocks[start].successors)
+            while work:
+                at = work.pop()
+                if at == meet or found >> at & 1:
+                    continue
+                if at == start:
+                    found = -1
+                    break
+                found |= 1 << at
+                work += self.flow.blocks[at].successors
+            self._regions[key] = None if found < 0 else found
+        return self._regions[key]
+
+    # --- what the launch decides
+
+    def _doubt(self, path: _Path, holds: bool) -> None:
+        """Notes that numbers of the launch make a path leave out barriers that it could have come to."""
+        block = self.flow.blocks[path.block]
+        meet = self.post.parent[path.block]
+        for edge in block.edges:
+            if _agrees(edge, holds) or edge.target == meet:
+                continue
+            seen = 1 << meet if 0 <= meet < len(self.flow.blocks) else 0
+            work = [edge.target]
+            while work:
+                at = work.pop()
+                if seen >> at & 1:
+                    continue
+                seen |= 1 << at
+                if at in self.sync_blocks:
+                    path.is_doubtful = True
+                    return
+                work += self.flow.blocks[at].successors
+
+    def _is_by_launch(self, term: Term) -> bool:
+        """Whether a number depends on what the kernel is launched with."""
+        key = term.serial
+        found = self._by_launch.get(key)
+        if found is None:
+            found = self._by_launch[key] = self._find_launch(term)
+        return found
+
+    def _find_launch(self, term: Term) -> bool:
+        seen: set[int] = set()
+        work = [term]
+        while work:
+            at = work.pop()
+            for leaf in at.leaves():
+                if leaf.operator == "parameter" or (leaf.operator == "special" and "ctaid" in str(leaf.data[0])):
+                    return True
+            for number in self.evaluator.needs(self._settle(at)):
+                if number not in seen:
+                    seen.add(number)
+                    value = self.evaluator.numbering[number]
+                    if value.origin is Origin.PHI:
+                        work += [self.known.of(operand) for operand in value.operands if operand >= 0]
+        return False
+
+
+_NEEDS_ADDRESS = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY, Does.BARRIER_SYNC, Does.BARRIER_ARRIVE))
+
+
+def _finished(path: _Path, block: int) -> _Path:
+    path.block, path.at = block, 1 << 40
+    return path
+
+
+def _agrees(edge: Edge, holds: bool) -> bool:
+    return edge.via is (Via.TAKEN if holds else Via.NOT_TAKEN)
+
+
+def _peeks(step: Step) -> bool:
+    """Whether it only asks, and goes on whatever the answer is."""
+    return step.does is Does.WAIT and not step.is_spinning
+
+
+def _narrowed(event: Event, keep: list[int]) -> Event:
+    """An event for some of its threads."""
+    return attrs.evolve(event, address=_some(event.address, keep), amount=_some(event.amount, keep), target=_some(event.target, keep))
+
+
+def _some(numbers: Numbers | None, keep: list[int]) -> Numbers | None:
+    return numbers if numbers is None or len(numbers) == 1 else tuple([numbers[place] for place in keep])
+
+
+def _parameter(leaf: Term) -> int:
+    """What a parameter is: a pointer if it is as wide as one, else a count."""
+    if leaf.width == 64:
+        return POINTER + (hash_of(leaf) << 28)
+    return NUMBER if leaf.width >= 16 else 1
+
+
+def hash_of(leaf: Term) -> int:
+    """A number that tells parameters apart, the same on every run."""
+    return sum(ord(letter) * (place + 1) for place, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
+
+
+def _layout(routine: Routine) -> dict[tuple[object, ...], int]:
+    """The addresses of shared variables: those of a declared size one after the other, behind them all others, which share a place."""
+    found: dict[tuple[object, ...], int] = {}
+    shared = [
+        symbol
+        for scope in routine.names.scopes.values()
+        for symbol in scope.symbols.values()
+        if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")
+    ]
+    at = FIRST
+    open_: list[tuple[object, ...]] = []
+    for symbol in shared:
+        size = size_of(symbol)
+        if symbol.linkage == ".extern" or not size:
+            open_.append((symbol.name, symbol.path))
+            continue
+        align = max(1, alignment_of(symbol))
+        at = (at + align - 1) // align * align
+        found[symbol.name, symbol.path] = at
+        at += size
+    at = (at + 1023) // 1024 * 1024
+    for key in open_:
+        found[key] = at
+    return found
+
+
+def cluster_size(routine: Routine) -> int | None:
+    """How many CTAs a cluster has, if the kernel says it."""
+    for directive in routine.function.header.directives:
+        if directive.name == ".reqnctapercluster":
+            sizes = [constant_value(argument) for argument in directive.arguments]
+            product = 1
+            for size in sizes:
+                if not isinstance(size, int):
+                    return None
+                product *= size
+            return product if sizes else None
+    return None
+
+
+def traces(routine: Routine, ranks: int) -> list[Trace]:
+    """The traces of all threads of a cluster of so many CTAs."""
+    found: list[Trace] = []
+    for rank in range(ranks):
+        found += Tracer(routine, rank, ranks).run()
+    return found
+
+
+def warps_of(threads: Iterable[int]) -> dict[int, list[int]]:
+    """By warp, the places in a sequence of threads where those of the warp stand."""
+    found: dict[int, list[int]] = {}
+    for place, thread in enumerate(threads):
+        found.setdefault(thread // WARP, []).append(place)
+    return found

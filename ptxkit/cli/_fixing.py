@@ -1,0 +1,99 @@
+"""`ptxkit lint --fix`: what can be cured is, in place; `--diff` shows it instead."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
+import click
+
+from ptxkit import files, fixing
+from ptxkit.cli import _checking, _job, _many
+from ptxkit.cli._job import Job
+from ptxkit.diagnostics import Diagnostic
+from ptxkit.fixing import Fixed
+
+
+def run(paths: Iterable[str], job: Job, output: _checking.Output, *, unsafe: bool, only_show: bool) -> list[str]:
+    """Fixes the files and gives the names of all of them. With `only_show`, prints the difference and ends the program: 1 if there is one.
+
+    What comes from standard input is printed, and the program ends: 1 if an error or warning is left.
+    """
+    try:
+        names = list(files.find(paths))
+    except files.CannotRead as error:
+        _checking.fail(str(error))
+    if "-" in names and len(names) > 1:
+        raise click.UsageError("fix standard input by itself")
+    look = _look(job)
+    if names == ["-"] and not only_show:
+        _filter(look, unsafe)
+    changed = fixed = refused = 0
+    failed = False
+    for name, before, done in _fixed(names, job, output, look, unsafe):
+        refused += len(done.refused)
+        if done.text == before:
+            continue
+        changed += 1
+        fixed += len(done.applied)
+        if only_show:
+            click.echo(files.encode("".join(_difference(before, done.text, name))), nl=False)
+            continue
+        try:
+            files.write(name, done.text)
+        except OSError as error:
+            click.echo(f"ptxkit: {name}: {error.strerror or error}", err=True)
+            failed = True
+    click.echo(f"ptxkit: {_summary(fixed, changed, refused, only_show)}", err=True)
+    if failed or only_show:
+        raise SystemExit(2 if failed else 1 if changed else 0)
+    return names
+
+
+def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
+    """Finds what the job asks for, and what an assembler would refuse, which must not become more."""
+    from ptxkit.analyses.linting import lint
+    from ptxkit.analyses.rule import select
+    from ptxkit.syntax.parsing import parse
+
+    wanted = _job.rules_of(job)
+    names = {rule.id for rule in wanted}
+    rules = (*wanted, *[rule for rule in select(["E", "V"]) if rule.id not in names])
+
+    def look(text: str) -> tuple[Diagnostic, ...]:
+        found = lint(parse(text), rules, job.target, job.version, ignores=job.ignores)
+        return tuple([one if one.rule in names else attrs.evolve(one, fix=None) for one in found])
+
+    return look
+
+
+def _fixed(
+    names: list[str], job: Job, output: _checking.Output, look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool
+) -> Iterator[tuple[str, str, Fixed]]:
+    """The files in which something can be fixed, with their texts before and what came of it."""
+    for examined in _many.examined(names, job, output.jobs, output.cached) if names != ["-"] else [_job.Examined("-")]:
+        if examined.name == "-" or fixing.fixable(examined.diagnostics, unsafe):
+            try:
+                before = files.read(examined.name)
+            except files.CannotRead:
+                continue
+            yield examined.name, before, fixing.fix(before, look, unsafe)
+
+
+def _filter(look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool) -> None:
+    done = fixing.fix(files.read("-"), look, unsafe)
+    click.echo(files.encode(done.text), nl=False)
+    click.echo(f"ptxkit: {_summary(len(done.applied), bool(done.applied), len(done.refused), False)}", err=True)
+    raise SystemExit(1 if any(one.severity != "info" for one in done.left) else 0)
+
+
+def _summary(fixed: int, changed: int, refused: int, only_show: bool) -> str:
+    text = f"{fixed} {'would be ' if only_show else ''}fixed in {changed} file{'' if changed == 1 else 's'}"
+    return text + (f"; {refused} left alone, as the fix would make something worse" if refused else "")
+
+
+def _difference(before: str, after: str, name: str) -> Iterator[str]:
+    """The lines of a unified difference."""
+    for line in difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True), name, f"{name} (fixed)"):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
