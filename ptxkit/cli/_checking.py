@@ -36,6 +36,10 @@ class Output:
     jobs: int | None = None
     """How many processes; None: as many as pay off."""
     cached: bool = True
+    executor: str | None = None
+    """What examines the files instead of processes here, as `dask:tcp://host:8786`."""
+    records: str | None = None
+    """The file into which the findings are written besides, as JSON Lines or Parquet."""
 
 
 def options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,7 +198,7 @@ def _print_at_last(done: list[Examined], job: Job, output: Output, folder: str) 
 
 def _with_progress(names: list[str], job: Job, output: Output) -> Iterator[Examined]:
     """What is found in each file, with a progress bar on a terminal once it has taken a while."""
-    results = _many.examined(names, job, output.jobs, output.cached)
+    results = _many.examined(names, job, output.jobs, output.cached, output.executor)
     if not sys.stderr.isatty() or len(names) < 2:
         yield from results
         return

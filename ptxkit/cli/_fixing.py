@@ -72,7 +72,7 @@ def _fixed(
     names: list[str], job: Job, output: _checking.Output, look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool
 ) -> Iterator[tuple[str, str, Fixed]]:
     """The files in which something can be fixed, with their texts before and what came of it."""
-    for examined in _many.examined(names, job, output.jobs, output.cached) if names != ["-"] else [_job.Examined("-")]:
+    for examined in _many.examined(names, job, output.jobs, output.cached, output.executor) if names != ["-"] else [_job.Examined("-")]:
         if examined.name == "-" or fixing.fixable(examined.diagnostics, unsafe):
             try:
                 before = files.read(examined.name)
@@ -84,7 +84,7 @@ def _fixed(
 def _filter(look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool) -> None:
     done = fixing.fix(files.read("-"), look, unsafe)
     click.echo(files.encode(done.text), nl=False)
-    click.echo(f"ptxkit: {_summary(len(done.applied), bool(done.applied), len(done.refused), False)}", err=True)
+    click.echo(f"ptxkit: {_summary(len(done.applied), int(bool(done.applied)), len(done.refused), False)}", err=True)
     raise SystemExit(1 if any(one.severity != "info" for one in done.left) else 0)
 
 

@@ -9,19 +9,22 @@ from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
 
 from ptxkit import files
-from ptxkit.cli import _cache, _job
+from ptxkit.cli import _cache, _dask, _job
 from ptxkit.cli._job import Examined, Job
 
 SMALL = 1_000_000
 """Bytes of PTX for which starting processes takes longer than they save."""
 
 
-def examined(names: list[str], job: Job, jobs: int | None, cached: bool) -> Iterator[Examined]:
+def examined(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
     """What is found in each file, in order, each as soon as it and those before it are done.
 
-    `jobs` processes are used, or as many as there are cores where that pays off. A file that kills its process is reported as
-    unreadable.
+    `jobs` processes are used, or as many as there are cores where that pays off; with an `executor` such as `dask:tcp://host:8786`, the
+    workers of that cluster. A file that kills its process is reported as unreadable.
     """
+    if executor is not None:
+        yield from _dask.examined(names, job, cached, executor.removeprefix(_dask.PREFIX))
+        return
     known = {name: found for name in names if cached and (found := _kept(name, job)) is not None}
     rest = [name for name in dict.fromkeys(names) if name not in known]
     count = min(jobs if jobs is not None else _workers(rest), len(rest))

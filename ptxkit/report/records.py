@@ -1,0 +1,121 @@
+"""Findings as records to be queried: JSON Lines, or Parquet with one row a finding.
+
+Every record has all fields; those of JSON Lines and of Parquet are the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from ptxkit.diagnostics import Diagnostic
+
+SUFFIXES = (".jsonl", ".parquet")
+ROWS = 50_000
+"""Rows of a group in a Parquet file."""
+_NUMBERS = ("line", "column", "end_line", "end_column", "origin_line")
+_REQUIRED = ("rule", "name", "severity", "message", "line", "column", "end_line", "end_column")
+
+
+class CannotWrite(Exception):
+    """Records that cannot be written, with why."""
+
+
+def record(diagnostic: Diagnostic) -> dict[str, Any]:
+    """A finding as plain data, with fields for where the code comes from."""
+    found = diagnostic.as_json()
+    origin = found.pop("origin", None) or {}
+    fix = found.pop("fix", None)
+    related = [{field: one[field] for field in ("line", "column", "message")} for one in found.pop("related")]
+    return {
+        **found,
+        "related": related,
+        "origin_path": origin.get("path"),
+        "origin_line": origin.get("line"),
+        "fix": fix["message"] if fix else None,
+        "fix_is_safe": fix["is_safe"] if fix else None,
+    }
+
+
+class Records:
+    """A file of records, written whole when the block is left without an exception. Raises CannotWrite, at the start too."""
+
+    def __init__(self, path: str) -> None:
+        self.path = Path(path)
+        if self.path.suffix not in SUFFIXES:
+            raise CannotWrite(f"{path}: records are written to a file with the ending {' or '.join(SUFFIXES)}")
+        self._schema = _schema() if self.path.suffix == ".parquet" else None
+        try:
+            handle, self._beside = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        except OSError as error:
+            raise CannotWrite(f"{path}: {error.strerror or error}") from None
+        self._file: IO[bytes] = os.fdopen(handle, "wb")
+        self._writer: Any = None
+        self._rows: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Records:
+        return self
+
+    def add(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Writes findings behind those that are there."""
+        rows = map(record, diagnostics)
+        if self._schema is None:
+            self._file.writelines([json.dumps(row).encode() + b"\n" for row in rows])
+            return
+        self._rows += rows
+        if len(self._rows) >= ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        import pyarrow
+        import pyarrow.parquet
+
+        if self._writer is None:
+            self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema)
+        self._writer.write_table(pyarrow.Table.from_pylist([_printable(row) for row in self._rows], self._schema))
+        self._rows = []
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
+        with self._file:
+            if kind is None and self._schema is not None:
+                self._flush()
+                self._writer.close()
+        if kind is not None:
+            Path(self._beside).unlink(missing_ok=True)
+            return
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(self._beside).chmod(0o666 & ~mask)
+        Path(self._beside).replace(self.path)
+
+
+def _schema() -> Any:
+    try:
+        import pyarrow as arrow
+    except ImportError:
+        raise CannotWrite("Parquet needs the extra `parquet`: pip install 'ptxkit[parquet]'") from None
+    place = arrow.struct([("line", arrow.int32()), ("column", arrow.int32()), ("message", arrow.string())])
+    types = {"notes": arrow.list_(arrow.string()), "related": arrow.list_(place), "fix_is_safe": arrow.bool_()}
+    types |= dict.fromkeys(_NUMBERS, arrow.int32())
+    types |= dict.fromkeys(("rule", "name", "severity"), arrow.dictionary(arrow.int16(), arrow.string()))
+    return arrow.schema([arrow.field(field, types.get(field, arrow.string()), field not in _REQUIRED) for field in _FIELDS])
+
+
+_FIELDS = (
+    *("path", "rule", "name", "severity", "message", "line", "column", "end_line", "end_column", "function"),
+    *("notes", "related", "origin_path", "origin_line", "fix", "fix_is_safe"),
+)
+
+
+def _printable(value: Any) -> Any:
+    """The value with no halves of surrogate pairs in its texts, which Parquet cannot hold."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, dict):
+        return {key: _printable(inner) for key, inner in value.items()}
+    return list(map(_printable, value)) if isinstance(value, list) else value
