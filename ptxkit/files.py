@@ -38,11 +38,16 @@ def write(path: str, text: str) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(encode(text))
-        Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-        Path(beside).replace(target)
+        replace(beside, target)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+
+
+def replace(beside: str, target: Path) -> None:
+    """Puts a new file in the place of another, with its permissions. Raises OSError."""
+    Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
+    Path(beside).replace(target)
 
 
 def _umask() -> int:

@@ -15,11 +15,14 @@ from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.code import code, guarded
 from ptxkit.rewriters.engine.expansions import SUBSTITUTIONS
 from ptxkit.rewriters.engine.fresh import fresh
+from ptxkit.rewriters.engine.fusing import Operation, fusible, unrounded
 from ptxkit.rewriters.engine.points import is_bound_pragma
-from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Rewrite, diagnostics
 from ptxkit.rewriters.engine.substitutions import Goal
 from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module, Name, Node, Number, Path, Pragma, Target
 from ptxkit.syntax.nodes import Version as VersionStatement
+
+FUSIBLE = "it names no rounding, so the compiler may round it once together with another; what would be written is rounded by itself"
 
 
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
@@ -64,7 +67,12 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
     edits: dict[Path, Sequence[Node]] = {}
     changes: list[str] = []
     goal = Goal(version, target, fresh(module))
-    for path, old, new, why in _substituted(module, goal):
+    binder = Binder(module, resolve(module), version, target)
+    found = list(_substituted(binder, goal))
+    fused = fusible(module, _operations(binder)) & {path for path, *_ in found} if found else frozenset()
+    for path, old, new, why in found:
+        if path in fused:
+            continue
         edits[path] = new
         if len(new) != 1 or not isinstance(new[0], Instruction):
             edits.update(dict.fromkeys(_bound_pragmas(module, path), ()))
@@ -83,9 +91,21 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
     moved = module.edit(edits)
     errors = new_errors(module, moved)
     if errors:
-        raise FailedCheck(moved, errors)
+        whys = diagnostics(module, [Refusal("fusible", path, FUSIBLE) for path in sorted(fused)])
+        raise FailedCheck(moved, (*errors, *whys))
     manifest = Manifest("retarget", {"target": options[0], "version": options[1]}, changes=tuple(changes))
     return Rewrite(moved, manifest)
+
+
+def _operations(binder: Binder) -> dict[Path, Operation]:
+    """The sums and products that name no rounding."""
+    found: dict[Path, Operation] = {}
+    for site, shaper in binder.sites():
+        bound = binder.verdict(site.instruction, shaper).bound
+        operation = unrounded(site.instruction.opcode.mnemonic, bound) if isinstance(bound, Bound) else None
+        if operation is not None:
+            found[site.path] = operation
+    return found
 
 
 def _statements(module: Module) -> Iterator[tuple[Path, Node]]:
@@ -111,10 +131,8 @@ def _bound_pragmas(module: Module, path: Path) -> Iterator[Path]:
         at -= 1
 
 
-def _substituted(module: Module, goal: Goal) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
+def _substituted(binder: Binder, goal: Goal) -> Iterator[tuple[Path, Instruction, tuple[Node, ...], str]]:
     """The instructions that the new target or version does not have, what to write instead, and why that is the same."""
-    names = resolve(module)
-    binder = Binder(module, names, goal.version, goal.target)
     for site, shaper in binder.sites():
         bound = binder.verdict(site.instruction, shaper).bound
         if not isinstance(bound, Bound) or _is_there(bound, goal):

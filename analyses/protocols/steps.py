@@ -68,6 +68,7 @@ class Step:
     least: int = LEAST_BYTES
     """How many at least."""
     is_multicast: bool = False
+    """Whether objects of several CTAs may be told."""
     is_spinning: bool = False
     """Whether a wait is repeated until it succeeds."""
     by_state: bool = False
@@ -159,16 +160,17 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     if operand is None:
         return []
     address = term_of(routine, i, operand)
-    multicast = bound.operand("mask") is not None
+    multicast = bound.operand("mask") is not None or bound.slot(".cta_group") == ".cta_group::2"
     if any(one.action == "commit" for one in bound.asynchronous):
         return [Step(i, Does.ARRIVE, address, is_multicast=multicast)]
     written = next((one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name), None)
     size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
     term = term_of(routine, i, size)
-    count = term.constant if term is not None else written.bytes if written is not None else None
+    # how many bytes a tensor copy has only its map says
+    count = term.constant if term is not None else written.bytes if written is not None and bound.operand("map") is None else None
     if written is None:
         return [Step(i, Does.COPY, address, bytes=count, is_multicast=multicast)]
-    return [Step(i, Does.COPY, address, target=written.address, bytes=count, least=max(1, written.least), is_multicast=multicast)]
+    return [Step(i, Does.COPY, address, target=written.address, bytes=count, is_multicast=multicast)]
 
 
 def accesses_of(routine: Routine, i: int) -> tuple[Access, ...]:

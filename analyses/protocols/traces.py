@@ -98,6 +98,8 @@ class Tracer:
         self.routine = routine
         self.rank = rank
         self.ranks = ranks
+        self.is_sized = cluster_size(routine) is not None
+        """Whether it is known how many CTAs a cluster has."""
         self.flow = control_flow(routine)
         self.known = values(routine)
         self.team = team(routine)
@@ -133,6 +135,7 @@ class Tracer:
         self._memory: dict[int, dict[Term, int | None]] = {}
         self._by_launch: dict[int, bool] = {}
         self._regions: dict[tuple[int, int], int | None] = {}
+        self._found: list[Trace] = []
 
     def _is_inside(self, i: int) -> bool:
         called = callees(self.routine, i, self.routine.instructions[i])
@@ -179,7 +182,7 @@ class Tracer:
         if leaf.operator == "peer":
             rank = leaf.data[0]
             assert isinstance(rank, Term)
-            number = self._given(rank).constant
+            number = self._given(rank).constant if self.is_sized else None
             # what it is added to names this CTA
             return None if number is None else (number - self.rank) << RANK
         if leaf.operator == "special":
@@ -192,6 +195,8 @@ class Tracer:
                 return GRID[place]
             if stem == "%ntid":
                 return self.team.shape[place]
+            if not self.is_sized:
+                return None
             return {
                 "%cluster_ctarank": self.rank,
                 "%cluster_nctarank": self.ranks,
@@ -234,7 +239,7 @@ class Tracer:
         if leaf.operator == "peer":
             rank = leaf.data[0]
             assert isinstance(rank, Term)
-            number = evaluate(self._given(rank), lambda inner: self._of_thread(inner, thread), None)
+            number = evaluate(self._given(rank), lambda inner: self._of_thread(inner, thread)) if self.is_sized else None
             return None if number is None else (number - self.rank) << RANK
         if leaf.operator == "value" and leaf.width == 1:
             value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[index,call-overload]
@@ -249,7 +254,7 @@ class Tracer:
         """The traces of all threads of the CTA."""
         first = _Path(0, 0, -1, -1, self.team.everyone, {}, [], {}, {}, 0, False)
         stack = [first]
-        found: list[Trace] = []
+        found = self._found
         while stack:
             path = stack.pop()
             if len(stack) + len(found) >= MOST_PATHS:
@@ -316,7 +321,7 @@ class Tracer:
                         return self._end(path, lost=True, why=i)
                     continue
                 if not where:
-                    if self._is_by_launch(guard):
+                    if any(step.does in SYNCHRONIZES for step in self.steps[i]) and self._is_by_launch(guard, path, False):
                         path.is_doubtful = True
                     continue
                 if where != path.mask:
@@ -346,7 +351,7 @@ class Tracer:
                 continue
             if synchronizes and ((step.address is not None and address is None) or (step.amount is not None and amount is None)):
                 return False
-            if synchronizes and step.address is None and step.does in _NEEDS_ADDRESS:
+            if synchronizes and ((step.address is None and step.does in _NEEDS_ADDRESS) or step.is_multicast):
                 return False
             path.events.append(Event(step, address, amount, target, visit))
         return True
@@ -369,11 +374,9 @@ class Tracer:
             if ended is None:
                 stack.append(other)
             else:
-                # it has nothing more to do, but others may wait for it
-                other.events = ended.events
-                stack.append(_finished(other, self.flow.blocks[path.block].index))
+                self._found.append(ended)
             where = path.mask
-        elif self._is_by_launch(condition):
+        elif self._is_by_launch(condition, path, bool(where)):
             self._doubt(path, bool(where))
         return self._along(path, bool(where))
 
@@ -435,13 +438,27 @@ class Tracer:
                     return
                 work += self.flow.blocks[at].successors
 
-    def _is_by_launch(self, term: Term) -> bool:
-        """Whether a number depends on what the kernel is launched with."""
-        key = term.serial
+    def _is_by_launch(self, condition: Term, path: _Path, holds: bool) -> bool:
+        """Whether a condition would not be what it is for all threads of a path if the kernel were launched with other numbers."""
+        key = condition.serial
         found = self._by_launch.get(key)
         if found is None:
-            found = self._by_launch[key] = self._find_launch(term)
-        return found
+            found = self._by_launch[key] = self._find_launch(condition)
+        if not found:
+            return False
+        term = self.evaluator.term(self._settle(condition), path.environment)
+        for other in (0, 1, 1 << 20):
+            for thread in bits(path.mask):
+                number = evaluate(term, lambda leaf, thread=thread, other=other: self._otherwise(leaf, thread, other))  # type: ignore[misc]
+                if number is None or bool(number) is not holds:
+                    return True
+        return False
+
+    def _otherwise(self, leaf: Term, thread: int, number: int) -> int | None:
+        """What a leaf may be in another launch."""
+        if leaf.operator == "parameter" or (leaf.operator == "special" and "ctaid" in str(leaf.data[0])):
+            return number
+        return self._of_thread(leaf, thread)
 
     def _find_launch(self, term: Term) -> bool:
         seen: set[int] = set()
@@ -461,11 +478,6 @@ class Tracer:
 
 
 _NEEDS_ADDRESS = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY, Does.BARRIER_SYNC, Does.BARRIER_ARRIVE))
-
-
-def _finished(path: _Path, block: int) -> _Path:
-    path.block, path.at = block, 1 << 40
-    return path
 
 
 def _agrees(edge: Edge, holds: bool) -> bool:
@@ -506,6 +518,7 @@ def _layout(routine: Routine) -> dict[tuple[object, ...], int]:
         for scope in routine.names.scopes.values()
         for symbol in scope.symbols.values()
         if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")
+        if len(symbol.path) == 1 or symbol.path[:1] == routine.path
     ]
     at = FIRST
     open_: list[tuple[object, ...]] = []

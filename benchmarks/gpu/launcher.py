@@ -562,7 +562,9 @@ def child(plan: Path, job_number: int, first: int, record: Path) -> None:
                 os._exit(3)
             said = differences(expected[k], ran.outputs)
             result: dict[str, Any] = {"done": number, "verdict": "different" if said else "equal", "detail": "; ".join(said)}
-            if capture is not None:
+            if capture is not None and variant["about"].get("measure"):
+                result["levels"], result["block"] = agreements(ran.captured, capture.row, kernel), kernel["block"]
+            elif capture is not None:
                 result["captured"] = base64.b64encode(zlib.compress(ran.captured)).decode()
                 result["arguments"] = [argument.hex() for argument in ran.arguments]
             if watch is not None and watch.keep:

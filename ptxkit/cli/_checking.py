@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import time
@@ -86,14 +87,16 @@ def run(paths: Iterable[str], job: Job, output: Output) -> NoReturn:
     folder = str(Path(output.baseline).parent) if output.baseline else "."
     old = 0
     done: list[Examined] = []
-    for examined in _with_progress(names, job, output):
-        if accepted is not None and examined.diagnostics:
-            before = len(examined.diagnostics)
-            examined = attrs.evolve(examined, diagnostics=_new(examined, accepted, folder))
-            old += before - len(examined.diagnostics)
-        done.append(examined if output.format_ == "sarif" or output.update_baseline else attrs.evolve(examined, lines=[]))
-        if not output.update_baseline and not output.statistics:
-            _print_at_once(examined, output.format_)
+    with _recording(output.records) as record:
+        for examined in _with_progress(names, job, output):
+            if accepted is not None and examined.diagnostics:
+                before = len(examined.diagnostics)
+                examined = attrs.evolve(examined, diagnostics=_new(examined, accepted, folder))
+                old += before - len(examined.diagnostics)
+            done.append(examined if output.format_ == "sarif" or output.update_baseline else attrs.evolve(examined, lines=[]))
+            record(examined.diagnostics)
+            if not output.update_baseline and not output.statistics:
+                _print_at_once(examined, output.format_)
     if output.update_baseline:
         _write_baseline(done, output.baseline, folder)
     _print_at_last(done, job, output, folder)
@@ -118,6 +121,21 @@ def fail(reason: str) -> NoReturn:
     """Ends the program with 2, saying why."""
     click.echo(f"ptxkit: {reason}", err=True)
     sys.exit(2)
+
+
+@contextlib.contextmanager
+def _recording(path: str | None) -> Iterator[Callable[[Iterable[Diagnostic]], None]]:
+    """What writes findings into the file of records, if there is to be one."""
+    if path is None:
+        yield lambda diagnostics: None
+        return
+    from ptxkit.report.records import CannotWrite, Records
+
+    try:
+        with Records(path) as records:
+            yield records.add
+    except CannotWrite as error:
+        fail(str(error))
 
 
 def _new(examined: Examined, accepted: Counter[str], folder: str) -> tuple[Diagnostic, ...]:

@@ -43,7 +43,7 @@ def _client(address: str) -> Any:
     except ImportError:
         raise click.UsageError("--executor dask:ADDRESS needs the extra `dask`: pip install 'ptxkit[dask]'") from None
     try:
-        return Client(address, timeout=TIMEOUT, set_as_default=False)
+        return Client(address, timeout=TIMEOUT, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as error:
         raise click.UsageError(f"no Dask cluster at {address}: {error}") from None
 

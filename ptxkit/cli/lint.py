@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ptxkit import configuration
-from ptxkit.cli import _checking, _explaining, _fixing, _job
+from ptxkit.cli import _checking, _dask, _explaining, _fixing, _job
 from ptxkit.configuration import BadConfiguration
 
 
@@ -28,6 +28,8 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option("--update-baseline", is_flag=True, help="Write today's findings into the baseline.")
 @click.option("--no-ignores", is_flag=True, help="Report what `// ptxkit: ignore[…]` accepts, too.")
 @click.option("--explain-ptxas", "log", metavar="LOG", help="Instead, say what caused the notes (C75…) in this log of ptxas.")
+@click.option("--records", metavar="FILE", help="Also write the findings into FILE, .jsonl or .parquet, one record each.")
+@click.option("--executor", metavar="dask:ADDRESS", help="Let the workers of a Dask cluster look at the files.")
 @click.option("--fix", is_flag=True, help="Cure what can be cured without changing what the program means, in place.")
 @click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Cure also where the meaning may change.")
 @click.option("--diff", "only_show", is_flag=True, help="Print what --fix would change, and change nothing.")
@@ -48,6 +50,8 @@ def command(
     update_baseline: bool,
     no_ignores: bool,
     log: str | None,
+    records: str | None,
+    executor: str | None,
     fix: bool,
     unsafe: bool,
     only_show: bool,
@@ -79,7 +83,11 @@ def command(
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     accepted = baseline or settled.baseline
-    output = _checking.Output(format_, statistics, exit_zero, accepted, update_baseline, jobs, not no_cache)
+    if executor is not None and not executor.startswith(_dask.PREFIX):
+        raise click.BadParameter(f"{executor!r} is not dask:ADDRESS, such as dask:tcp://localhost:8786", param_hint="--executor")
+    output = _checking.Output(
+        format_, statistics, exit_zero, accepted, update_baseline, jobs, not no_cache, executor=executor, records=records
+    )
     if fix or unsafe or only_show:
         paths = tuple(_fixing.run(paths, job, output, unsafe=unsafe, only_show=only_show))
     _checking.run(paths, job, output)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from ptxkit import files
 from ptxkit.diagnostics import Diagnostic
 
 SUFFIXES = (".jsonl", ".parquet")
@@ -63,35 +64,41 @@ class Records:
 
     def add(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Writes findings behind those that are there."""
-        rows = map(record, diagnostics)
-        if self._schema is None:
-            self._file.writelines([json.dumps(row).encode() + b"\n" for row in rows])
-            return
-        self._rows += rows
-        if len(self._rows) >= ROWS:
+        self._rows += map(record, diagnostics)
+        if self._schema is None or len(self._rows) >= ROWS:
             self._flush()
 
     def _flush(self) -> None:
+        rows, self._rows = self._rows, []
+        try:
+            if self._schema is None:
+                self._file.writelines([json.dumps(row).encode() + b"\n" for row in rows])
+            else:
+                self._write_table(rows)
+        except OSError as error:
+            raise CannotWrite(f"{self.path}: {error.strerror or error}") from None
+
+    def _write_table(self, rows: list[dict[str, Any]]) -> None:
         import pyarrow
         import pyarrow.parquet
 
         if self._writer is None:
             self._writer = pyarrow.parquet.ParquetWriter(self._file, self._schema)
-        self._writer.write_table(pyarrow.Table.from_pylist([_printable(row) for row in self._rows], self._schema))
-        self._rows = []
+        self._writer.write_table(pyarrow.Table.from_pylist([_printable(row) for row in rows], self._schema))
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None) -> None:
-        with self._file:
-            if kind is None and self._schema is not None:
-                self._flush()
-                self._writer.close()
-        if kind is not None:
+        try:
+            with self._file:
+                if kind is None:
+                    self._flush()
+                    if self._writer is not None:
+                        self._writer.close()
+            if kind is None:
+                files.replace(self._beside, self.path)
+        except OSError as error:
+            raise CannotWrite(f"{self.path}: {error.strerror or error}") from None
+        finally:
             Path(self._beside).unlink(missing_ok=True)
-            return
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(self._beside).chmod(0o666 & ~mask)
-        Path(self._beside).replace(self.path)
 
 
 def _schema() -> Any:

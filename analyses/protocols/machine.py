@@ -1,0 +1,573 @@
+"""Runs the traces of a cluster side by side: barriers, mbarrier objects, and which access comes before which (8.8, 9.7.14).
+
+The threads of a warp that go the same way are one *agent*. Agents take turns, each until it has to wait; asynchronous copies are done as late
+as can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have seen to
+complete. It is one of the runs that are possible: what goes wrong in it can go wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import attrs
+
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.protocols.steps import Does
+from ptxkit.analyses.protocols.traces import RANK, SHARED_WINDOW, Event, Trace, warps_of
+
+Clock = dict[int, int]
+"""By agent, up to which of its events; by object (its number, negative), up to which phase."""
+
+MOST_TOUCHES = 120_000
+MOST_BYTES = 4096
+"""Of what an instruction touches at once, no more is looked at."""
+MOST_FAULTS = 40
+
+
+@attrs.frozen
+class Fault:
+    """Something that went wrong."""
+
+    kind: str
+    instruction: int
+    other: int = -1
+    """Another instruction that has to do with it."""
+    one: tuple[int, int] = (-1, -1)
+    """CTA and thread that execute the instruction."""
+    two: tuple[int, int] = (-1, -1)
+    address: int = 0
+    numbers: tuple[int, ...] = ()
+
+
+@attrs.define(eq=False)
+class Agent:
+    """Threads of a warp that go the same way."""
+
+    index: int
+    trace: Trace
+    warp: tuple[int, int]
+    places: list[int]
+    """Where its threads stand in the trace."""
+    threads: list[int]
+    at: int = 0
+    clock: Clock = attrs.field(factory=dict)
+    blocked: str = ""
+    seen: dict[int, int] = attrs.field(factory=dict)
+    """By object, the phase that it last saw to have completed."""
+    told: dict[int, int] = attrs.field(factory=dict)
+    """By object, the phase in which it last arrived."""
+    waits: dict[int, int] = attrs.field(factory=dict)
+    """By object, the instruction that it last waited with."""
+    arrived: int = 0
+    """How many times it came to the cluster's barrier."""
+
+    @property
+    def event(self) -> Event | None:
+        return self.trace.events[self.at] if self.at < len(self.trace.events) else None
+
+    @property
+    def is_done(self) -> bool:
+        return self.at >= len(self.trace.events)
+
+
+@attrs.define(eq=False)
+class Object:
+    """An mbarrier object."""
+
+    number: int
+    address: int
+    count: int
+    init: int
+    agent: int
+    time: int
+    pending: int = 0
+    phase: int = 0
+    """How many phases have completed."""
+    expected: int = 0
+    """Bytes that the phase still waits for, without those under way."""
+    coming: int = 0
+    """Bytes under way."""
+    unknown: int = 0
+    """Copies under way of which the bytes are not known."""
+    expects: int = -1
+    """The instruction that last announced bytes."""
+    copies: int = -1
+    clock: Clock = attrs.field(factory=dict)
+    last: Clock = attrs.field(factory=dict)
+    """What is known of by who has seen the last phase complete."""
+    arrivals: list[tuple[int, int]] = attrs.field(factory=list)
+    """Agents and instructions of the arrivals of the current phase."""
+    history: list[list[tuple[int, int]]] = attrs.field(factory=list)
+    visits: dict[tuple[int, int], int] = attrs.field(factory=dict)
+    is_alive: bool = True
+    was_told: bool = False
+    """Whether bytes were ever announced."""
+
+
+@attrs.define(eq=False)
+class _Meeting:
+    agents: list[Agent] = attrs.field(factory=list)
+    clocks: list[Clock] = attrs.field(factory=list)
+    threads: int = 0
+
+
+@attrs.frozen
+class _Stamp:
+    """Who touched a place, and when; of an asynchronous write the object and phase that tell of it."""
+
+    agent: int
+    time: int
+    instruction: int
+    thread: int
+    is_async: bool = False
+    at: int = 0
+    """How many events the agent had behind it."""
+
+
+@attrs.define(eq=False)
+class _Shadow:
+    write: _Stamp | None = None
+    reads: dict[int, _Stamp] = attrs.field(factory=dict)
+
+
+class Machine:
+    """One run. `flips` are waits of which the parity counts the other way, `counts` by instruction other counts for inits."""
+
+    def __init__(
+        self, traces: list[Trace], flips: Collection[int] = (), counts: Mapping[int, int] | None = None, races: bool = True
+    ) -> None:
+        self.traces = traces
+        self.flips = flips
+        self.counts = counts or {}
+        self.agents: list[Agent] = []
+        for trace in traces:
+            for warp, places in sorted(warps_of(trace.threads).items()):
+                threads = [trace.threads[place] for place in places]
+                self.agents.append(Agent(len(self.agents), trace, (trace.rank, warp), places, threads))
+        self.agents.sort(key=lambda agent: (agent.trace.rank, agent.threads[0]))
+        for index, agent in enumerate(self.agents):
+            agent.index = index
+        self.objects: dict[int, Object] = {}
+        self.by_number: dict[int, Object] = {}
+        self.faults: dict[tuple[str, int, int], Fault] = {}
+        self.meetings: dict[tuple[int, int], _Meeting] = {}
+        self.cluster: list[Clock] = []
+        self.shadow: dict[int, _Shadow] = {}
+        self.touches = 0
+        self.races = races
+        self.is_sure = True
+        self.shift = self._granularity()
+        self.sizes = self._sizes()
+
+    def _granularity(self) -> int:
+        found = 2
+        for step in {event.step for trace in self.traces for event in trace.events}:
+            if step.does in (Does.READ, Does.WRITE) and step.bytes is not None:
+                found = min(found, (step.bytes & -step.bytes).bit_length() - 1)
+        return max(0, found)
+
+    def _sizes(self) -> dict[Event, int]:
+        """The bytes of copies that are not known but announced: where one copy alone makes up for an announcement."""
+        found: dict[Event, int] = {}
+        for trace in self.traces:
+            last: dict[tuple[int, ...], tuple[Event, list[Event]]] = {}
+            closed: list[tuple[Event, list[Event]]] = []
+            for event in trace.events:
+                if event.step.does is Does.EXPECT and event.address is not None:
+                    if event.address in last:
+                        closed.append(last[event.address])
+                    last[event.address] = (event, [])
+                elif event.step.does is Does.COPY and event.address is not None and event.address in last:
+                    last[event.address][1].append(event)
+            for expect, copies in (*closed, *last.values()):
+                amount = expect.amount
+                if len(copies) == 1 and copies[0].step.bytes is None and amount is not None and len(set(amount)) == 1:
+                    found[copies[0]] = amount[0]
+        return found
+
+    # --- the run
+
+    def run(self) -> None:
+        """Runs until nobody can go on."""
+        while True:
+            moved = False
+            for agent in self.agents:
+                while not agent.is_done and self._step(agent):
+                    moved = True
+                if len(self.faults) > MOST_FAULTS:
+                    return
+            if not moved and not self._settle():
+                return
+
+    @property
+    def stuck(self) -> list[Agent]:
+        """The agents that cannot go on; nobody if somebody's trace ended before the threads did."""
+        if any(agent.is_done and (agent.trace.is_cut or agent.trace.is_lost) for agent in self.agents):
+            return []
+        return [agent for agent in self.agents if not agent.is_done]
+
+    def _settle(self) -> bool:
+        """What is under way comes to its end, if that lets somebody go on."""
+        for object_ in list(self.objects.values()):
+            if object_.coming:
+                object_.expected -= object_.coming
+                object_.coming = 0
+                if self._completes(object_):
+                    return True
+        for agent in self.agents:
+            event = agent.event
+            if event is None or event.step.does is not Does.WAIT:
+                continue
+            for address, _ in self._lanes(agent, event):
+                object_ = self.objects.get(address)
+                if object_ is not None and object_.unknown and not object_.pending:
+                    object_.unknown = object_.expected = 0
+                    if self._completes(object_):
+                        return True
+        for agent in self.agents:
+            event = agent.event
+            if event is not None and event.step.does is Does.JOIN:
+                self.is_sure = False
+                agent.at += 1
+                return True
+        return False
+
+    def _lanes(self, agent: Agent, event: Event) -> Iterator[tuple[int, int]]:
+        """The address and amount of each thread."""
+        for place in agent.places:
+            address = event.address[0 if len(event.address) == 1 else place] if event.address is not None else 0
+            amount = event.amount[0 if len(event.amount) == 1 else place] if event.amount is not None else -1
+            yield plain(address), amount
+
+    def _step(self, agent: Agent) -> bool:
+        """Executes an event. False if the agent has to wait."""
+        event = agent.trace.events[agent.at]
+        done = _DO[event.step.does](self, agent, event)
+        if done:
+            agent.at += 1
+        return done
+
+    def _fault(self, kind: str, agent: Agent, event: Event, other: int = -1, two: tuple[int, int] = (-1, -1), address: int = 0, *numbers: int) -> None:
+        key = (kind, event.step.instruction, other)
+        if key not in self.faults:
+            one = (agent.trace.rank, agent.threads[0])
+            self.faults[key] = Fault(kind, event.step.instruction, other, one, two, address, numbers)
+
+    # --- clocks
+
+    def _release(self, agent: Agent) -> Clock:
+        clock = dict(agent.clock)
+        clock[agent.index] = agent.at
+        return clock
+
+    def _acquire(self, agent: Agent, clock: Clock) -> None:
+        own = agent.clock
+        for key, time in clock.items():
+            if own.get(key, -1) < time:
+                own[key] = time
+
+    def _meet(self, agents: list[Agent], clocks: list[Clock]) -> None:
+        """Agents meet: all know of one another."""
+        merged: Clock = {}
+        for clock in (*[self._release(agent) for agent in agents], *clocks):
+            _merge(merged, clock)
+        for agent in agents:
+            agent.clock = dict(merged)
+
+    # --- objects
+
+    def _object(self, agent: Agent, event: Event, address: int) -> Object | None:
+        """The object at an address, which somebody uses; None if there is none yet."""
+        found = self.objects.get(address)
+        if found is None:
+            return None
+        owner = self.agents[found.agent]
+        if owner.warp != agent.warp and agent.clock.get(found.agent, -1) < found.time:
+            self._fault("unpublished", agent, event, found.init, (owner.trace.rank, owner.threads[0]), address)
+        if not found.is_alive:
+            self._fault("invalid", agent, event, found.init, (-1, -1), address)
+        return found
+
+    def _init(self, agent: Agent, event: Event) -> bool:
+        for address, amount in self._lanes(agent, event):
+            old = self.objects.get(address)
+            count = self.counts.get(event.step.instruction, amount)
+            if old is not None and old.is_alive and old.agent == agent.index:
+                self._fault("again", agent, event, old.init, (-1, -1), address)
+            number = -1 - len(self.by_number)
+            new = Object(number, address, count, event.step.instruction, agent.index, agent.at, count)
+            self.objects[address] = self.by_number[number] = new
+        return True
+
+    def _inval(self, agent: Agent, event: Event) -> bool:
+        for address, _ in self._lanes(agent, event):
+            found = self._object(agent, event, address)
+            if found is not None:
+                found.is_alive = False
+        return True
+
+    def _expect(self, agent: Agent, event: Event) -> bool:
+        for address, amount in self._lanes(agent, event):
+            found = self._object(agent, event, address)
+            if found is None:
+                return False
+            found.expected += amount
+            found.expects = event.step.instruction
+            found.was_told = True
+        return True
+
+    def _copy(self, agent: Agent, event: Event) -> bool:
+        lanes = list(self._lanes(agent, event))
+        if any(address not in self.objects for address, _ in lanes):
+            return False
+        for place, (address, _) in zip(agent.places, lanes, strict=True):
+            found = self._object(agent, event, address)
+            assert found is not None
+            found.copies = event.step.instruction
+            if event.step.bytes is None:
+                found.unknown += 1
+            else:
+                found.coming += event.step.bytes
+            if event.target is not None and self.races:
+                target = plain(event.target[0 if len(event.target) == 1 else place])
+                size = event.step.bytes or self.sizes.get(event, event.step.least)
+                stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True, agent.at)
+                self._write(agent, event, target, size, stamp)
+        return True
+
+    def _arrive(self, agent: Agent, event: Event) -> bool:
+        sums: dict[int, int] = {}
+        for address, amount in self._lanes(agent, event):
+            sums[address] = sums.get(address, 0) + (event.step.times if amount < 0 else amount)
+        if any(address not in self.objects for address in sums):
+            return False
+        for address, amount in sums.items():
+            found = self._object(agent, event, address)
+            assert found is not None
+            key = (event.step.instruction, event.visit)
+            found.visits[key] = found.visits.get(key, 0) + amount
+            if found.visits[key] > found.count > 0:
+                self._fault("crowd", agent, event, found.init, (-1, -1), address, found.visits[key], found.count)
+            agent.told[address] = found.phase
+            _merge(found.clock, self._release(agent))
+            found.arrivals.append((agent.index, event.step.instruction))
+            while amount > 0:
+                taken = min(amount, found.pending)
+                found.pending -= taken
+                amount -= taken
+                if not self._completes(found) and amount > 0:
+                    self._fault("crowd", agent, event, found.init, (-1, -1), address, found.count + amount, found.count)
+                    break
+                if not found.count:
+                    break
+            if event.step.drops:
+                found.count = max(0, found.count - amount)
+        return True
+
+    def _completes(self, found: Object) -> bool:
+        """Completes the phase of an object if nothing is missing."""
+        if found.pending or found.expected or found.coming or found.unknown:
+            return False
+        found.last = found.clock
+        found.last[found.number] = found.phase
+        found.clock = dict(found.clock)
+        found.phase += 1
+        found.pending = found.count
+        found.history.append(found.arrivals)
+        found.arrivals = []
+        return True
+
+    def _wait(self, agent: Agent, event: Event) -> bool:
+        lanes = dict(self._lanes(agent, event))
+        for address, amount in lanes.items():
+            found = self.objects.get(address)
+            if found is None or not self._passes(agent, event, found, amount):
+                return False
+        for address in lanes:
+            found = self._object(agent, event, address)
+            assert found is not None
+            seen = found.phase - 1
+            told = agent.told.get(address, -1)
+            if agent.seen.get(address, -2) == seen and told == found.phase and not event.step.by_state:
+                self._fault("stale", agent, event, agent.waits.get(address, -1), (-1, -1), address, seen)
+            agent.seen[address] = seen
+            agent.waits[address] = event.step.instruction
+            self._acquire(agent, found.last)
+        return True
+
+    def _passes(self, agent: Agent, event: Event, found: Object, amount: int) -> bool:
+        if event.step.by_state:
+            return found.phase > agent.told.get(found.address, -1)
+        parity = amount & 1 ^ (event.step.instruction in self.flips)
+        return found.phase & 1 != parity
+
+    # --- barriers
+
+    def _sync(self, agent: Agent, event: Event) -> bool:
+        number, count = next(self._lanes(agent, event))
+        key = (agent.trace.rank, number & 15)
+        meeting = self.meetings.setdefault(key, _Meeting())
+        if agent not in meeting.agents:
+            meeting.agents.append(agent)
+            meeting.threads += len(agent.places)
+        return self._gathered(key, meeting, count, agent)
+
+    def _gathered(self, key: tuple[int, int], meeting: _Meeting, count: int, agent: Agent) -> bool:
+        """Whether all have come to a barrier; then all but the one that asks go on."""
+        if count > 0:
+            complete = meeting.threads >= count
+        else:
+            inside = [one for one in self.agents if one.trace.rank == key[0] and not one.is_done]
+            complete = all(one in meeting.agents for one in inside)
+        if not complete:
+            return False
+        self._meet(meeting.agents, meeting.clocks)
+        for one in meeting.agents:
+            if one is not agent:
+                one.at += 1
+        del self.meetings[key]
+        return True
+
+    def _barrier_arrive(self, agent: Agent, event: Event) -> bool:
+        number, count = next(self._lanes(agent, event))
+        key = (agent.trace.rank, number & 15)
+        meeting = self.meetings.setdefault(key, _Meeting())
+        meeting.threads += len(agent.places)
+        meeting.clocks.append(self._release(agent))
+        if 0 < count <= meeting.threads:
+            self._meet(meeting.agents, meeting.clocks)
+            for one in meeting.agents:
+                one.at += 1
+            del self.meetings[key]
+        return True
+
+    def _cluster_arrive(self, agent: Agent, event: Event) -> bool:
+        while len(self.cluster) <= agent.arrived:
+            self.cluster.append({})
+        _merge(self.cluster[agent.arrived], self._release(agent))
+        agent.arrived += 1
+        return True
+
+    def _cluster_wait(self, agent: Agent, event: Event) -> bool:
+        if any(one.arrived < agent.arrived and not one.is_done for one in self.agents):
+            return False
+        if 0 < agent.arrived <= len(self.cluster):
+            self._acquire(agent, self.cluster[agent.arrived - 1])
+        return True
+
+    def _join(self, agent: Agent, event: Event) -> bool:
+        mates = [one for one in self.agents if one.warp == agent.warp and one is not agent]
+        if not mates:
+            return True
+        members = next(self._lanes(agent, event))[1]
+        mask = members if event.amount is not None else (1 << WARP) - 1
+        others = [one for one in mates if not one.is_done and any(mask >> thread % WARP & 1 for thread in one.threads)]
+        for one in others:
+            other = one.event
+            if other is None or other.step is not event.step:
+                return False
+        self._meet([agent, *others], [])
+        for one in others:
+            one.at += 1
+        return True
+
+    # --- memory
+
+    def _touch(self, agent: Agent, event: Event) -> bool:
+        if not self.races or self.touches > MOST_TOUCHES:
+            return True
+        step = event.step
+        size = min(step.bytes or 1, MOST_BYTES)
+        for place, thread in zip(agent.places, agent.threads, strict=True):
+            assert event.address is not None
+            address = event.address[0 if len(event.address) == 1 else place]
+            if step.is_descriptor:
+                address = (address & 0x3FFF) << 4 | agent.trace.rank << RANK
+            elif step.lanes and thread % WARP >= step.lanes:
+                continue
+            address = plain(address)
+            stamp = _Stamp(agent.index, agent.at, step.instruction, thread)
+            if step.does is Does.WRITE:
+                for start in range(address & ~7, address + size, 8):
+                    held = self.objects.get(start)
+                    if held is not None and held.is_alive:
+                        self._fault("overwritten", agent, event, held.init, (-1, -1), start)
+                if step.is_plain:
+                    self._write(agent, event, address, size, stamp)
+            elif step.is_plain:
+                self._read(agent, event, address, size, stamp)
+            if len(event.address) == 1:
+                break
+        return True
+
+    def _read(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
+        for word in range(address >> self.shift, (address + size - 1 >> self.shift) + 1):
+            self.touches += 1
+            shadow = self.shadow.get(word)
+            if shadow is None:
+                shadow = self.shadow[word] = _Shadow()
+            write = shadow.write
+            if write is not None and not self._knows(agent, write):
+                self._race("read", agent, event, write, stamp, word << self.shift)
+            shadow.reads[agent.index] = stamp
+
+    def _write(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
+        for word in range(address >> self.shift, (address + min(size, MOST_BYTES) - 1 >> self.shift) + 1):
+            self.touches += 1
+            shadow = self.shadow.get(word)
+            if shadow is None:
+                shadow = self.shadow[word] = _Shadow()
+            write = shadow.write
+            if write is not None and not self._knows(agent, write) and not (write.is_async and stamp.is_async):
+                self._race("write", agent, event, write, stamp, word << self.shift)
+            for read in shadow.reads.values():
+                if not self._knows(agent, read):
+                    self._race("after", agent, event, read, stamp, word << self.shift)
+            shadow.write = stamp
+            shadow.reads = {}
+
+    def _knows(self, agent: Agent, stamp: _Stamp) -> bool:
+        return stamp.agent == agent.index or agent.clock.get(stamp.agent, -1) >= (stamp.time if stamp.is_async else stamp.time + 1)
+
+    def _race(self, kind: str, agent: Agent, event: Event, old: _Stamp, new: _Stamp, address: int) -> None:
+        """`kind`: a read of what was written, a write over what was written, or one after a read."""
+        if not self.is_sure:
+            return
+        if old.is_async:
+            object_ = self.by_number[old.agent]
+            waited = agent.waits.get(object_.address, -1)
+            name = "unwaited" if waited < 0 else "too early"
+            self._fault(f"{name} {kind}", agent, event, old.instruction, (agent.trace.rank, old.thread), address, object_.address, waited)
+            return
+        owner = self.agents[old.agent]
+        near = " in warp" if owner.warp == agent.warp else ""
+        how = "refill" if new.is_async else kind
+        self._fault(f"race {how}{near}", agent, event, old.instruction, (owner.trace.rank, old.thread), address, old.agent, old.at, agent.index, new.thread)
+
+
+def _merge(into: Clock, clock: Clock) -> None:
+    for key, time in clock.items():
+        if into.get(key, -1) < time:
+            into[key] = time
+
+
+def plain(address: int) -> int:
+    """An address of shared memory without the window of generic addresses."""
+    return address - SHARED_WINDOW if address >= SHARED_WINDOW else address
+
+
+_DO = {
+    Does.INIT: Machine._init,
+    Does.INVAL: Machine._inval,
+    Does.EXPECT: Machine._expect,
+    Does.ARRIVE: Machine._arrive,
+    Does.WAIT: Machine._wait,
+    Does.COPY: Machine._copy,
+    Does.BARRIER_SYNC: Machine._sync,
+    Does.BARRIER_ARRIVE: Machine._barrier_arrive,
+    Does.CLUSTER_ARRIVE: Machine._cluster_arrive,
+    Does.CLUSTER_WAIT: Machine._cluster_wait,
+    Does.JOIN: Machine._join,
+    Does.READ: Machine._touch,
+    Does.WRITE: Machine._touch,
+}
