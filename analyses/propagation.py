@@ -2,7 +2,8 @@
 
 Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose ways meet at it
 (`sync_dependence`), a value read outside of a loop also that of the branches by which threads leave the loop in different iterations. What
-its term says of a value raises it again (`agreement`). In a loop with several entries iterations mean nothing if threads part there: all
+its term says of a value raises it again (`agreement`), and what is known of a loop that counts raises the branch by which it is left
+(`trips`). In a loop with several entries iterations mean nothing if threads part there: all
 values made in it fall.
 
 A value that is loaded counts as one for all threads that load from one address. That does not hold behind a loop in which threads wait
@@ -29,6 +30,7 @@ from ptxkit.analyses.sync_dependence import Partings
 from ptxkit.analyses.template import Template
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.transfer import How, Transfer, groups_itself, transfer
+from ptxkit.analyses.trips import leaving
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import GENERIC, Bound
 from ptxkit.syntax.nodes import Address, Guard
@@ -75,6 +77,10 @@ class Propagation:
             if value.origin is not Origin.ENTRY:
                 self._made_in[value.block].append(number)
         self._tangled = [loop for loop in self.forest.loops if not loop.is_reducible]
+        self._counted: dict[int, Level] = {}
+        self._parted: dict[int, set[int]] = {}
+        """By join, the blocks whose branches part threads that meet there."""
+        self._ways_of: dict[tuple[int, int], int] = {}
         self._any_exit = False
         self._queue: list[int] = []
         self._waiting = bytearray(len(self.ssa.values))
@@ -216,13 +222,44 @@ class Propagation:
 
     def _phi(self, number: int) -> Level:
         value = self.ssa.values[number]
-        arriving = {operand for operand in value.operands if operand != number}
-        level = GRID if len(arriving - {-1}) < 2 else self.joins[value.block]
+        level = self.joins[value.block]
+        if level < GRID:
+            arriving = {operand for operand in value.operands if operand != number} - {-1}
+            if len(arriving) < 2:
+                level = GRID
+            elif len(set(value.operands)) < len(value.operands):
+                level = self._joined(value)
         for operand in value.operands:
             if operand >= 0:
                 # read here, not at the end of the block before: on the way threads may leave a loop
                 level = min(level, self.used(operand, value.block))
         return level
+
+    def _joined(self, value: Value) -> Level:
+        """How far threads agree on the way to a phi, where several ways bring the same: only branches count that lead to different values."""
+        block = value.block
+        level = GRID
+        for branch in self._parted.get(block, ()):
+            if self.branches[branch] >= level:
+                continue
+            ways = self._ways(branch, block)
+            before = self.flow.blocks[block].predecessors
+            if len({operand for operand, way in zip(value.operands, before, strict=False) if ways >> way & 1}) > 1:
+                level = self.branches[branch]
+        return level
+
+    def _ways(self, branch: int, join: int) -> int:
+        """The set of the blocks by which control can come from the end of a block to another for the first time."""
+        found = self._ways_of.get((branch, join))
+        if found is None:
+            seen, work = 1 << branch, [branch]
+            while work:
+                for successor in self.flow.blocks[work.pop()].successors:
+                    if successor != join and not seen >> successor & 1:
+                        seen |= 1 << successor
+                        work.append(successor)
+            found = self._ways_of[branch, join] = seen
+        return found
 
     def _write(self, number: int, value: Value, bound: Bound, plan: Transfer) -> Level:
         i, block = value.instruction, value.block
@@ -325,16 +362,24 @@ class Propagation:
         else:
             deciding = uses[:1] if guarded else ()
         level = min([self.used(use, block) for use in deciding], default=GRID)
+        if level < CTA and level < self.branches[block]:
+            counted = self._counted.get(block)
+            if counted is None:
+                counted = self._counted[block] = leaving(self.known, self.template, block)
+            level = max(level, counted)
         if level >= self.branches[block]:
             return
         self.branches[block] = level
         parting = self.partings.of(block)
         for join in parting.joins:
+            self._parted.setdefault(join, set()).add(block)
             if level < self.joins[join]:
                 self.joins[join] = level
                 self.deciders[join] = block
-                for phi in self.ssa.phis[join]:
-                    self._push(phi)
+            elif len(self.flow.blocks[join].predecessors) < 3:
+                continue
+            for phi in self.ssa.phis[join]:
+                self._push(phi)
         for loop in parting.loops:
             if level < self.exits[loop]:
                 self.leavers[loop] = block

@@ -21,6 +21,7 @@ from ptxkit.analyses.blame import blame
 from ptxkit.analyses.calling import context_of, solution
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context
+from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Divergence, Level, Step, ThreadSet, Verdict
 from ptxkit.analyses.reach import Reach
 from ptxkit.analyses.routine import Routine, fact
@@ -29,6 +30,8 @@ from ptxkit.analyses.witness import block_witness, guard_witness
 
 __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity", "uniformity_of_module"]
 
+WARP_MASK = (1 << WARP) - 1
+
 
 class Uniformity:
     """What is known of a function. Numbers of values are those of `ssa(routine)`, instructions and blocks those of `control_flow`."""
@@ -36,7 +39,8 @@ class Uniformity:
     def __init__(self, routine: Routine, context: Context) -> None:
         self.routine = routine
         self.context = context
-        self._solved = solution(routine, context)
+        self.solved = solution(routine, context)
+        """The fixpoint of levels, for other analyses."""
         self._flow = control_flow(routine)
         self._guards: dict[int, Verdict] = {}
         self._blocks: dict[tuple[int, bool], Verdict] = {}
@@ -44,20 +48,20 @@ class Uniformity:
     @property
     def assumption(self) -> str:
         """What is taken for granted of the shape of a CTA, for people; empty: nothing."""
-        return self._solved.template.assumption
+        return self.solved.template.assumption
 
     @cached_property
     def reach(self) -> Reach:
         """Which threads come where."""
-        return Reach(self._solved)
+        return Reach(self.solved)
 
     def level(self, number: int) -> Level:
         """How far threads agree on a value, where it is made: those of a group that make it in the same iteration of all loops around."""
-        return self._solved.levels[number]
+        return self.solved.levels[number]
 
     def used(self, number: int, block: int) -> Level:
         """The same where a block reads it: threads that left a loop in different iterations may hold different values of it."""
-        return self._solved.used(number, block)
+        return self.solved.used(number, block)
 
     def branch(self, block: int) -> Verdict:
         """Whether threads that come to the end of a block go on the same way; `Level.GRID` where nothing decides about it."""
@@ -68,27 +72,36 @@ class Uniformity:
         found = self._guards.get(i)
         if found is None:
             level = self._guard_level(i)
+            if level < Level.WARP and self._is_alone(self._flow.block_of[i]):
+                level = Level.WARP
             refuted = None
             if level < Level.CTA:
-                refuted = guard_witness(self._solved, self.reach, i)
+                refuted = guard_witness(self.solved, self.reach, i)
             found = self._guards[i] = Verdict(level, refuted, self.assumption if level else "")
         return found
+
+    def _is_alone(self, block: int) -> bool:
+        """Whether of each warp no more than one thread ever comes to a block, so that there is none to disagree with."""
+        if block not in self._flow.reachable:
+            return False
+        ever = self.reach.block(block).ever
+        return all((ever >> first & WARP_MASK).bit_count() < 2 for first in range(0, len(self.solved.template.threads), WARP))
 
     def _guard_level(self, i: int) -> Level:
         block = self._flow.block_of[i]
         if self._flow.blocks[block].end - 1 == i and block in self._flow.reachable:
-            found = self._solved.branches[block]
+            found = self.solved.branches[block]
             if found < Level.GRID or self._flow.blocks[block].leaves or len(self._flow.blocks[block].successors) > 1:
                 return found
         if self.routine.instructions[i].guard is None:
             return Level.GRID
         uses = ssa(self.routine).uses[i]
-        return self._solved.used(uses[0], block) if uses else Level.THREAD
+        return self.solved.used(uses[0], block) if uses else Level.THREAD
 
     def levels(self) -> tuple[tuple[Level, ...], tuple[Level, ...], tuple[Level, ...]]:
         """All levels at once: by value, of the branch at the end of each block, and of each block."""
         entry = self.context.entry
-        return tuple(self._solved.levels), tuple(self._solved.branches), tuple([min(level, entry) for level in self._staying])
+        return tuple(self.solved.levels), tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
 
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
@@ -114,17 +127,17 @@ class Uniformity:
             level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
             refuted = None
             if level < Level.CTA and self.routine.function.header.is_entry:
-                refuted = block_witness(self._solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
+                refuted = block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
             found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
         return found
 
     @cached_property
     def _staying(self) -> list[Level]:
-        return self._solved.points(staying=True)
+        return self.solved.points(staying=True)
 
     @cached_property
     def _leaving(self) -> list[Level]:
-        return self._solved.points(staying=False)
+        return self.solved.points(staying=False)
 
     def threads(self, i: int) -> ThreadSet | None:
         """Exactly the threads of a CTA that execute instruction `i` (its guard included), or None.
@@ -136,21 +149,21 @@ class Uniformity:
         coming = self.reach.instruction(i)
         if coming.sure != coming.ever:
             return None
-        template = self._solved.template
+        template = self.solved.template
         if not template.has_places and coming.sure != self.reach.all:
             return None
         return ThreadSet(coming.sure, len(template.threads), template.is_certain, coming.one, template.assumption)
 
     def sure(self, i: int) -> ThreadSet:
         """Threads that execute instruction `i` for certain; there may be more."""
-        template = self._solved.template
+        template = self.solved.template
         coming = self.reach.instruction(i) if self._flow.block_of[i] in self._flow.reachable else None
         mask = coming.sure if coming is not None and not coming.one and self.routine.function.header.is_entry else 0
         return ThreadSet(mask, len(template.threads), template.is_certain, False, template.assumption)
 
     def blame(self, block: int) -> tuple[Step, ...]:
         """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads agree."""
-        return blame(self._solved, block)
+        return blame(self.solved, block)
 
 
 @fact

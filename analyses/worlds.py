@@ -50,7 +50,7 @@ class World(First):
     """What is known thread by thread for a choice of inputs."""
 
     def __init__(self, known: Uniformity, choice: Choice) -> None:
-        super().__init__(known._solved)
+        super().__init__(known.solved)
         self.known = known
         self.choice = choice
         self._nested = 0

@@ -329,7 +329,7 @@ def _inside(path: Path, child: Node, before: Node | None, version: Version | Non
         if word in (".branchtargets", ".calltargets"):
             yield from _list_of_targets(path, word, before, version, target)
     elif kind is Targets:
-        word = child.shape.literals[0].split()[0]  # type: ignore[attr-defined]
+        word = child.shape.tokens[0]  # type: ignore[attr-defined]
         yield from _list_of_targets(path, word, before, version, target)
     elif kind is Prototype:
         yield from _list_of_targets(path, ".callprototype", before, version, target)
@@ -378,7 +378,7 @@ def _function(path: Path, function: Function, version: Version | None, target: s
             else:
                 yield from _attribute_items((*at, j), child, ".func", version, target)
     name = next((j for j, child in enumerate(header.children) if isinstance(child, Name)), None)
-    if name is not None and ".noreturn" in "".join(header.shape.literals[: name + 1]):
+    if name is not None and any(".noreturn" in token for token in header.shape.tokens[: name + 1]):
         yield Problem("bad-directive", (*at, name), "`.noreturn` before the name", ("it stands after the parameters",))
     yield from _performance(at, header, "entry" if header.is_entry else "func", version, target)
 
@@ -674,7 +674,7 @@ def _section(path: Path, section: Section, version: Version | None, target: str 
 
 def _data(path: Path, data: Data, version: Version | None, target: str | None) -> Iterator[Problem]:
     kind = data.children[0].text
-    if data.shape.literals[-1].strip() == ";":
+    if data.shape.tokens[-1] == ";":
         yield Problem("bad-debug-directive", path, "`;` after DWARF data")
     low, high = _RANGES.get(kind, (-(1 << 80), 1 << 80))
     older = version is not None and version < (7, 5)
@@ -691,7 +691,7 @@ def _data(path: Path, data: Data, version: Version | None, target: str | None) -
             if wrong is not None:
                 yield Problem("bad-debug-directive", (*path, j), f"`{wrong.text}` does not fit into `{kind}`", (f"{low} to {high}",))
         elif type(child) is Number:
-            offset = j > 1 and data.shape.literals[j].strip() in ("+", "-")
+            offset = j > 1 and data.shape.tokens[j] in ("+", "-")
             if offset:
                 yield from availability((*path, j), "a label with an offset", "section-label-offset", version, target)
             elif not _within(child, low, high):
@@ -700,7 +700,7 @@ def _data(path: Path, data: Data, version: Version | None, target: str | None) -
                 yield from availability((*path, j), "a negative number in a section", "section-negative", version, target)
         elif kind not in (".b32", ".b64") and not isinstance(child, String):
             yield Problem("bad-debug-directive", (*path, j), f"a label in `{kind}`", ("a label takes `.b32` or `.b64`",))
-        elif j > 1 and data.shape.literals[j].strip() == "-":
+        elif j > 1 and data.shape.tokens[j] == "-":
             yield from availability((*path, j), "the difference of two labels", "section-difference", version, target)
 
 

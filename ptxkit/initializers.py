@@ -104,7 +104,7 @@ class _Check:
         if not isinstance(node, Braces):
             yield Problem(KIND, path, f"`{_short(node)}` for {'an array' if sizes else 'a vector'}", ("a list in braces is needed",))
             return
-        if "," in node.shape.literals[-1]:
+        if "," in node.shape.tokens[-1]:
             yield Problem(KIND, path, "a comma behind the last value")
         most = sizes[0] if sizes else self.vector
         count = _length(node)

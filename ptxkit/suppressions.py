@@ -141,4 +141,4 @@ def _stretch(index: Index, path: Path, node: Node) -> tuple[int, int]:
 
 def _end(index: Index, path: Path, holder: Node) -> int:
     """Where the white space and comments behind the last statement of a node end."""
-    return len(index.text) if not path else _stretch(index, path, holder)[1] - 1
+    return len(index.text) if not path else _stretch(index, path, holder)[1]

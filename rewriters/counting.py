@@ -4,8 +4,9 @@ What flows into a block flows out of it. So, if a spanning tree of the graph is 
 (Knuth, Ball and Larus). One node more, the outside, stands for whoever calls and is returned to. The tree takes the edges in the deepest
 loops. A counter stands in a block or under the guard of a branch: no edge is split, control flows as before.
 
-A thread keeps its counts in registers: one bit where control comes at most once, 32 of them to a register, and a register for each counter
-in a loop. Where the function is left, the threads that leave together add theirs up, and one adds the sum to memory.
+Who leaves has entered, once. Else a thread keeps its counts in registers: one bit where control comes at most once, 32 of them to a
+register, and a register for each counter in a loop. Where the function is left, the threads that leave together add theirs up. A whole warp
+then adds all sums to memory at once, each lane one; of a part of a warp, one thread adds them one after the other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import attrs
 
 from ptxkit.analyses.cfg import BasicBlock, Via, control_flow
+from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.isa.binding import flow_of
@@ -23,11 +25,17 @@ from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
-from ptxkit.rewriters.probing import REDUX, Buffer, Plan, guard_of, leading, place_in, under
+from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leading, place_in, under
 from ptxkit.syntax.nodes import Module
 
 FEW = 8
 """Bits up to which they are added up one by one: more in a loop, so that the code does not grow."""
+GROUP = 5
+"""Bits that are added up at once, each in a field of 6 bits: 32 threads have no more than 32 of one."""
+SPREAD, FIELDS = sum([1 << GROUP * n for n in range(GROUP)]), sum([1 << 6 * n for n in range(GROUP)])
+"""Times the first, and by the second, bit n of a group is where field n starts."""
+SMALL = 1 << 27
+"""Below this, 32 counts are less than 2^32."""
 OUTSIDE = -1
 NONE = -1
 
@@ -49,6 +57,8 @@ class Counter:
     instruction: int
     guard: str = ""
     indices: tuple[int, ...] = ()
+    is_entry: bool = False
+    """Whether each thread that leaves came there, once."""
 
 
 Counted = tuple[list[Way], list[int], list[Counter]]
@@ -156,8 +166,8 @@ def _tree(routine: Routine, derive: bool) -> Counted | None:
 
 
 def _bits_first(routine: Routine, listed: list[Way], counted: list[int], counters: list[Counter]) -> Counted:
-    """The same with the counters in another order: first those of places in no loop."""
-    order = sorted(range(len(counters)), key=lambda n: _depth(routine, counters[n]) > 0)
+    """The same with the counters in another order: first those of places in no loop, last that of the entry."""
+    order = sorted(range(len(counters)), key=lambda n: 2 if counters[n].is_entry else _depth(routine, counters[n]) > 0)
     place = {old: new for new, old in enumerate(order)}
     return listed, [place.get(number, NONE) for number in counted], [counters[number] for number in order]
 
@@ -170,19 +180,19 @@ def _depth(routine: Routine, counter: Counter) -> int:
 def _place(routine: Routine, way: Way, all_ways: Sequence[Way]) -> Counter | None:
     """Where a way can be counted, without a new block."""
     flow = control_flow(routine)
+    if way.source == OUTSIDE:
+        return Counter(NONE, is_entry=True)
     if way.source != OUTSIDE:
         source = flow.blocks[way.source]
         if len(source.edges) + bool(source.leaves) + source.falls_off == 1:
             at = place_in(routine, source)
             return Counter(at) if at is not None else None
-    if way.target != OUTSIDE and (way.target != 0 or not flow.blocks[0].predecessors):
+    if way.target != OUTSIDE:
         target = flow.blocks[way.target]
         into = sum([len([e for e in flow.blocks[p].edges if e.target == way.target]) for p in target.predecessors if p in flow.reachable])
         if into + (way.target == 0) == 1:
             at = place_in(routine, target)
             return Counter(at) if at is not None else None
-    if way.source == OUTSIDE:
-        return Counter(NONE)
     return _at_branch(routine, flow.blocks[way.source], way)
 
 
@@ -242,14 +252,18 @@ def _add(plan: Plan, buffer: Buffer, number: int, guard: str = "") -> str:
 def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: Sequence[Counter], first: int, most: int) -> None:
     depth = [_depth(routine, counter) for counter in counters]
     looping = sorted([n for n in range(len(counters)) if depth[n]], key=lambda n: -depth[n])
+    once = [n for n, counter in enumerate(counters) if not depth[n] and not counter.is_entry]
     own = {n: plan.name("n", k) for k, n in enumerate(looping[:most])}
-    bits = {n: (plan.name("f", k // 32), k % 32) for k, n in enumerate([n for n in range(len(counters)) if not depth[n]])}
+    bits = {n: (plan.name("f", k // 32), k % 32) for k, n in enumerate(once)}
     words = sorted({register for register, _ in bits.values()})
     kept = [*own.values(), *words]
+    entry = next((n for n, counter in enumerate(counters) if counter.is_entry), NONE)
     if kept:
         plan.put(Declare(routine, f".reg .b32 {', '.join(kept)};"), whole=routine)
         plan.put(AtEntry(routine, " ".join([f"mov.b32 {register}, 0;" for register in kept])), whole=routine)
     for n, counter in enumerate(counters):
+        if counter.is_entry:
+            continue
         if n in own:
             step = f"add.u32 {own[n]}, {own[n]}, 1;"
         elif n in bits:
@@ -257,9 +271,6 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
             step = f"or.b32 {register}, {register}, {1 << bit};"
         else:
             step = ""
-        if counter.instruction == NONE:
-            plan.put(AtEntry(routine, step), whole=routine)
-            continue
         site = Site(routine, counter.instruction)
         if not counter.indices:
             code = under(counter.guard, step) if step else _add(plan, buffer, first + n, counter.guard)
@@ -272,25 +283,46 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
             test = f"{{ .reg .pred {hit}; setp.eq{'.and' if also else ''}.u32 {hit}, {index}, {k}{also};"
             code = under(f"@{hit}", step) if step else _add(plan, buffer, first + n, f"@{hit}")
             plan.put(Before(site, f"{test} {code} }}"), whole=routine)
-    if kept:
+    if kept or entry != NONE:
         guarded = any(one.guard is not None and flow_of(one.opcode.text) in ("return", "exit") for one in routine.instructions)
-        loop = len(bits) > FEW and not guarded and plan.knows(REDUX)
-        # all threads that are here go round equally often, so they stay together
-        plan.put(AtExits(routine, _flush(plan, buffer, first, own, bits, loop), converged=loop), whole=routine)
+        # all threads that are here branch alike, so they stay together
+        branches = not guarded and plan.knows(REDUX)
+        plan.put(AtExits(routine, _flush(plan, buffer, _Kept(first, own, bits, entry), branches), converged=branches), whole=routine)
 
 
-def _flush(plan: Plan, buffer: Buffer, first: int, own: dict[int, str], bits: dict[int, tuple[str, int]], loop: bool) -> str:
-    """Code that adds the counts of the threads that are here to memory; with `loop`, the bits one after the other in a loop."""
+@attrs.frozen
+class _Kept:
+    """What a thread knows when it leaves: by the number of a counter in its function, where the count is."""
+
+    first: int
+    """The number of the function's first counter among all."""
+    own: dict[int, str]
+    bits: dict[int, tuple[str, int]]
+    entry: int
+    """The counter to which each thread that leaves adds one, or NONE."""
+
+
+def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
+    """Code that adds the counts of the threads that are here to memory. Only with `branches` it may branch."""
+    first, own, bits = kept.first, kept.own, kept.bits
     base, copy, on = plan.name("b"), plan.name("c"), plan.name("on")
     mask, low, high, sum_, more, test = [plan.name(role) for role in ("m", "l", "h", "s", "t", "q")]
     lines = [f"{{ .reg .b64 {base}, {sum_}, {more}; .reg .b32 {copy}, {mask}, {low}, {high}; .reg .pred {on}, {test};"]
     lines += [f"ld{buffer.space}.u64 {base}, [{buffer.words}];"]
     together = plan.knows(REDUX)
+    loop = branches and len(bits) > FEW
+    at_once = branches and max(*own, *bits, kept.entry, 0) < WARP and len(bits) <= WARP // GROUP * GROUP
+    part, done = plan.batch.fresh.label(f"p{plan.number}_part"), plan.batch.fresh.label(f"p{plan.number}_done")
+    if at_once:
+        lines += [*_whole_warp(plan, buffer, kept, part), f"bra {done};", f"{part}:"]
     if together:
-        lines += leading("", on, mask, copy, base).replace("!mov", "mov").split("\n")
+        lines += [*leading("", on, mask, copy, base).replace("!mov", "mov").split("\n"), apart(base, copy)]
     else:
         lines += [f"setp.ne.u64 {on}, {base}, 0;"]
     lines += [buffer.copied(base, copy)]
+    if kept.entry != NONE:
+        lines += [f"popc.b32 {low}, {mask};" if together else f"mov.u32 {low}, 1;", f"cvt.u64.u32 {sum_}, {low};"]
+        lines += [f"@{on} red.global.add.u64 [{base}+{(first + kept.entry) * 8}], {sum_};"]
     if loop:
         lines += _bit_loops(plan, base, first, bits)
     for n, (register, bit) in () if loop else bits.items():
@@ -311,7 +343,42 @@ def _flush(plan: Plan, buffer: Buffer, first: int, own: dict[int, str], bits: di
         else:
             lines += [f"cvt.u64.u32 {sum_}, {register};"]
         lines += [f"setp.ne.and.u64 {test}, {sum_}, 0, {on};", f"@{test} red.global.add.u64 {target}, {sum_};"]
-    return "\n".join([*lines, "}"])
+    return "\n".join([*lines, *([f"{done}:"] if at_once else []), "}"])
+
+
+def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]:
+    """Code with which each lane adds one sum to memory, if all 32 threads are here and no count is large; it goes to `part` if not."""
+    own, bits = kept.own, kept.bits
+    base, copy, on, mask, low, sum_, at, test = [plan.name(role) for role in ("b", "c", "on", "m", "l", "s", "t", "q")]
+    value, lane, field = [plan.name(role) for role in ("v", "i", "g")]
+    lines = [f"{{ .reg .b32 {value}, {lane}, {field};", f"activemask.b32 {mask};", f"setp.eq.u32 {on}, {mask}, -1;"]
+    if own:
+        lines += [f"mov.u32 {low}, 0;", *[f"or.b32 {low}, {low}, {register};" for register in own.values()]]
+        lines += [f"setp.lt.and.u32 {on}, {low}, {SMALL}, {on};", f"vote.sync.all.pred {on}, {on}, {mask};"]
+    lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;", buffer.copied(base, copy)]
+    lines += [f"mov.u32 {lane}, %laneid;", f"mov.u32 {value}, 0;"]
+    if bits:
+        register = next(iter(bits.values()))[0]
+        lines += [f"mov.u32 {copy}, 0;", f"mul.lo.u32 {field}, {lane}, 6;"]
+        if len(bits) > GROUP:
+            # which group the lane's field is in, and where
+            lines += [f"mul.lo.u32 {copy}, {lane}, {-(-1024 // GROUP)};", f"shr.u32 {copy}, {copy}, 10;"]
+            lines += [f"mul.lo.u32 {low}, {copy}, {6 * GROUP};", f"sub.u32 {field}, {field}, {low};"]
+        for start in range(0, len(bits), GROUP):
+            lines += [f"shr.u32 {low}, {register}, {start};", f"and.b32 {low}, {low}, {(1 << GROUP) - 1};"]
+            lines += [f"mul.lo.u32 {low}, {low}, {SPREAD};", f"and.b32 {low}, {low}, {FIELDS};"]
+            lines += [f"redux.sync.add.u32 {low}, {low}, {mask};"]
+            # with one group only, the fields of other lanes are behind its last and empty
+            lines += [f"setp.eq.u32 {test}, {copy}, {start // GROUP};", f"selp.b32 {value}, {low}, {value}, {test};"]
+        lines += [f"shr.u32 {value}, {value}, {field};", f"and.b32 {value}, {value}, 63;"]
+    for n, register in own.items():
+        lines += [f"redux.sync.add.u32 {low}, {register}, {mask};", f"setp.eq.u32 {test}, {lane}, {n};"]
+        lines += [f"selp.b32 {value}, {low}, {value}, {test};"]
+    if kept.entry != NONE:
+        lines += [f"setp.eq.u32 {test}, {lane}, {kept.entry};", f"selp.b32 {value}, {WARP}, {value}, {test};"]
+    lines += [f"setp.ne.and.u32 {test}, {value}, 0, {on};"]
+    lines += [f"mad.wide.u32 {at}, {lane}, 8, {base};", f"cvt.u64.u32 {sum_}, {value};"]
+    return [*lines, f"@{test} red.global.add.u64 [{at}+{8 * kept.first}], {sum_};", "}"]
 
 
 def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int]]) -> list[str]:

@@ -389,6 +389,14 @@ setp.ne.u64 {leader}, {base}, 0;
 setp.eq.and.u32 {leader}, {scratch}, 0, {leader};"""
 
 
+def apart(base: str, scratch: str) -> str:
+    """Code after `leading` that hides from the compiler that threads add to one place: it would look for one of them a second time.
+
+    The leader's address stays what it is; that of no other may be used.
+    """
+    return f"mad.wide.u32 {base}, {scratch}, 8, {base};"
+
+
 def block_number(to: str, a: str, b: str) -> str:
     """Code for the number of the block in its grid, x fastest; `to` and `b` are of 64 bits, `a` of 32."""
     return f"""mov.u32 {a}, %ctaid.z;

@@ -147,6 +147,7 @@ class _Watch(Observer):
         self.used: set[Hashable] = set()
         self.found: dict[tuple[str, int], Finding] = {}
         self.of_operation: dict[Operation, tuple[Region | None, Region | None]] = {}
+        self.orderings: dict[Trail, int] = {}
 
     def _concerned(self) -> list[Access]:
         """The touches of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
@@ -301,18 +302,18 @@ class _Watch(Observer):
         if own is None or own.base[0] != region.base[0]:
             return False
         self.is_unclear = self.is_unclear or own.base != region.base or not own.is_common
-        mine = attrs.evolve(own, threads=operation.threads & moment.threads)
-        if not mine.threads:
+        starters = operation.threads & moment.threads
+        if own.base != region.base or not starters:
             return False
+        mine, touching = own.by(starters), region.threads
         if kind == "pending" and self._is_ordered(moment, operation):
             # threads that go by such barriers need not be here while the operation is under way: only those of its warp are
-            region = attrs.evolve(region, threads=region.threads & _warps_of(mine.threads))
-            if not region.threads:
-                return False
+            touching &= _warps_of(starters)
         if kind == "told":
-            region = attrs.evolve(region, threads=region.threads & ~_warps_of(mine.threads))
-            if not region.threads:
-                return False
+            touching &= ~_warps_of(starters)
+        if not touching:
+            return False
+        region = region.by(touching)
         threads = self.regions.meet(region, mine, others)
         if threads is None:
             return False
@@ -335,8 +336,21 @@ class _Watch(Observer):
 
     def _is_ordered(self, moment: Moment, operation: Operation) -> bool:
         """Whether a barrier that is not for the whole CTA was met since the start of an operation."""
+        return self._ordering(moment.trail) > self._ordering(operation.trail)
+
+    def _ordering(self, trail: Trail) -> int:
+        """How many barriers that are not for the whole CTA were met on a way."""
         met = syncs(self.routine)
-        return any(step.instruction in met and self._is_partial(step.instruction) for step in moment.since(operation))
+        steps = []
+        at: Trail | None = trail
+        while at is not None and at not in self.orderings:
+            steps.append(at)
+            at = at.before
+        count = self.orderings[at] if at is not None else 0
+        for step in reversed(steps):
+            count += step.instruction in met and self._is_partial(step.instruction)
+            self.orderings[step] = count
+        return count
 
     def _is_partial(self, i: int) -> bool:
         sync = syncs(self.routine)[i]
@@ -617,10 +631,14 @@ _SAID = {
 
 def _warps_of(threads: int) -> int:
     """All threads of the warps of some."""
-    found = 0
-    for thread in bits(threads):
-        found |= ((1 << WARP) - 1) << (thread // WARP * WARP)
-    return found
+    any_ = threads
+    for shift in (16, 8, 4, 2, 1):
+        # in the end, the first bit of each warp tells whether any of its bits is set
+        any_ |= any_ >> shift
+    lanes_ = (1 << WARP) - 1
+    warps = -(-threads.bit_length() // WARP)
+    firsts = ((1 << WARP * warps) - 1) // lanes_
+    return (any_ & firsts) * lanes_
 
 
 def _seen(memory: _Memory, instruction: int, region: Region) -> _Memory:

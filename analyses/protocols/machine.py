@@ -1,7 +1,6 @@
 """Runs the traces of a cluster side by side: barriers, mbarrier objects, and which access comes before which (8.8, 9.7.14).
 
-The threads of a warp that go the same way are one *agent*. Agents take turns, each until it has to wait; asynchronous copies are done as late
-as can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have seen to
+The threads of a warp that go the same way are one *agent*. Agents take turns, event by event; asynchronous copies are done as late as can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have seen to
 complete. It is one of the runs that are possible: what goes wrong in it can go wrong.
 """
 
@@ -58,6 +57,12 @@ class Agent:
     """By object, the phase in which it last arrived."""
     waits: dict[int, int] = attrs.field(factory=dict)
     """By object, the instruction that it last waited with."""
+    peeks: dict[int, int] = attrs.field(factory=dict)
+    """By object, the instruction that asked for it without waiting."""
+    fenced: Clock = attrs.field(factory=dict)
+    """What it knew of at its last fence."""
+    relaxed: int = -1
+    """The event at which it last came to the cluster's barrier without an order."""
     arrived: int = 0
     """How many times it came to the cluster's barrier."""
 
@@ -120,8 +125,6 @@ class _Stamp:
     instruction: int
     thread: int
     is_async: bool = False
-    at: int = 0
-    """How many events the agent had behind it."""
 
 
 @attrs.define(eq=False)
@@ -192,7 +195,7 @@ class Machine:
         while True:
             moved = False
             for agent in self.agents:
-                while not agent.is_done and self._step(agent):
+                if not agent.is_done and self._step(agent):
                     moved = True
                 if len(self.faults) > MOST_FAULTS:
                     return
@@ -282,8 +285,8 @@ class Machine:
         if found is None:
             return None
         owner = self.agents[found.agent]
-        if owner.warp != agent.warp and agent.clock.get(found.agent, -1) < found.time:
-            self._fault("unpublished", agent, event, found.init, (owner.trace.rank, owner.threads[0]), address)
+        if owner.warp != agent.warp and agent.clock.get(found.agent, -1) <= found.time:
+            self._fault("unfenced" if owner.relaxed > found.time else "unpublished", agent, event, found.init, (owner.trace.rank, owner.threads[0]), address)
         if not found.is_alive:
             self._fault("invalid", agent, event, found.init, (-1, -1), address)
         return found
@@ -331,7 +334,7 @@ class Machine:
             if event.target is not None and self.races:
                 target = plain(event.target[0 if len(event.target) == 1 else place])
                 size = event.step.bytes or self.sizes.get(event, event.step.least)
-                stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True, agent.at)
+                stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True)
                 self._write(agent, event, target, size, stamp)
         return True
 
@@ -355,8 +358,10 @@ class Machine:
                 taken = min(amount, found.pending)
                 found.pending -= taken
                 amount -= taken
+                if not found.pending and not event.step.may_complete:
+                    self._fault("completing", agent, event, found.init, (-1, -1), address, found.count)
                 if not self._completes(found) and amount > 0:
-                    self._fault("crowd", agent, event, found.init, (-1, -1), address, found.count + amount, found.count)
+                    self._fault("excess", agent, event, found.init, (-1, -1), address, found.count + amount, found.count)
                     break
                 if not found.count:
                     break
@@ -379,6 +384,9 @@ class Machine:
 
     def _wait(self, agent: Agent, event: Event) -> bool:
         lanes = dict(self._lanes(agent, event))
+        if not event.step.is_spinning:
+            agent.peeks.update(dict.fromkeys(lanes, event.step.instruction))
+            return True
         for address, amount in lanes.items():
             found = self.objects.get(address)
             if found is None or not self._passes(agent, event, found, amount):
@@ -444,8 +452,10 @@ class Machine:
     def _cluster_arrive(self, agent: Agent, event: Event) -> bool:
         while len(self.cluster) <= agent.arrived:
             self.cluster.append({})
-        _merge(self.cluster[agent.arrived], self._release(agent))
+        _merge(self.cluster[agent.arrived], agent.fenced if event.step.is_relaxed else self._release(agent))
         agent.arrived += 1
+        if event.step.is_relaxed:
+            agent.relaxed = agent.at
         return True
 
     def _cluster_wait(self, agent: Agent, event: Event) -> bool:
@@ -453,6 +463,10 @@ class Machine:
             return False
         if 0 < agent.arrived <= len(self.cluster):
             self._acquire(agent, self.cluster[agent.arrived - 1])
+        return True
+
+    def _fence(self, agent: Agent, event: Event) -> bool:
+        agent.fenced = self._release(agent)
         return True
 
     def _join(self, agent: Agent, event: Event) -> bool:
@@ -540,9 +554,27 @@ class Machine:
             self._fault(f"{name} {kind}", agent, event, old.instruction, (agent.trace.rank, old.thread), address, object_.address, waited)
             return
         owner = self.agents[old.agent]
-        near = " in warp" if owner.warp == agent.warp else ""
+        if new.is_async:
+            object_ = self.by_number[new.agent]
+            if not _waits_at(owner, object_.address):
+                self._fault("unwaited refill", owner, owner.trace.events[old.time], new.instruction, (agent.trace.rank, new.thread), address)
+                return
+        collective = event.step.is_collective or owner.trace.events[old.time].step.is_collective
+        near = " in warp" if owner.warp == agent.warp and not collective else ""
+        if owner.trace.rank != agent.trace.rank:
+            near = " across"
         how = "refill" if new.is_async else kind
-        self._fault(f"race {how}{near}", agent, event, old.instruction, (owner.trace.rank, old.thread), address, old.agent, old.at, agent.index, new.thread)
+        self._fault(f"race {how}{near}", agent, event, old.instruction, (owner.trace.rank, old.thread), address, old.agent, old.time, agent.index, new.thread)
+
+
+def _waits_at(agent: Agent, address: int) -> bool:
+    """Whether an agent ever waits at an object."""
+    for event in agent.trace.events:
+        if event.step.does is Does.WAIT and event.address is not None:
+            lanes = event.address if len(event.address) == 1 else [event.address[place] for place in agent.places]
+            if any(plain(one) == address for one in lanes):
+                return True
+    return False
 
 
 def _merge(into: Clock, clock: Clock) -> None:
@@ -567,6 +599,7 @@ _DO = {
     Does.BARRIER_ARRIVE: Machine._barrier_arrive,
     Does.CLUSTER_ARRIVE: Machine._cluster_arrive,
     Does.CLUSTER_WAIT: Machine._cluster_wait,
+    Does.FENCE: Machine._fence,
     Does.JOIN: Machine._join,
     Does.READ: Machine._touch,
     Does.WRITE: Machine._touch,

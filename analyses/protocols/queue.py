@@ -45,6 +45,9 @@ MOST_VISITS = 32
 """A block is come to so many times at most, by all paths together."""
 MOST_STEPS = 2500
 """Blocks are come to so many times at most, all together."""
+LEAST_STEPS = 600
+INSTRUCTIONS_A_STEP = 4
+"""A function of so many instructions is worth one step more than the least: the effort goes by the size."""
 
 
 ROUND = -2
@@ -305,17 +308,19 @@ class _State:
 
 
 def explore(
-    routine: Routine, queues: Collection[str], watched: Mapping[int, tuple[Term, ...]], observer: Observer, most_steps: int = MOST_STEPS
+    routine: Routine, queues: Collection[str], watched: Mapping[int, tuple[Term, ...]], observer: Observer, most_steps: int = 0
 ) -> Coverage:
     """Follows a thread of a function on all paths that differ in what it has in flight.
 
     `queues` are the kinds to keep; `watched` are the instructions to ask the observer about, with the terms that it wants to know there.
-    The terms given for an instruction that starts an operation become those of the operation.
+    The terms given for an instruction that starts an operation become those of the operation. `most_steps` bounds how many times blocks are
+    come to, all together; 0 for what suits the size of the function.
     """
     flow = control_flow(routine)
     if not flow.blocks:
         return Coverage(True, 0, {})
-    return _Explorer(routine, frozenset(queues), watched, observer, most_steps).run()
+    effort = most_steps or min(MOST_STEPS, max(LEAST_STEPS, len(routine.instructions) // INSTRUCTIONS_A_STEP))
+    return _Explorer(routine, frozenset(queues), watched, observer, effort).run()
 
 
 class _Explorer:

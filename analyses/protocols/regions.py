@@ -39,6 +39,10 @@ class Region:
     is_common: bool
     """Whether the base is surely the same for all threads."""
 
+    def by(self, threads: int) -> Region:
+        """What others touch in the same way, or only some of them."""
+        return Region(self.base, self.moving, self.offset, self.bytes, threads, self.is_common) if threads != self.threads else self
+
     @property
     def key(self) -> tuple[object, ...]:
         """Equal for regions that are the same."""

@@ -40,13 +40,16 @@ class Does(enum.Enum):
     BARRIER_ARRIVE = "barrier arrive"
     CLUSTER_ARRIVE = "cluster arrive"
     CLUSTER_WAIT = "cluster wait"
+    FENCE = "fence"
+    """Orders memory for more than the CTA."""
     JOIN = "join"
     """The threads of a warp meet."""
     READ = "read"
     WRITE = "write"
 
 
-SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE}
+SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE}
+_FENCES = frozenset(("fence", "init-fence"))
 
 
 @attrs.frozen(eq=False)
@@ -77,6 +80,11 @@ class Step:
     """Whether an arrival may complete the phase."""
     drops: bool = False
     is_descriptor: bool = False
+    """Whether the address is a descriptor of a matrix."""
+    is_collective: bool = False
+    """Whether an access is not of the threads themselves, but of what they start."""
+    is_relaxed: bool = False
+    """Whether an arrival at the barrier of the cluster says nothing of memory but what a fence did before."""
     lanes: int = 0
     """Of how many lanes of a warp the address counts; 0: of all."""
     is_plain: bool = True
@@ -96,6 +104,8 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
             own = _of_barriers(routine, i, bound, i in spinning)
             if own:
                 found[i] = own
+        elif _FENCES & set(bound.effects) and not bound.has(".cta"):
+            found[i] = [Step(i, Does.FENCE)]
         elif bound.converges is not None and bound.converges.level == "warp":
             found[i] = [Step(i, Does.JOIN, amount=term_of(routine, i, bound.members))]
     for access in accesses(routine):
@@ -107,7 +117,7 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
             for memory in bound.memory:
                 operand = bound.operand(memory.operand)
                 if memory.is_async and operand is not None and operand.role == "r" and operand.name != "a":
-                    step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True)
+                    step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
                     found.setdefault(i, []).append(step)
     return {i: tuple(own) for i, own in sorted(found.items())}
 
@@ -123,7 +133,7 @@ def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> l
     if operand is None:
         found = []
         if "arrive" in actions:
-            found.append(Step(i, Does.CLUSTER_ARRIVE))
+            found.append(Step(i, Does.CLUSTER_ARRIVE, is_relaxed=bound.has(".relaxed")))
         if "wait" in actions:
             found.append(Step(i, Does.CLUSTER_WAIT))
         return found
@@ -203,7 +213,8 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
         plain = False
     does = Does.WRITE if access.writes else Does.READ
     size = access.bytes or access.least or None
-    return Step(access.instruction, does, access.address, bytes=size, lanes=access.lanes, is_plain=plain)
+    shared = access.memory.proxy == "async"
+    return Step(access.instruction, does, access.address, bytes=size, lanes=access.lanes, is_plain=plain, is_collective=shared)
 
 
 @fact

@@ -339,15 +339,13 @@ class Tracer:
         visit = path.visits.get(i, 0)
         path.visits[i] = visit + 1
         for step in self.steps[i]:
-            if _peeks(step):
-                continue
-            synchronizes = step.does in SYNCHRONIZES
+            synchronizes = step.does in SYNCHRONIZES and not _peeks(step)
             if not synchronizes and visit >= MOST_SPREAD + 8:
                 continue
             address = self.numbers(step.address, path) if step.address is not None else None
             amount = self.numbers(step.amount, path) if step.amount is not None else None
             target = self.numbers(step.target, path) if step.target is not None else None
-            if not synchronizes and (address is None or not step.bytes):
+            if not synchronizes and step.does is not Does.FENCE and (address is None or not (step.bytes or _peeks(step))):
                 continue
             if synchronizes and ((step.address is not None and address is None) or (step.amount is not None and amount is None)):
                 return False
@@ -515,10 +513,10 @@ def _layout(routine: Routine) -> dict[tuple[object, ...], int]:
     found: dict[tuple[object, ...], int] = {}
     shared = [
         symbol
-        for scope in routine.names.scopes.values()
+        for path, scope in routine.names.scopes.items()
+        if not path or path[:1] == routine.path
         for symbol in scope.symbols.values()
         if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")
-        if len(symbol.path) == 1 or symbol.path[:1] == routine.path
     ]
     at = FIRST
     open_: list[tuple[object, ...]] = []

@@ -1,19 +1,30 @@
-"""What the hardware counts beside what the probes count: requests and sectors of global memory, bank conflicts of shared memory.
+"""What the hardware counts beside what the probes count: requests and sectors of global memory, passes and conflicts of shared memory.
 
     python benchmarks/gpu/counters.py run PLAN.zip COUNTERS.json      # on the machine with the GPU; asks `ncu`
-    python benchmarks/gpu/counters.py judge PLAN.zip RECORD.json.gz COUNTERS.json
+    python benchmarks/gpu/counters.py judge PLAN.zip COUNTERS.json
 
-PLAN.zip and RECORD.json.gz are those of `prepare.py probes` and `launcher.py`: the unchanged kernels run again under `ncu`. What the
-compiler merged, took out or copied is not the same number of instructions any more; so, for each kind of access, kernels are compared in
-which the machine code has as many instructions of it as the PTX. That is looked up with ptxas and nvdisasm (nvidia-cuda-nvdisasm).
+PLAN.zip is that of `prepare.py probes`. Kernels with the probes `sectors` and `bank-conflicts` run under `ncu`: these probes load from
+constant memory and add to global memory, but neither load nor store as what they count does. So both speak of the same launch, and of the
+same groups of threads. What the compiler merged, took out or copied is not the same number of instructions any more; so, for each kind of
+access, kernels are compared in which the machine code has as many instructions of it as the PTX. That is looked up with ptxas and
+nvdisasm (nvidia-cuda-nvdisasm). Beside that, left out are
+
+- requests to shared memory, where an instruction has a guard in the machine code: `ncu` counts it where no thread makes the access, too;
+- passes and conflicts, where other instructions use the same path to shared memory (barriers, bulk and asynchronous copies, matrices);
+- conflicts of 8 bytes wide accesses: `ncu` counts one more for a whole warp that is not side by side, with as many passes;
+- loads with an order: who waits asks as often as it takes, and `ncu` runs a kernel several times;
+- sectors, where the order of threads decides about addresses (outputs are compared sorted);
+- kernels that call what is not in the module.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import csv
 import io
 import json
+import lzma
 import os
 import re
 import shutil
@@ -23,7 +34,7 @@ import tempfile
 import time
 import zipfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,16 +52,28 @@ METRICS = {
     "ld passes": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_ld.sum",
     "st passes": "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_st.sum",
 }
-SASS = {"ld global": r"\bLDG\b", "st global": r"\bSTG\b", "ld shared": r"\bLDS\b", "st shared": r"\bSTS\b"}
+SASS = {
+    "ld global": r"\bLDG\b",
+    "st global": r"\bSTG\b",
+    "ld shared": r"\bLDS\b",
+    "st shared": r"\bSTS\b",
+    "ld shared guarded": r"@!?U?P\d\s+LDS\b",
+    "st shared guarded": r"@!?U?P\d\s+STS\b",
+    "ld shared others": r"\b(?:LDSM|ATOMS)\b",
+    "st shared others": r"\b(?:SYNCS|UBLKCP|UTMALDG|LDGSTS|STSM|STAS|ATOMS)\b",
+    "outside": r"\bCALL\.ABS\b",
+}
+SET = "hardware"
+"""The set of probes, of `instrumented.SETS`."""
 
 
-def jobs_of(plan: Path) -> list[dict[str, Any]]:
-    """The jobs of a plan that have the set of probes on memory, of sm_90a, or of sm_80 where there is no other; each module once."""
+def jobs_of(plan: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+    """The jobs of a plan with the variant that is counted, of sm_90a, or of sm_80 where there is no other; each module once."""
     with zipfile.ZipFile(plan) as archive:
         jobs = json.loads(archive.read("plan.json"))["jobs"]
-    found = {(job["fixture"], job["target"]): job for job in jobs if any(variant["name"] == "memory" for variant in job["variants"])}
+    found = {(job["fixture"], job["target"]): (job, one) for job in jobs for one in job["variants"] if one["name"] == SET}
     newer = {fixture for fixture, target in found if target != "sm_80"}
-    return [job for (fixture, target), job in found.items() if target != "sm_80" or fixture not in newer]
+    return [both for (fixture, target), both in found.items() if target != "sm_80" or fixture not in newer]
 
 
 def launches(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -61,16 +84,19 @@ def launches(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def child(plan: Path, said: Path) -> None:
-    """Launches the unchanged kernels one after the other, and writes down which."""
+    """Launches the kernels one after the other, and writes down which, and what the probes counted."""
     import launcher
 
     launcher.start()
     with zipfile.ZipFile(plan) as archive, said.open("w") as lines:
-        for job in jobs_of(plan):
-            module = launcher.load(archive.read(job["original"]).decode("utf-8", "surrogateescape"))
+        for job, variant in jobs_of(plan):
+            module = launcher.load(archive.read(variant["ptx"]).decode("utf-8", "surrogateescape"))
             for kernel in launches(job):
-                launcher.run(module, kernel, kernel["entry"])
-                lines.write(json.dumps([job["fixture"], job["target"], kernel["id"]]) + "\n")
+                watch = launcher.Watch(**variant["watch"][kernel["id"]])
+                ran = launcher.run(module, kernel, kernel["entry"], watch=watch)
+                buffer = base64.b64encode(lzma.compress(ran.captured)).decode()
+                launch = [job["fixture"], job["target"], kernel["id"]]
+                lines.write(json.dumps({"launch": launch, "text": variant["about"]["text"], "buffer": buffer}) + "\n")
                 lines.flush()
 
 
@@ -104,7 +130,7 @@ def run(plan: Path, out: Path, limit: float) -> None:
     rows = [row for row in rows if row.get("ID", "").isdecimal()]
     found = []
     for which, row in zip(order, rows, strict=False):
-        found.append({"launch": which, "kernel": row.get("Kernel Name"), **{name: _number(row.get(key)) for name, key in METRICS.items()}})
+        found.append({**which, "kernel": row.get("Kernel Name"), **{name: _number(row.get(key)) for name, key in METRICS.items()}})
     record = {
         "seconds": round(time.monotonic() - begun, 1),
         "launches": len(order),
@@ -149,60 +175,73 @@ def machine_code(text: str) -> dict[str, Counter[str]]:
     return found
 
 
-def judge(plan: Path, record: Path, counters: Path) -> None:
+def judge(plan: Path, counters: Path) -> None:
     """Prints how many numbers of the hardware and of the probes are equal; exit status 1 if not all that are compared are."""
-    import base64
-    import gzip
-    import lzma
-
     from instrumented import layout_of, recalled, subjects
 
-    counted = {tuple(one["launch"]): one for one in json.loads(counters.read_text())["counted"]}
-    with gzip.open(record, "rt") as lines:
-        results = json.load(lines)["results"]
-    ran = {(r["fixture"], r["target"], r["launch"]): r for r in results if r["variant"] == "memory" and "buffer" in r}
     known = {(fixture.name, fixture.target): fixture for fixture in subjects([])}
+    files = {(job["fixture"], job["target"]): variant["ptx"] for job, variant in jobs_of(plan)}
     kept: dict[tuple[str, str], dict[str, Counter[str]]] = {}
     totals: Counter[str] = Counter()
     wrong = []
-    for key, hardware in counted.items():
-        result, fixture = ran.get(key), known.get((key[0], key[1]))
-        if result is None or fixture is None:
-            continue
-        kernel = next(kernel for kernel in fixture.kernels if kernel["id"] == key[2])
-        manifest, _ = recalled(fixture, "memory", result["about"]["text"])
-        layout = layout_of(manifest, kernel)
-        tables = {table.name: table for table in layout.decode(lzma.decompress(base64.b64decode(result["buffer"])))}
-        module = (key[0], key[1])
-        if module not in kept:
-            kept[module] = machine_code(fixture.text)
-        code = kept[module].get(kernel["entry"], Counter())
+    for hardware in json.loads(counters.read_text())["counted"]:
+        name, target, id_ = hardware["launch"]
+        fixture = known[name, target]
+        kernel = next(kernel for kernel in fixture.kernels if kernel["id"] == id_)
+        manifest, _ = recalled(fixture, SET, hardware["text"])
+        tables = {t.name: t for t in layout_of(manifest, kernel).decode(lzma.decompress(base64.b64decode(hardware["buffer"])))}
+        if (name, target) not in kept:
+            with zipfile.ZipFile(plan) as archive:
+                kept[name, target] = machine_code(archive.read(files[name, target]).decode("utf-8", "surrogateescape"))
+        code = kept[name, target].get(kernel["entry"], Counter())
         for space, table, units in (
             ("global", "sectors", ("requests", "sectors")),
             ("shared", "bank-conflicts", ("requests", "conflicts", "passes")),
         ):
             everywhere = tables[table].rows() if table in tables else []
-            # the compiler may have put a function that is called into its caller, in part or whole
-            calls_others = any(row["function"] != kernel["entry"] and row["requests"] for row in everywhere)
             rows = [row for row in everywhere if row["function"] == kernel["entry"]]
             for word in ("ld", "st"):
                 own = [row for row in rows if re.match(rf"(?:@\S+\s+)?{word}\b", str(row["instruction"]))]
-                if not own or any(row["space"] == "generic" for row in rows) or calls_others:
+                if not own:
                     continue
-                if code[f"{word} {space}"] != len(own):
-                    totals[f"{word}.{space}: the machine code has another number of them"] += 1
+                what = f"{word}.{space}"
+                why = _left_out(code, f"{word} {space}", own, everywhere, kernel["entry"])
+                if why:
+                    totals[f"{what}: left out: {why}"] += 1
                     continue
                 for unit in units:
-                    found = sum([int(row[unit] or 0) for row in own])
-                    wanted = hardware[f"{word} {space}" if unit == "requests" and space == "shared" else f"{word} {unit}"]
-                    totals[f"{word}.{space} {unit}: compared"] += 1
-                    if found != wanted:
-                        wrong.append(f"{key}: {word}.{space} {unit}: {found}, ncu {wanted}")
+                    if unit == "sectors" and any(argument.get("compare") == "sorted" for argument in kernel["args"]):
+                        totals[f"{what} {unit}: left out: the order of threads decides about addresses"] += 1
+                    elif unit == "requests" and code[f"{word} {space} guarded"]:
+                        totals[f"{what} {unit}: left out: guarded in the machine code"] += 1
+                    elif unit != "requests" and code[f"{word} {space} others"]:
+                        totals[f"{what} {unit}: left out: others use the path"] += 1
+                    elif unit == "conflicts" and any(row["bytes"] == 8 for row in own):
+                        totals[f"{what} {unit}: left out: 8 bytes wide"] += 1
+                    else:
+                        found = sum([int(row[unit] or 0) for row in own])
+                        wanted = hardware[f"{word} {space}" if unit == "requests" and space == "shared" else f"{word} {unit}"]
+                        totals[f"{what} {unit}: compared"] += 1
+                        if found != wanted:
+                            wrong.append(f"{name}.{target} {id_}: {what} {unit}: {found}, ncu {wanted}")
     for what, count in sorted(totals.items()):
         print(f"{count:6}  {what}")
-    print(f"{len(wrong)} differ")
+    print(f"{sum([count for what, count in totals.items() if what.endswith('compared')])} compared, {len(wrong)} differ")
     print("\n".join(wrong[:100]))
     sys.exit(bool(wrong))
+
+
+def _left_out(code: Counter[str], kind: str, own: Sequence[dict[str, Any]], everywhere: Sequence[dict[str, Any]], entry: str) -> str:
+    """Why the accesses of a kind cannot be compared; empty if they can."""
+    if code[kind] != len(own):
+        return "the machine code has another number of them"
+    if any(row["space"] == "generic" and row["requests"] for row in everywhere):
+        return "generic addresses"
+    if any(row["function"] != entry and row["requests"] for row in everywhere) or code["outside"]:
+        return "others are called"
+    if any(re.search(r"\.(?:volatile|acquire|relaxed|mmio)\b", str(row["instruction"])) for row in own):
+        return "loads with an order"
+    return ""
 
 
 def main() -> None:

@@ -17,6 +17,7 @@ import ctypes
 import gzip
 import json
 import lzma
+import math
 import os
 import random
 import struct
@@ -172,25 +173,36 @@ ELEMENTS = {
 }  # fmt: skip
 
 
-def filled(kind: str, count: int, fill: str, high: int | None, seed: int) -> bytes:
-    """The bytes of a buffer as `launch.toml` words it."""
+MAGNITUDE = {"f16": 4, "f32": 30, "f64": 200}
+"""Powers of ten up to which, and down to which, floats reach that are spread out."""
+
+
+def filled(kind: str, count: int, fill: str, high: int | None, seed: int, spread: bool = False) -> bytes:
+    """The bytes of a buffer as `launch.toml` words it; with `spread`, what is random has extremes in it."""
     if kind == "bf16":
-        full = struct.pack(f"<{count}f", *_numbers("f32", count, fill, high, seed))
+        full = struct.pack(f"<{count}f", *_numbers("f32", count, fill, high, seed, spread))
         return b"".join([full[at + 2 : at + 4] for at in range(0, len(full), 4)])
-    return struct.pack(f"<{count}{ELEMENTS[kind]}", *_numbers(kind, count, fill, high, seed))
+    return struct.pack(f"<{count}{ELEMENTS[kind]}", *_numbers(kind, count, fill, high, seed, spread))
 
 
-def _numbers(kind: str, count: int, fill: str, high: int | None, seed: int) -> Iterable[int | float]:
+def _numbers(kind: str, count: int, fill: str, high: int | None, seed: int, spread: bool) -> Iterable[int | float]:
     if fill == "zeros":
         return [0] * count
     if fill == "iota":
         return range(count)
     lot = random.Random(seed)
     if kind.startswith("f"):
-        return [lot.random() for _ in range(count)]
+        return [_extreme(lot, MAGNITUDE[kind]) if spread else lot.random() for _ in range(count)]
     bound = high or (256 if kind.endswith("8") and len(kind) == 2 else 1000)
-    numbers = [lot.randrange(bound) for _ in range(count)]
+    # integers may be indices: none lies outside of what the launch is made for
+    numbers = [lot.choice((0, bound - 1, lot.randrange(bound))) if spread else lot.randrange(bound) for _ in range(count)]
     return [(n + 128) % 256 - 128 for n in numbers] if kind == "i8" else numbers
+
+
+def _extreme(lot: random.Random, magnitude: int) -> float:
+    if lot.random() < 0.2:
+        return lot.choice((0.0, -0.0, math.nan, math.inf, -math.inf))
+    return lot.choice((1, -1)) * lot.random() * 10.0 ** lot.randint(-magnitude, magnitude)
 
 
 def length_of(argument: dict[str, Any]) -> int:
@@ -388,7 +400,7 @@ def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | 
             parameters.append((ctypes.c_char * len(raw)).from_buffer_copy(raw))
             continue
         kind = next(argument[word] for word in ("buffer", "tensormap", "texture", "surface") if word in argument)
-        data = filled(kind, length_of(argument), argument["fill"], argument.get("high"), kernel.get("seed", 0) + index + 1)
+        data = filled(kind, length_of(argument), argument["fill"], argument.get("high"), kernel.get("seed", 0) + index + 1, kernel.get("spread", False))
         if "texture" in argument:
             parameters.append(held.texture(argument, data))
         elif "surface" in argument:
@@ -443,8 +455,9 @@ MOST_MEASURED = 2048
 
 
 def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int, int, int]]:
-    """By slot of a row: the largest groups of threads that kept one sum where they came by in the same iterations; that all came by in the
-    same iterations; and how many threads came by. Groups count from 1, the warp, to 5, the grid; 0 is no group at all.
+    """By slot of a row: the largest groups of threads that agreed; that all came by in the same iterations; and how many threads came by.
+
+    Groups count from 1, the warp, to 5, the grid; 0 is no group at all.
     """
     threads = kernel["block"][0] * kernel["block"][1] * kernel["block"][2]
     cluster = threads
@@ -457,7 +470,7 @@ def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int,
     sizes = [32, 128, threads, cluster if has_rows else threads, count]
     found = []
     for slot in range(row // 32):
-        kept = [struct.unpack_from("<3Q", rows, thread * row + slot * 32) for thread in range(count)]
+        kept = [struct.unpack_from("<4Q", rows, thread * row + slot * 32) for thread in range(count)]
         ctas = [kept[start : start + threads] for start in range(0, count, threads)]
         levels = []
         for of_values in (True, False):
@@ -468,18 +481,23 @@ def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int,
                     if place < 2
                     else [kept[start : start + size] for start in range(0, count, size)]
                 )
-                if not all(_agree(group) if of_values else len({(visits, turns) for visits, _, turns in group}) == 1 for group in groups):
+                if not all(_agree(group) if of_values else len({(visits, turns) for visits, _, turns, _ in group}) == 1 for group in groups):
                     break
                 level = place + 1
             levels.append(level)
-        found.append((levels[0], levels[1], sum(1 for visits, _, _ in kept if visits)))
+        found.append((levels[0], levels[1], sum(1 for visits, *_ in kept if visits)))
     return found
 
 
 def _agree(group: Sequence[tuple[int, ...]]) -> bool:
-    """Whether threads that came by in the same iterations kept the same sum."""
+    """Whether threads that came by in the same iterations kept the same sum, and none went another way in an iteration than another."""
     sums: dict[tuple[int, int], int] = {}
-    return all(not visits or sums.setdefault((visits, turns), total) == total for visits, total, turns in group)
+    went = 0
+    for visits, total, turns, ways in group:
+        if visits and sums.setdefault((visits, turns), total) != total:
+            return False
+        went |= ways
+    return not went & went >> 32 & 0xFFFFFFFF
 
 
 def differences(expected: Sequence[Output], found: Sequence[Output]) -> list[str]:

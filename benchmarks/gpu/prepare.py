@@ -25,7 +25,7 @@ from instrumented import probe_variants, subjects
 from plan import LARGE, WORK, Fixture, Variant, fixtures, write
 from probes import alone, certain_slots, probed
 from transforms import transform_variants
-from uniform import shapes_fixture, uniform_variants, with_shapes
+from uniform import shapes_fixture, uniform_variants, with_inputs, with_shapes
 
 from ptxkit.syntax.parsing import parse
 
@@ -113,7 +113,7 @@ def main() -> None:
     jobs: list[tuple[Fixture, Sequence[Variant]]] = []
     found = subjects(options.only) if options.kind == "probes" else fixtures(only=options.only, shapes=options.kind in SHAPES)
     for fixture in found:
-        fixture = with_shapes(fixture) if options.kind == "uniform" else fixture
+        fixture = with_inputs(with_shapes(fixture)) if options.kind == "uniform" else fixture
         jobs.append((fixture, KINDS[options.kind](fixture, counts)))
     if options.kind == "uniform" and not options.only:
         jobs.append((shapes_fixture(), uniform_variants(shapes_fixture(), counts)))

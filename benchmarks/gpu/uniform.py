@@ -3,14 +3,17 @@
 Before every branch, and behind instructions whose result threads are said to agree on, stands code that keeps for its thread: how often
 it came by; a sum over the visits of the value, each times a number made of the iterations of all loops around; and the same of the
 iterations alone. Threads that came by in the same iterations must have the same sum of values, if they are said to agree. And if threads
-are said to execute a block together, those of a group must all have come by in the same iterations.
+are said to execute a block together, those of a group must all have come by in the same iterations. Of a branch it also keeps which way
+the thread went in each of the first iterations of the innermost loop around: threads that leave a loop in different iterations have
+different sums of iterations, so that the sums alone say nothing of them.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import attrs
@@ -33,8 +36,13 @@ SLOT = 32
 MOST_SLOTS = 120
 WIDTHS = (1, 8, 16, 32, 64)
 MULTIPLIERS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
+ITERATIONS = 32
+"""Those of the innermost loop whose ways are kept, in the first iterations of the loops around it."""
 SHAPES = ([33, 1, 1], [96, 1, 1])
 FLAT_SHAPES = ([16, 4, 1],)
+
+FEWER: tuple[Callable[[int], int], ...] = (lambda n: n - 1, lambda n: n - 5, lambda n: n // 2 + 3, lambda n: n // 3 | 1)
+"""The numbers of elements of further launches, from that of the first; every other launch has data with extremes."""
 
 FIXTURE = "uniform_shapes"
 """The module below, which is launched in shapes that the fixtures do not have."""
@@ -111,6 +119,28 @@ def with_shapes(fixture: Fixture) -> Fixture:
     return attrs.evolve(fixture, kernels=tuple(launches))
 
 
+def with_inputs(fixture: Fixture) -> Fixture:
+    """The fixture with more launches of each kernel: with fewer elements where `launch.toml` says what counts them, and with other data.
+
+    What happens to be uniform, because a number of elements is a multiple of the block or because data lie close to one another, is not
+    uniform there.
+    """
+    launches = list(fixture.kernels)
+    for kernel in fixture.kernels:
+        if kernel["id"] != kernel["entry"]:
+            continue
+        has_count = any(argument.get("count") for argument in kernel["args"])
+        if not has_count and not any(argument.get("fill") == "random" for argument in kernel["args"]):
+            continue
+        for number, fewer in enumerate(FEWER if has_count else FEWER[:2], 1):
+            arguments = [
+                {**argument, "value": max(fewer(argument["value"]), 1)} if argument.get("count") else argument for argument in kernel["args"]
+            ]
+            other = {"args": arguments, "seed": 1000 * number, "spread": number % 2 == 0, "id": f"{kernel['entry']}+input{number}"}
+            launches.append({**kernel, **other})
+    return attrs.evolve(fixture, kernels=tuple(launches))
+
+
 def _may_be_smaller(routine: Routine) -> bool:
     """Whether nothing counts on a number of threads: no barriers but of the whole CTA, nothing of warps, no size said."""
     if any(directive.name == ".reqntid" for directive in routine.function.header.directives):
@@ -146,8 +176,7 @@ def slots(routine: Routine, lot: random.Random) -> list[Slot]:
         i = block.end - 1
         if block.index not in flow.reachable or len(block.edges) + bool(block.leaves) < 2 or not registers(routine).reads[i]:
             continue
-        blame = known.blame(block.index)
-        cause = _text(routine, blame[0].instruction) if blame and blame[0].instruction >= 0 else "argument"
+        cause = _cause(routine, known, block.index)
         branches.append(_slot(routine, known, i, registers(routine).reads[i][0], True, known.branch(block.index).level, cause))
     numbering = ssa(routine)
     for i, written in enumerate(registers(routine).writes):
@@ -172,6 +201,37 @@ def _slot(routine: Routine, known: Uniformity, i: int, register: int, is_branch:
     return Slot(i, register, is_branch, level, known.block(block, True).level, _text(routine, i), cause)
 
 
+SPIN = "spins on an mbarrier"
+
+
+def _cause(routine: Routine, known: Uniformity, block: int) -> str:
+    """Why threads may part at the end of a block, in one of a few phrases; empty if those of a warp do not."""
+    verdict = known.branch(block)
+    if verdict.level >= Level.WARP:
+        return ""
+    if verdict.refuted is not None:
+        return "refuted for some arguments" if verdict.refuted.given else "refuted"
+    chain = [step.instruction for step in known.blame(block) if step.instruction >= 0]
+    bounds = [bound for bound in [bindings(routine)[i] for i in chain] if isinstance(bound, Bound)]
+    reading = [memory for bound in bounds for memory in bound.memory if memory.access != "write"]
+    text = " ".join([_text(routine, i) for i in chain])
+    if any(bound.barrier for bound in bounds):
+        return SPIN
+    if any(memory.order not in ("weak", "") for memory in reading):
+        return "atomic operation, or load with an order"
+    if "%globaltimer" in text or "%clock" in text:
+        return "clock"
+    if any(variable in text for variable in ("__local_depot", "%SP")):
+        return "through local memory"
+    if "retval" in text:
+        return "what a call returned"
+    if any(".param" not in _text(routine, i) and bindings(routine)[i].memory for i in chain):
+        return "loaded data"
+    if not known.reach.template.has_places:
+        return "place of the thread, in a block of unknown shape"
+    return "place of the thread against an argument or %ntid"
+
+
 def _text(routine: Routine, i: int) -> str:
     return " ".join(routine.instructions[i].body_text.split())[:80]
 
@@ -193,18 +253,19 @@ def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1) -> s
         edits.append(Before(Site(routine, flow.blocks[loop.header].start), counted))
     for place, slot in enumerate(found):
         around = [counters[loop.index] for loop in _around(forest.loops, flow.block_of[slot.instruction])]
-        code = _keep(table[slot.register], around, base, place * SLOT, place == spoil)
+        code = _keep(table[slot.register], around, base, place * SLOT, place == spoil, slot.is_branch)
         edit = Before if slot.is_branch else After
         edits.append(edit(Site(routine, slot.instruction), code))
     return apply(module, edits, "uniform", marked=False, partly=True).module.text
 
 
-def _around(forest: tuple[Loop, ...], block: int) -> Iterator[Loop]:
-    return (loop for loop in forest if block in loop)
+def _around(forest: tuple[Loop, ...], block: int) -> list[Loop]:
+    """The loops around a block, the innermost last."""
+    return [loop for loop in forest if block in loop]
 
 
-def _keep(register: Register, around: list[str], base: str, offset: int, spoil: bool) -> str:
-    """The code that adds what a register holds to what is kept."""
+def _keep(register: Register, around: list[str], base: str, offset: int, spoil: bool, is_branch: bool) -> str:
+    """The code that adds what a register holds to what is kept; `around` are the counters of the loops around, the innermost last."""
     one, two, three, four = MULTIPLIERS
     name = register.name
     lines = ["{ .reg .b64 %pk_v, %pk_n, %pk_f, %pk_s, %pk_h, %pk_q;"]
@@ -218,6 +279,8 @@ def _keep(register: Register, around: list[str], base: str, offset: int, spoil: 
         lines.append(f".reg .b{register.bits} %pk_t; mov.b{register.bits} %pk_t, {name}; cvt.u64.u{register.bits} %pk_v, %pk_t;")
     if spoil:
         lines.append(".reg .b32 %pk_l; .reg .b64 %pk_w; mov.u32 %pk_l, %laneid; cvt.u64.u32 %pk_w, %pk_l; add.u64 %pk_v, %pk_v, %pk_w;")
+    if is_branch:
+        lines += _ways(around, f"{base}+{offset + 24}")
     lines.append(f"mov.u64 %pk_h, {one:#x};")
     lines += [f"mad.lo.u64 %pk_h, %pk_h, {two:#x}, {counter};" for counter in around]
     lines += [
@@ -228,6 +291,18 @@ def _keep(register: Register, around: list[str], base: str, offset: int, spoil: 
         f"st.global.v2.u64 [{base}+{offset}], {{%pk_n, %pk_f}}; st.global.u64 [{base}+{offset + 16}], %pk_s; }}",
     ]
     return "\n".join(lines)
+
+
+def _ways(around: list[str], where: str) -> list[str]:
+    """The code that keeps which way a branch goes: by iteration a bit in the low half of a word if it is taken, in the high half if not."""
+    lines = [".reg .pred %pk_p; .reg .b32 %pk_b; and.b64 %pk_q, %pk_v, 1; xor.b64 %pk_q, %pk_q, 1; shl.b64 %pk_q, %pk_q, 5;"]
+    lines.append("setp.eq.u64 %pk_p, 0, 0;")
+    if around:
+        lines.append(f"sub.u64 %pk_s, {around[-1]}, 1; setp.lt.u64 %pk_p, %pk_s, {ITERATIONS}; add.u64 %pk_q, %pk_q, %pk_s;")
+        lines += [f"setp.eq.and.u64 %pk_p, {counter}, 1, %pk_p;" for counter in around[:-1]]
+    lines.append("cvt.u32.u64 %pk_b, %pk_q; mov.u64 %pk_q, 1; shl.b64 %pk_q, %pk_q, %pk_b;")
+    lines.append(f"ld.global.u64 %pk_s, [{where}]; or.b64 %pk_s, %pk_s, %pk_q; @%pk_p st.global.u64 [{where}], %pk_s;")
+    return lines
 
 
 def uniform_variants(fixture: Fixture, counts: dict[str, int]) -> list[Variant]:
@@ -258,15 +333,27 @@ def uniform_variants(fixture: Fixture, counts: dict[str, int]) -> list[Variant]:
 # --- judging ----------------------------------------------------------------------------------------------------------------------
 
 
+@attrs.define
+class Branch:
+    """What was measured of a branch in all launches of its kernel."""
+
+    level: Level
+    """What is said of it."""
+    cause: str
+    text: str
+    is_uniform: bool = True
+    """Whether no launch had threads of a warp part there."""
+
+
 def judged(results: list[dict[str, Any]]) -> bool:
     """Prints how what was said compares with what was measured. Whether nothing contradicts, and planted faults do."""
     results = [result for result in results if result["about"].get("measure")]
     ran = [result for result in results if "levels" in result]
     wrong: list[str] = []
     said = {"values": 0, "branches": 0, "points": 0}
-    uniform = proved = faults = caught = different = 0
-    causes: dict[str, int] = {}
+    faults = caught = different = 0
     kernels, shapes = set(), set()
+    branches: dict[tuple[str, ...], Branch] = {}
     for result in ran:
         told = result["about"]["slots"]
         found = [_contradictions(result, slot, measured) for slot, measured in zip(told, result["levels"], strict=True)]
@@ -280,36 +367,40 @@ def judged(results: list[dict[str, Any]]) -> bool:
         different += result["verdict"] != "equal"
         kernels.add((result["fixture"], result["kernel"]))
         shapes.add(tuple(result["block"]))
-        for (is_branch, level, point, _, cause), (measured, _, threads) in zip(told, result["levels"], strict=True):
+        for place, ((is_branch, level, point, text, cause), (measured, _, threads)) in enumerate(zip(told, result["levels"], strict=True)):
             if threads < 1:
                 continue
             said["branches" if is_branch else "values"] += level > Level.THREAD
             said["points"] += point > Level.THREAD
-            if is_branch and measured >= Level.WARP:
-                uniform += 1
-                proved += level >= Level.WARP
-                if level < Level.WARP:
-                    causes[f"{_kind(cause)}"] = causes.get(f"{_kind(cause)}", 0) + 1
+            if is_branch:
+                key = (result["fixture"], result["target"], result["kernel"], str(place))
+                branches.setdefault(key, Branch(level, cause, text)).is_uniform &= measured >= Level.WARP
     print(f"uniformity measured in {len(kernels)} kernels, {len(ran)} launches, {len(shapes)} shapes: {sorted(shapes)}")
     print(f"  not run: {len(results) - len(ran)}; outputs differ from those of the original in {different}")
     print(f"  checked: {', '.join(f'{count} {name}' for name, count in said.items())}")
     print(f"  contradictions {len(wrong)}")
-    for text in wrong[:60]:
-        print(f"    {text[:300]}")
-    share = 100 * proved / uniform if uniform else 0
-    print(f"  branches uniform in each warp that was run: {uniform}, of these proved {proved} ({share:.1f} %); the rest by source:")
-    for cause, count in sorted(causes.items(), key=lambda pair: -pair[1]):
-        print(f"    {count:5} {cause}")
+    for words in wrong[:60]:
+        print(f"    {words[:300]}")
+    _print_precision(branches)
     print(f"  a probe that writes down another number for each lane: {caught} of {faults} found")
     return not wrong and caught == faults
 
 
-def _kind(cause: str) -> str:
-    """The opcode of a source of divergence, with the special register if it reads one."""
-    words = cause.replace(",", " ").replace(";", " ").split()
-    special = next((word for word in words if word.startswith(("%tid", "%lane", "%clock", "%warpid", "%smid"))), "")
-    opcode = next((word for word in words if not word.startswith("@")), "")
-    return f"{opcode} {special}".strip()
+def _print_precision(branches: dict[tuple[str, ...], Branch]) -> None:
+    """Prints how many of the branches that are uniform in each warp of every launch are said to be, and the rest by cause."""
+    uniform = {key: branch for key, branch in branches.items() if branch.is_uniform}
+    rest = {key: branch for key, branch in uniform.items() if branch.level < Level.WARP}
+    spins = len([branch for branch in rest.values() if branch.cause == SPIN])
+    proved = len(uniform) - len(rest)
+    print(f"  branches that were executed {len(branches)}, uniform in each warp of all launches of theirs {len(uniform)}")
+    for count, what in ((len(uniform), "all"), (len(uniform) - spins, "all but spins on an mbarrier")):
+        print(f"    proved uniform {proved} of {count} ({100 * proved / count if count else 0:.1f} %), of {what}")
+    print(f"  the other {len(rest)} by cause:")
+    for cause, number in Counter([branch.cause for branch in rest.values()]).most_common():
+        print(f"    {number:5} {cause}")
+        if cause != SPIN:
+            for key, branch in [(key, branch) for key, branch in rest.items() if branch.cause == cause]:
+                print(f"            {' '.join(key[:3])[:60]} `{branch.text}`")
 
 
 def _contradictions(result: dict[str, Any], slot: tuple[Any, ...], measured: tuple[int, int, int]) -> list[str]:

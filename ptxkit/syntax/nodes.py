@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 Path = tuple[int, ...]
 """Where a node stands: the index of a child, of its child, and so on, from the module (or from the node that was asked)."""
 
+_COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/", re.S)
+
 
 @attrs.frozen(slots=True, weakref_slot=False)
 class Shape:
@@ -29,10 +31,16 @@ class Shape:
 
     literals: tuple[str, ...]
     template: str = attrs.field(init=False, eq=False, repr=False)
+    tokens: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
+    """The pieces without white space and comments, which may stand anywhere in them."""
 
     @template.default
     def _template(self) -> str:
         return "%s".join([literal.replace("%", "%%") for literal in self.literals])
+
+    @tokens.default
+    def _tokens(self) -> tuple[str, ...]:
+        return tuple(["".join((_COMMENT.sub(" ", literal) if "/" in literal else literal).split()) for literal in self.literals])
 
 
 @functools.lru_cache(maxsize=65536)
@@ -327,7 +335,7 @@ class Guard(Composite):
 
     @property
     def negated(self) -> bool:
-        return "!" in self.shape.literals[0]
+        return "!" in self.shape.tokens[0]
 
 
 @node
@@ -368,7 +376,7 @@ class Address(Composite):
 
     @property
     def _has_offset(self) -> bool:
-        return len(self.children) > 1 and self.shape.literals[1].strip() in ("+", "-")
+        return len(self.children) > 1 and self.shape.tokens[1] in ("+", "-")
 
     @property
     def base(self) -> Node:
@@ -383,7 +391,7 @@ class Address(Composite):
     @property
     def offset_sign(self) -> int:
         """1, or -1 in `[a-4]`."""
-        return -1 if self._has_offset and "-" in self.shape.literals[1] else 1
+        return -1 if self._has_offset and self.shape.tokens[1] == "-" else 1
 
     @property
     def parts(self) -> tuple[Node, ...]:
@@ -398,7 +406,7 @@ class Unary(Composite):
 
     @property
     def operator(self) -> str:
-        return self.shape.literals[0].strip()[:1]
+        return self.shape.tokens[0][:1]
 
     @property
     def operand(self) -> Node:
@@ -576,7 +584,7 @@ class Declarator(Composite):
 
     @property
     def initializer(self) -> Node | None:
-        return self.children[-1] if "=" in self.shape.literals[-2] else None
+        return self.children[-1] if "=" in self.shape.tokens[-2] else None
 
 
 def _integer(node: Node) -> int | None:
@@ -689,7 +697,7 @@ class PerformanceDirective(Composite):
     @property
     def name(self) -> str:
         found = self.first(Keyword)
-        return found.text if found else self.shape.literals[0].split()[0]
+        return found.text if found else self.shape.tokens[0]
 
     @property
     def arguments(self) -> tuple[Node, ...]:
@@ -828,7 +836,7 @@ class Header(Statement):
 
     @property
     def is_noreturn(self) -> bool:
-        return any(".noreturn" in literal for literal in self.shape.literals) or any(
+        return any(".noreturn" in token for token in self.shape.tokens) or any(
             directive.name == ".noreturn" for directive in self.directives
         )
 
@@ -911,7 +919,7 @@ class Targets(Statement):
     @property
     def are_labels(self) -> bool:
         """Whether these are labels of branches, not functions."""
-        return ".branchtargets" in self.shape.literals[0]
+        return self.shape.tokens[0] == ".branchtargets"
 
     @property
     def names(self) -> tuple[Name, ...]:
@@ -1014,7 +1022,7 @@ class Datum(Composite):
     @property
     def sign(self) -> int:
         """1, or -1 where the offset is taken off."""
-        return -1 if "-" in self.shape.literals[1] else 1
+        return -1 if self.shape.tokens[1] == "-" else 1
 
 
 @node

@@ -110,7 +110,7 @@ class AddParameter:
 
 @attrs.frozen
 class AddToModule:
-    """Variables or functions before the first function of the module: `.visible .global .align 8 .b64 __pk_buffer;`."""
+    """Variables or functions before the first function of the module that has a body: `.visible .global .align 8 .b64 __pk_buffer;`."""
 
     code: str
 
@@ -572,7 +572,7 @@ class _Batch:
         for path in self.bodies:
             touched.setdefault(path[0], []).append(path)
         children: list[Node] = []
-        first = next((i for i, child in enumerate(self.module.children) if isinstance(child, Function)), len(self.module.children))
+        first = next((i for i, one in enumerate(self.module.children) if isinstance(one, Function) and one.body), len(self.module.children))
         for i, child in enumerate(self.module.children):
             if i == first:
                 children += self.front

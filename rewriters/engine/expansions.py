@@ -193,22 +193,27 @@ def _compared_as_floats(instruction: Instruction, bound: Bound, goal: Goal) -> s
 
 
 def _both_compared_as_floats(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
+    """What is written first may be neither the guard nor the predicate to combine with: one of them waits in a register of its own."""
     opcode = instruction.opcode
     if opcode.mnemonic != "setp" or not opcode.has(".bf16x2"):
         return None
     result, a, b, *rest = operands_of(instruction)
     names = [part.strip() for part in result.split("|")]
-    if len(names) != 2 or (rest and rest[0].lstrip("!") == names[0]):
+    if len(names) != 2:
         return None
+    last = int(instruction.guard is not None and instruction.guard.predicate.text == names[1])
     block = _Block(goal)
+    waiting = block.new(".pred")
     halves = [block.several(".b16", 2) for _ in (a, b)]
     wide = block.several(".f32", 2)
     words = "".join([".f32" if word == ".bf16x2" else word for word in opcode.modifiers])
     for source, pair in zip((a, b), halves, strict=True):
         block.add(f"mov.b32 {{{pair[0]}, {pair[1]}}}, {source}")
-    for i, name in enumerate(names):
+    for i, name in ((last, waiting), (1 - last, names[1 - last])):
         block.add(*[f"cvt.f32.bf16 {one}, {pair[i]}" for one, pair in zip(wide, halves, strict=True)])
         block.add(f"setp{words} {', '.join([name, *wide, *rest])}")
+    if names[last] != "_":
+        block.add(f"mov.pred {names[last]}, {waiting}")
     return block.text
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, leading, touches, under
+from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, apart, leading, touches, under
 
 ROW = 32
 BANKS = 32
@@ -13,8 +13,9 @@ BANKS = 32
 def bank_conflicts(plan: Plan, *, at: str = "") -> None:
     """Loads and stores of warps in shared memory, how many passes they take, and how many of these are conflicts of banks.
 
-    There are 32 banks of 4 bytes. Wider accesses are made by half and quarter warps, each with its own passes. Threads that want one word
-    of a bank, or one wide element, do not conflict. Generic addresses count where they mean shared memory.
+    There are 32 banks of 4 bytes. Wider accesses are made by half and quarter warps, each with its own passes; two of these go together if
+    in the whole warp each thread wants the same as its neighbour, or the next but one. Threads that want one word of a bank, or one wide
+    element, do not conflict. Generic addresses count where they mean shared memory.
     """
     if not plan.knows(REDUX) or not plan.knows(ACTIVEMASK):
         for routine in plan.routines:
@@ -33,7 +34,7 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
     buffer = plan.region("banks", ROW, len(found))
     a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
     mask, copy, x, unit, phase, degree, total = [plan.name(role) for role in ("m", "c", "x", "u", "h", "d", "t")]
-    here, leader, first = [plan.name(role) for role in ("g", "l", "f")]
+    here, leader, first, again = [plan.name(role) for role in ("g", "l", "f", "n")]
     for number, touch in enumerate(found):
         row = number * ROW
         width = touch.access.bytes
@@ -43,10 +44,13 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
         groups = BANKS // words
         lines = [
             leading("", leader, mask, x, base),
+            apart(base, x),
             buffer.copied(base, copy),
             # the element that this thread wants, and its part of the warp beside it
             f"shr.u64 {a}, {a}, {shift};\ncvt.u32.u64 {unit}, {a};\nmov.u32 {phase}, %laneid;",
-            f"shr.u32 {phase}, {phase}, {groups.bit_length() - 1};\nshl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};",
+            f"shr.u32 {phase}, {phase}, {groups.bit_length() - 1};",
+            *([_pairs(unit, phase, (x, copy, total), mask, (first, again))] if words > 1 else []),
+            f"shl.b32 {x}, {unit}, 2;\nor.b32 {x}, {x}, {phase};",
             f"match.any.sync.b32 {x}, {x}, {mask};\nmov.u32 {copy}, %lanemask_lt;\nand.b32 {x}, {x}, {copy};",
             f"setp.eq.u32 {first}, {x}, 0;\nvote.sync.ballot.b32 {degree}, {first}, {mask};",
             # the bank of that element: how many of those who came first want it
@@ -65,7 +69,7 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
         lines.append(f"popc.b32 {x}, {mask};\ncvt.u64.u32 {sum_}, {x};\n@{leader} red.global.add.u64 [{base}+{row + 24}], {sum_};")
         body = "\n".join(lines)
         declared = f"{{ .reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {copy}, {x}, {unit}, {phase}, {degree}, {total};"
-        declared += f" .reg .pred {here}, {leader}, {first};"
+        declared += f" .reg .pred {here}, {leader}, {first}, {again};"
         begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{touch.address}"
         if touch.access.space:
             code = f"{declared}\n{under(touch.guard, begin)}\n{under(touch.guard, body)} }}"
@@ -74,6 +78,20 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
             code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
         site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
         plan.put(Before(touch.site, code), site=site)
+
+
+def _pairs(unit: str, phase: str, scratch: tuple[str, str, str], mask: str, tests: tuple[str, str]) -> str:
+    """Code that halves the number of a thread's part of the warp where two parts go together."""
+    x, y, halved = scratch
+    same, all_ = tests
+    lines = [f"mov.u32 {halved}, 0;"]
+    for distance in (1, 2):
+        lines += [f"shfl.sync.bfly.b32 {x}, {unit}, {distance}, 31, {mask};", f"setp.eq.u32 {same}, {x}, {unit};"]
+        # a thread that is not here wants nothing
+        lines += [f"mov.u32 {y}, %laneid;", f"xor.b32 {y}, {y}, {distance};", f"shr.u32 {y}, {mask}, {y};", f"and.b32 {y}, {y}, 1;"]
+        lines += [f"setp.eq.or.u32 {same}, {y}, 0, {same};", f"vote.sync.all.pred {all_}, {same}, {mask};"]
+        lines += [f"selp.b32 {halved}, 1, {halved}, {all_};"]
+    return "\n".join([*lines, f"shr.u32 {phase}, {phase}, {halved};"])
 
 
 def decode(found: Read) -> list[Table]:

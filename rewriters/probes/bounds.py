@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from ptxkit.rewriters.engine.edits import AddToModule, Before
+from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.parameters import bytes_of
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import Plan, block_number, thread_number, touches, under
+from ptxkit.rewriters.probing import Plan, Touch, block_number, thread_number, touches, under
 from ptxkit.syntax.nodes import Declaration, Function, Module
 
 KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}
@@ -27,9 +27,13 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
     if act not in ("record", "trap"):
         raise ValueError(f"bounds:act is record or trap, not {act!r}")
     found = []
+    own = _variables(plan.module)
     for touch in touches(plan, ("global", "generic"), at, plan.name("a")):
+        hidden = _hidden(touch, own)
         if touch.access.bytes is None:
             plan.refuse(touch.routine, touch.access.instruction, "unknown-size", "how many bytes are touched is not known beforehand")
+        elif hidden is not None:
+            plan.refuse(touch.routine, touch.access.instruction, "hidden-name", f"`{hidden}` is something else here than the variable")
         else:
             found.append(touch)
     if not found:
@@ -40,25 +44,20 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
     plan.batch.pinned = plan.batch.pinned or act == "trap"
     a, base, last, word, size = [plan.name(role) for role in ("a", "b", "e", "w", "z")]
     kind, x, y = [plan.name(role) for role in ("k", "x", "y")]
-    own = _variables(plan.module)
-    loads = [f"ld{table.space}.v2.u64 {{{word}, {size}}}, [{table.words}+{16 * n}];" for n in range(allocations)]
+    known = [(f"ld{table.space}.v2.u64 {{{word}, {size}}}, [{table.words}+{16 * n}];", size) for n in range(allocations)]
+    known += [(f"mov.u64 {word}, {name};", str(bytes_)) for name, bytes_ in own]
     plan.batch.known.update([name for name, _ in own])
-    if own:
-        symbol = plan.batch.fresh.symbol(f"p{plan.number}_variables")
-        values = ", ".join([f"{name}, {bytes_}" for name, bytes_ in own])
-        plan.put(AddToModule(f".visible .global .align 16 .u64 {symbol}[{2 * len(own)}] = {{{values}}};"))
-        loads += [f"ld.global.v2.u64 {{{word}, {size}}}, [{symbol}+{16 * n}];" for n in range(len(own))]
     bad, test, won, here = [plan.name(role) for role in ("bad", "q", "won", "g")]
     for number, touch in enumerate(found):
         width = touch.access.bytes
         assert width is not None
         site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
         checks = [f"mov.u32 {kind}, 3;\nadd.u64 {last}, {a}, {max(width, 1) - 1};"]
-        for load in loads:
+        for load, end in known:
             # from the start of the allocation, so that what lies before it is beyond its end
             checks.append(f"{load}\nsub.u64 {base}, {a}, {word};")
             checks.append(
-                f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {size};\nsetp.lt.and.u64 {test}, {word}, {size}, {test};"
+                f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {end};\nsetp.lt.and.u64 {test}, {word}, {end}, {test};"
             )
             checks.append(f"selp.u32 {kind}, 0, {kind}, {test};")
         if touch.access.align > 1:
@@ -91,11 +90,18 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         plan.put(Before(touch.site, code), site=site)
 
 
+def _hidden(touch: Touch, variables: list[tuple[str, int]]) -> str | None:
+    """A variable that code at this place cannot name."""
+    scope = touch.routine.names.scope_of(touch.routine.where(touch.access.instruction))
+    module = touch.routine.names.scope_of(())
+    return next((name for name, _ in variables if scope.lookup(name) is not module.lookup(name)), None)
+
+
 def _variables(module: Module) -> list[tuple[str, int]]:
-    """The variables in global memory that are declared before any function, with their bytes: they are memory too."""
+    """The variables in global memory that are declared before any function's body, with their bytes: they are memory too."""
     found = []
     for child in module.children:
-        if isinstance(child, Function):
+        if isinstance(child, Function) and child.body is not None:
             break
         if isinstance(child, Declaration) and child.space == ".global" and child.linkage != ".extern":
             found += [(one.name.text, bytes_of(child, one)) for one in child.declarators]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, leading, touches, under
+from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, apart, leading, touches, under
 
 ROW = 32
 
@@ -35,6 +35,7 @@ def sectors(plan: Plan, *, at: str = "") -> None:
         width = touch.access.bytes
         row = number * ROW
         body = f"""{leading("", leader, mask, x, base)}
+{apart(base, x)}
 {buffer.copied(base, copy)}
 popc.b32 {x}, {mask};
 cvt.u64.u32 {sum_}, {x};

@@ -6,7 +6,7 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, Plan, leading, place_in
+from ptxkit.rewriters.probing import ACTIVEMASK, Plan, apart, leading, place_in
 
 BINS = 33
 
@@ -38,6 +38,7 @@ def warp_masks(plan: Plan) -> None:
         code = f"""{{ .reg .b64 {base}; .reg .b32 {copy}, {mask}, {count}; .reg .pred {leader};
 ld{buffer.space}.u64 {base}, [{buffer.words}];
 {leading("", leader, mask, copy, base).replace("!mov", "mov")}
+{apart(base, copy)}
 {buffer.copied(base, copy)}
 popc.b32 {count}, {mask};
 mad.wide.u32 {base}, {count}, 8, {base};

@@ -18,7 +18,7 @@ import pytest
 import ptxkit
 from ptxkit.rewriters import Refused
 from ptxkit.rewriters.retarget import retarget
-from ptxkit.syntax.nodes import Block, Instruction, Node
+from ptxkit.syntax.nodes import Block, Guard, Instruction, Node
 
 Number = Fraction | float
 """What bits stand for: a fraction, or a float that is an infinity, a zero with its sign, or no number."""
@@ -130,8 +130,11 @@ class Machine:
         for statement in statements:
             if isinstance(statement, Block):
                 self.run(statement.children)
-            elif isinstance(statement, Instruction):
+            elif isinstance(statement, Instruction) and self.holds(statement.guard):
                 self.step(statement)
+
+    def holds(self, guard: Guard | None) -> bool:
+        return guard is None or self.get(guard.predicate.text) != guard.negated
 
     def step(self, instruction: Instruction) -> None:
         mnemonic, words = instruction.opcode.mnemonic, instruction.opcode.modifiers
@@ -274,6 +277,21 @@ def test_comparisons_of_bfloats(relation: str) -> None:
         machine.run(both)
         assert machine.registers["p1"] == expected
         assert machine.registers["p2"] == compared(relation, value(b, ".bf16"), value(a, ".bf16"))
+
+
+@pytest.mark.parametrize("guard", ["p1", "!p1", "p2", "p3"])
+@pytest.mark.parametrize("third", ["p1", "p2", "!p2", "p3"])
+def test_a_comparison_may_write_what_it_reads(guard: str, third: str) -> None:
+    """The guard, and the predicate to combine with, are those from before."""
+    statements = written("8.0", "sm_90", "sm_80", f"@{guard} setp.lt.xor.bf16x2 p1|p2, r1, r2, {third};")
+    for given in itertools.product((0, 1), repeat=5):
+        before = dict(zip(("p1", "p2", "p3"), given, strict=False))
+        machine = Machine(r1=0x3F803F80, r2=0x40004000 * given[3] ^ 0x4000 * given[4], **before)
+        old = Machine(**before)
+        less = [given[3] ^ given[4], given[3]]
+        expected = [one ^ old.get(third) for one in less] if old.get(guard) else [before["p1"], before["p2"]]
+        machine.run(statements)
+        assert [machine.registers["p1"], machine.registers["p2"]] == expected
 
 
 @pytest.mark.parametrize("how", [".rn", ".rz"])

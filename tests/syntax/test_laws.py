@@ -199,6 +199,11 @@ def test_the_grammar_alone_gives_equal_statements() -> None:
     assert_agreement(KERNEL)
 
 
+@pytest.mark.parametrize("opcode", ["ld\n.weak.global.u32", "add // a\n.reg.u32", "add /**/ .entry.sat", "st /**/ .section::a.u32"])
+def test_the_grammar_alone_takes_words_of_directives_before_other_modifiers(opcode: str) -> None:
+    assert_agreement(f".entry k() {{ {opcode} %r1, %r2; }}")
+
+
 def test_the_grammar_alone_gives_equal_statements_in_a_file(good_text: str) -> None:
     assert_agreement(good_text[:40_000])
 

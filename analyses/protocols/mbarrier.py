@@ -1,0 +1,318 @@
+"""What goes wrong with mbarrier objects and shared memory, found by running the traces of a kernel side by side (9.7.14.15, 8.7.1).
+
+A run that comes to a standstill is tried again with one thing put right: the wait of another parity, an object of another count. What
+lets it go on is what was wrong. Only a run of which every trace is known is believed to stand still; a race needs no more than the ways
+up to it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ptxkit.analyses.protocols.copies import Finding
+from ptxkit.analyses.protocols.machine import Agent, Fault, Machine, Object, plain
+from ptxkit.analyses.protocols.steps import Does, steps
+from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.protocols.traces import Trace, cluster_size, traces
+from ptxkit.analyses.registers import registers
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.uniformity import Level, uniformity
+from ptxkit.analyses.ssa import ssa
+
+TRUST = False
+MOST_CTAS = 4
+MOST_INSTRUCTIONS = 20_000
+OBJECT = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
+
+
+@fact
+def findings(routine: Routine) -> tuple[Finding, ...]:
+    """What is wrong with the mbarrier objects and the shared memory of a kernel; nothing for other functions."""
+    if not _is_worth_it(routine):
+        return ()
+    ranks = cluster_size(routine) or 1
+    if ranks > MOST_CTAS:
+        return ()
+    return _Judge(routine, traces(routine, ranks)).findings()
+
+
+def _is_worth_it(routine: Routine) -> bool:
+    if not routine.function.header.is_entry or (team(routine).is_assumed and not TRUST) or len(routine.instructions) > MOST_INSTRUCTIONS:
+        return False
+    does = {step.does for own in steps(routine).values() for step in own}
+    return bool(does & OBJECT) or Does.WRITE in does
+
+
+@attrs.define
+class _Judge:
+    routine: Routine
+    traces: list[Trace]
+    found: dict[tuple[str, int], Finding] = attrs.field(factory=dict)
+
+    def findings(self) -> tuple[Finding, ...]:
+        machine = Machine(self.traces)
+        machine.run()
+        if any(trace.is_doubtful for trace in self.traces):
+            return ()
+        faults = list(machine.faults.values())
+        self._lives(faults)
+        self._uses(machine)
+        if not self.found:
+            self._crowds(faults)
+        if not self.found and machine.stuck:
+            self._standstill(machine)
+        if not self.found:
+            self._phases(faults, machine)
+        if not self.found:
+            self._races(faults, machine)
+        return tuple(self.found.values())
+
+    def _tell(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], *notes: str) -> None:
+        where = [(i, what) for i, what in steps_ if i >= 0 and i != instruction]
+        self.found.setdefault((rule, instruction), Finding(rule, instruction, None, message, notes, tuple(where)))
+
+    def _name(self, who: tuple[int, int]) -> str:
+        squad = team(self.routine)
+        name = squad.name(who[1])
+        return name if len({trace.rank for trace in self.traces}) == 1 else f"{name} of CTA {who[0]}"
+
+    # --- how objects live
+
+    def _lives(self, faults: list[Fault]) -> None:
+        for fault in faults:
+            if fault.kind == "unpublished" and not any(key[0] == "M002" for key in self.found):
+                who, owner = self._name(fault.one), self._name(fault.two)
+                message = f"{who} uses the mbarrier object, and nothing makes it wait until {owner} has initialized it"
+                self._tell("M002", fault.instruction, message, [(fault.other, "initialized here")])
+            elif fault.kind == "unfenced":
+                message = (
+                    "this arrival of the cluster's barrier orders nothing, and no fence.mbarrier_init stands between the initialization of "
+                    "the mbarrier object and it"
+                )
+                at = next((i for i, own in steps(self.routine).items() if i > fault.other and any(one.is_relaxed for one in own)), fault.other)
+                self._tell("M003", at, message, [(fault.other, "initialized here"), (fault.instruction, "used in another CTA here")])
+            elif fault.kind == "completing":
+                self._tell("M015", fault.instruction, "this arrival may not complete a phase, and it does", [(fault.other, "initialized here")])
+            elif fault.kind == "again":
+                self._tell("M004", fault.instruction, "the mbarrier object is initialized again while it is in use", [(fault.other, "first here")])
+            elif fault.kind == "invalid":
+                self._tell("M011", fault.instruction, "the mbarrier object was made invalid before", [(fault.other, "initialized here")])
+            elif fault.kind == "overwritten":
+                message = f"{self._name(fault.one)} writes over an mbarrier object that was not made invalid"
+                self._tell("M011", fault.instruction, message, [(fault.other, "initialized here")])
+
+    def _uses(self, machine: Machine) -> None:
+        """Objects that nobody initializes, though threads both arrive and wait there; and such as are told of bytes they do not expect."""
+        if any(trace.is_lost for trace in self.traces):
+            return
+        used: dict[int, dict[Does, int]] = {}
+        for trace in self.traces:
+            for event in trace.events:
+                if event.step.does in OBJECT and event.address is not None:
+                    for address in event.address:
+                        used.setdefault(plain(address), {}).setdefault(event.step.does, event.step.instruction)
+        for address, does in used.items():
+            if Does.WAIT not in does or not does.keys() & {Does.ARRIVE, Does.EXPECT}:
+                continue
+            if Does.INIT not in does and address not in machine.objects:
+                self._tell("M001", min(does.values()), "the mbarrier object is never initialized", [(does[Does.WAIT], "waited at here")])
+            elif Does.COPY in does and Does.EXPECT not in does and Does.ARRIVE in does:
+                message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
+                self._tell("M007", does[Does.COPY], message, [(does[Does.ARRIVE], "arrived at here"), (does[Does.WAIT], "waited at here")])
+
+    # --- arrivals
+
+    def _crowds(self, faults: list[Fault]) -> None:
+        for fault in faults:
+            if fault.kind == "crowd":
+                arrivals, count = fault.numbers
+                message = f"at least {arrivals} arrivals come from here in one phase, and the mbarrier object expects {count}"
+                self._tell("M005", fault.instruction, message, [(fault.other, f"initialized for {count} here")])
+
+    def _standstill(self, machine: Machine) -> None:
+        waiting = [(agent, object_) for agent in machine.stuck for object_ in self._awaited(machine, agent)]
+        if not waiting:
+            return
+        for agent, object_ in waiting:
+            if not object_.pending and object_.expected:
+                self._bytes(agent, object_)
+                return
+        for agent, object_ in waiting:
+            if not self._sites(object_.address):
+                self._no_arrival(machine, agent, object_)
+                return
+        for agent, object_ in waiting:
+            arrived = object_.count - object_.pending
+            if 0 < arrived < object_.count and self._is_cured({}, self._alike(machine, object_, arrived)):
+                message = (
+                    f"the mbarrier object expects {object_.count} arrivals in each phase, and {arrived} come: "
+                    f"{self._name((agent.trace.rank, agent.threads[0]))} waits for ever"
+                )
+                arrivals = [(i, "arrives here") for _, i in object_.arrivals[:1]]
+                self._tell("M005", object_.init, message, [*arrivals, (self._at(agent), "waits here")])
+                return
+        for agent, object_ in waiting:
+            i = self._at(agent)
+            if self._is_cured({i: True}, {}):
+                name = self._name((agent.trace.rank, agent.threads[0]))
+                message = f"{name} waits for a phase of the other parity than the one that comes next: it waits for ever"
+                self._tell("M008", i, message, [(object_.init, "initialized here")])
+                return
+        for agent, object_ in waiting:
+            if object_.phase > 0 and object_.phase > agent.seen.get(object_.address, -1) + 1:
+                name = self._name((agent.trace.rank, agent.threads[0]))
+                parity = object_.phase - 1 & 1
+                last = agent.waits.get(object_.address, -1)
+                message = f"phase {object_.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
+                self._tell("M008", self._at(agent), message, [(object_.init, "initialized here"), (last, "waited last here")])
+                return
+        agent, object_ = waiting[0]
+        self._no_arrival(machine, agent, object_)
+
+    def _bytes(self, agent: Agent, object_: Object) -> None:
+        name = self._name((agent.trace.rank, agent.threads[0]))
+        if object_.expected > 0:
+            what = f"{object_.expected} bytes more are announced than are copied"
+        else:
+            what = f"{-object_.expected} bytes more are copied than are announced"
+        message = f"{what} in one phase of the mbarrier object: {name} waits for ever"
+        at = object_.expects if object_.expects >= 0 else object_.copies
+        self._tell("M006", at, message, [(object_.copies, "copied here"), (self._at(agent), "waits here")])
+
+    def _no_arrival(self, machine: Machine, agent: Agent, object_: Object) -> None:
+        name = self._name((agent.trace.rank, agent.threads[0]))
+        message = f"{name} waits here for ever: no arrival completes the phase of the mbarrier object"
+        self._tell("M009", self._at(agent), message, [(object_.init, f"initialized for {object_.count} arrivals here")])
+
+    def _at(self, agent: Agent) -> int:
+        return agent.trace.events[agent.at].step.instruction
+
+    def _awaited(self, machine: Machine, agent: Agent) -> list[Object]:
+        """The objects at which an agent stands still."""
+        event = agent.event
+        if event is None or event.step.does is not Does.WAIT or event.address is None:
+            return []
+        addresses = event.address if len(event.address) == 1 else [event.address[place] for place in agent.places]
+        found = [machine.objects.get(plain(address)) for address in dict.fromkeys(addresses)]
+        return [one for one in found if one is not None]
+
+    def _sites(self, address: int) -> set[int]:
+        """The instructions that arrive at an object in any of the traces."""
+        found = set()
+        for trace in self.traces:
+            for event in trace.events:
+                if event.step.does is Does.ARRIVE and event.address is not None and any(plain(one) == address for one in event.address):
+                    found.add(event.step.instruction)
+        return found
+
+    def _alike(self, machine: Machine, object_: Object, count: int) -> dict[int, int]:
+        """Another count for an object and for all that the same instructions arrive at."""
+        sites = self._sites(object_.address)
+        return {one.init: count for one in machine.objects.values() if one.count == object_.count and self._sites(one.address) == sites}
+
+    def _is_cured(self, flips: dict[int, bool], counts: dict[int, int]) -> bool:
+        machine = Machine(self.traces, flips, counts, races=False)
+        machine.run()
+        return not machine.stuck and not any(fault.kind in ("crowd", "excess", "stale") for fault in machine.faults.values())
+
+    def _phases(self, faults: list[Fault], machine: Machine) -> None:
+        for fault in faults:
+            if fault.kind == "stale":
+                message = f"{self._name(fault.one)} arrived for another phase since it waited last, and this wait is over at once: it is for the phase before"
+                self._tell("M008", fault.instruction, message, [(fault.other, "waited for the same phase here")])
+
+    # --- races
+
+    def _races(self, faults: list[Fault], machine: Machine) -> None:
+        for fault in faults:
+            kind = fault.kind
+            asked = self._asked(fault, machine)
+            if asked is not None and kind.split()[0] in ("unwaited", "race"):
+                message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
+                self._tell("M010", asked, message, [(fault.other, "the other access"), (fault.instruction, "not waited for here")])
+                return
+            if kind.startswith("unwaited "):
+                message = f"{self._name(fault.one)} reads what an asynchronous copy writes, and has not waited at the mbarrier object of the copy"
+                if kind == "unwaited write":
+                    message = message.replace("reads", "writes over")
+                self._tell("M019", fault.instruction, message, [(fault.other, "copied here")])
+            elif kind.startswith("too early "):
+                waited = fault.numbers[1]
+                message = f"this wait of {self._name(fault.one)} is for a phase that has completed before: the next copy is still under way when it is over"
+                self._tell("M008", waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")])
+        if self.found:
+            return
+        for fault in faults:
+            if fault.kind.startswith("race refill"):
+                self._refill(fault, machine)
+        if self.found:
+            return
+        for fault in faults:
+            if fault.kind.startswith("race ") and "refill" not in fault.kind and not self._is_same(fault):
+                self._race(fault)
+
+    def _asked(self, fault: Fault, machine: Machine) -> int | None:
+        """The instruction by which one of two threads asked for a phase that it had to wait for."""
+        for rank, thread in (fault.one, fault.two):
+            for agent in machine.agents:
+                if agent.trace.rank == rank and thread in agent.threads:
+                    for address, i in agent.peeks.items():
+                        if address not in agent.waits:
+                            return i
+        return None
+
+    def _refill(self, fault: Fault, machine: Machine) -> None:
+        reader, issuer = machine.agents[fault.numbers[0]], machine.agents[fault.numbers[2]]
+        who, other = self._name(fault.two), self._name(fault.one)
+        arrive = self._release_before(reader, fault.numbers[1], issuer)
+        last = max(issuer.waits.values(), default=-1)
+        if arrive is None:
+            if last < 0:
+                return
+            message = f"{other} copies into what {who} reads: it waits for a phase that has completed long before"
+            self._tell("M008", last, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
+            return
+        at = arrive if arrive >= 0 else fault.instruction
+        message = f"what {who} reads is given free before it has been read: {other} may copy into it at the same time"
+        self._tell("M018", at, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
+
+    def _release_before(self, reader: Agent, time: int, issuer: Agent) -> int | None:
+        """The arrival by which what an agent reads is given free too early; None if its own comes in time, -1 if there is none."""
+        for event in reader.trace.events[time:]:
+            if self._is_release(event.step.does, event.address, reader, issuer):
+                before = [one for one in reader.trace.events[:time] if one.step.does in (Does.WAIT, Does.ARRIVE)]
+                early = before and self._is_release(before[-1].step.does, before[-1].address, reader, issuer)
+                return before[-1].step.instruction if early else None
+        for trace in self.traces:
+            if trace.rank == reader.trace.rank and any(thread // 32 == reader.warp[1] for thread in trace.threads):
+                for event in trace.events:
+                    if self._is_release(event.step.does, event.address, None, issuer):
+                        return event.step.instruction
+        return -1
+
+    def _is_release(self, does: Does, address: tuple[int, ...] | None, agent: Agent | None, issuer: Agent) -> bool:
+        if does is not Does.ARRIVE or address is None:
+            return False
+        mine = address if agent is None or len(address) == 1 else [address[place] for place in agent.places]
+        return any(plain(one) in issuer.waits for one in mine)
+
+    def _is_same(self, fault: Fault) -> bool:
+        """Whether both write the same, or may well do so."""
+        if not fault.kind.startswith("race write"):
+            return False
+        known = uniformity(self.routine)
+        for i in (fault.instruction, fault.other):
+            block = known._flow.block_of[i]
+            written = [number for number in ssa(self.routine).uses[i] if number >= 0]
+            if not written or any(known.used(number, block) < Level.CTA for number in written[-1:]):
+                return False
+        return True
+
+    def _race(self, fault: Fault) -> None:
+        one, two = self._name(fault.one), self._name(fault.two)
+        did = {"read": ("reads", "writes"), "write": ("writes", "writes"), "after": ("writes", "reads")}[fault.kind.split()[1]]
+        rule = "S009" if fault.kind.endswith("in warp") else "G005" if fault.kind.endswith("across") else "S003"
+        if any(key[0] == rule and where[0] == fault.other for key, one_ in self.found.items() for where in one_.steps):
+            return
+        message = f"{one} {did[0]} what {two} {did[1]}, and nothing says which comes first"
+        self._tell(rule, fault.instruction, message, [(fault.other, "written here" if did[1] == "writes" else "read here")])

@@ -1,0 +1,156 @@
+"""What the lanes of a warp address together: how far their addresses are apart, where that follows from the places of the threads.
+
+The address of an instruction is taken apart into what all lanes of a warp agree on, whatever it is, and what each lane adds to it. In
+loops the first iteration is looked at.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ptxkit.analyses.accesses import Access
+from ptxkit.analyses.arithmetic import signed
+from ptxkit.analyses.calling import solution
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.levels import Level
+from ptxkit.analyses.loops import loops
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.template import PLACES
+from ptxkit.analyses.terms import Term, evaluate
+from ptxkit.analyses.uniformity import uniformity
+from ptxkit.analyses.values import values
+from ptxkit.isa.registers import special_register
+
+_ALIKE = frozenset(("address", "window", "literal"))
+"""Leaves that are the same for all threads of a CTA."""
+
+
+@attrs.frozen(eq=False)
+class WarpAccess:
+    """The addresses of the lanes of one warp. Counted are those that execute the instruction, all of the warp if that is not known."""
+
+    threads: tuple[int, ...]
+    """The threads, counted as the hardware does."""
+    offsets: tuple[int, ...]
+    """How many bytes the address of each is behind that of the first; negative before it."""
+    assumption: str
+    """What is taken for granted of the launch, for people; empty: nothing."""
+
+    def lane(self, place: int) -> int:
+        return self.threads[place] % WARP
+
+
+class WarpAccesses:
+    """The warp-wide view of the accesses of a function."""
+
+    def __init__(self, routine: Routine) -> None:
+        self._routine = routine
+        self._uniformity = uniformity(routine)
+        self._template = solution(routine, self._uniformity.context).template
+        self._numbers: dict[int, dict[Term, int | None]] = {}
+        self._starts: dict[Term, Term | None] = {}
+
+    def of(self, access: Access) -> WarpAccess | None:
+        """What the lanes of a warp address by an access; None if that is not known, or fewer than two lanes execute it."""
+        threads = self._threads(access)
+        if access.address is None or len(threads) < 2:
+            return None
+        block = control_flow(self._routine).block_of[access.instruction]
+        total = [0] * len(threads)
+        for atom, factor in access.address.linear[1]:
+            numbers = [self._number(atom, thread) for thread in threads]
+            if None not in numbers:
+                total = [before + factor * number for before, number in zip(total, numbers, strict=True)]  # type: ignore[operator]
+            elif not self._agrees(atom, block):
+                return None
+        offsets = tuple([signed((number - total[0]) % (1 << access.address.width), access.address.width) for number in total])
+        return WarpAccess(threads, offsets, self._template.assumption)
+
+    def _threads(self, access: Access) -> tuple[int, ...]:
+        """The threads of a warp, of that of which the most execute the access."""
+        found = self._uniformity.threads(access.instruction)
+        if found is not None and found.one_per_warp:
+            return ()
+        size = len(self._template.threads)
+        warps = found.warps if found is not None else ((1 << min(WARP, size)) - 1,)
+        number = max(range(len(warps)), key=lambda i: (warps[i].bit_count(), -i))
+        lanes = [lane for lane in range(access.lanes or WARP) if warps[number] >> lane & 1]
+        return tuple([WARP * number + lane for lane in lanes])
+
+    def _number(self, term: Term, thread: int) -> int | None:
+        """What a term is for a thread, in the first iteration of the loops around."""
+        return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._numbers.setdefault(thread, {}))
+
+    def _leaf(self, leaf: Term, thread: int) -> int | None:
+        if leaf.operator != "phi":
+            return self._template.number(leaf, thread)
+        start = self._start(leaf)
+        return None if start is None else self._number(start, thread)
+
+    def _start(self, phi: Term) -> Term | None:
+        """What a value of a loop is when the loop is entered, if it is the same from wherever; never made of itself."""
+        if phi not in self._starts:
+            self._starts[phi] = None
+            self._starts[phi] = self._find_start(phi)
+        return self._starts[phi]
+
+    def _find_start(self, phi: Term) -> Term | None:
+        number: int = phi.data[0]  # type: ignore[assignment]
+        value = ssa(self._routine).values[number]
+        loop = next((loop for loop in loops(self._routine).loops if loop.header == value.block), None)
+        if loop is None or not loop.is_reducible:
+            return None
+        sources = (*control_flow(self._routine).blocks[value.block].predecessors, -1)
+        known = values(self._routine)
+        pairs = zip(value.operands, sources, strict=False)
+        starts = {known.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}
+        return starts.pop() if len(starts) == 1 else None
+
+    def _agrees(self, term: Term, block: int) -> bool:
+        """Whether all lanes of a warp hold the same."""
+        return all(self._leaf_agrees(leaf, block) for leaf in _leaves(term))
+
+    def _leaf_agrees(self, leaf: Term, block: int) -> bool:
+        if leaf.operator in _ALIKE:
+            return True
+        if leaf.operator == "parameter":
+            return self._routine.function.header.is_entry
+        if leaf.operator == "special":
+            register = special_register(str(leaf.data[0]))
+            return register is not None and not register.volatile and str(leaf.data[0]) not in PLACES
+        if leaf.operator in ("value", "phi", "join") and isinstance(leaf.data[0], int):
+            return self._uniformity.used(leaf.data[0], block) >= Level.WARP
+        return False
+
+
+def alike(routine: Routine, found: list[tuple[Access, WarpAccess]]) -> list[list[tuple[Access, WarpAccess]]]:
+    """Accesses by what their lanes do: those of one block that differ only by what all lanes add, as of an unrolled loop, go together."""
+    flow = control_flow(routine)
+    groups: dict[tuple[object, ...], list[tuple[Access, WarpAccess]]] = {}
+    for access, warp in found:
+        key = (flow.block_of[access.instruction], access.memory.access, access.bytes, warp.threads, warp.offsets)
+        groups.setdefault(key, []).append((access, warp))
+    return list(groups.values())
+
+
+def _leaves(term: Term) -> list[Term]:
+    """The leaves in a term; joins count as leaves."""
+    found, stack, seen = [], [term], {term}
+    while stack:
+        at = stack.pop()
+        if at.is_leaf or at.operator == "join":
+            found.append(at)
+            continue
+        for inner in at.args or [atom for atom, _ in at.parts]:
+            if inner not in seen:
+                seen.add(inner)
+                stack.append(inner)
+    return found
+
+
+@fact
+def warp_accesses(routine: Routine) -> WarpAccesses:
+    """The warp-wide view of the accesses of a function."""
+    return WarpAccesses(routine)
