@@ -236,7 +236,7 @@ class Propagation:
         return level
 
     def _joined(self, value: Value) -> Level:
-        """How far threads agree on the way to a phi, where several ways bring the same: only branches count that lead to different values."""
+        """How far threads agree on the way to a phi, where several ways bring the same: branches count that lead to different values."""
         block = value.block
         level = GRID
         for branch in self._parted.get(block, ()):

@@ -1,7 +1,7 @@
 """How often each thread goes round a loop that counts from the place of the thread in constant steps to a constant.
 
-In `for (i = tid; i < 2048; i += 128)` threads start at different numbers, and those of a warp still all leave in the same iteration. So they
-agree on the way that they take at the end of each iteration, though not on `i`.
+In `for (i = tid; i < 2048; i += 128)` threads start at different numbers, and those of a warp still all leave in the same iteration. So
+they agree on the way that they take at the end of each iteration, though not on `i`.
 """
 
 from __future__ import annotations
@@ -73,22 +73,26 @@ def _times(operator: str, starts: Numbers, step: int, limit: int, width: int, is
         return _times_to(starts, step, limit, width) if not holds else None
     low = -(1 << width - 1) if operator == "lt.s" else 0
     high = low + (1 << width) - 1
-    number = lambda bits: (bits - low) % (1 << width) + low  # noqa: E731
     # going on means to be below the bound if numbers go up, and above it if they go down
     goes_up = is_less == holds
     if goes_up != (step > 0):
         return None
-    bound = number(limit)
+    bound = _number(limit, low, width)
     # `x < limit`, not `limit < x`, `limit < x`, and not `x < limit`
     first = bound + (not is_less) if goes_up else bound - is_less
     found = []
     for bits in starts:
-        start = number(bits)
+        start = _number(bits, low, width)
         times = max(-((start - first) // step) if goes_up else -((first - start) // -step), 0)
         if not low <= start + times * step <= high:
             return None
         found.append(times)
     return tuple(found)
+
+
+def _number(bits: int, low: int, width: int) -> int:
+    """What bits mean as a number, where `low` is the least there is."""
+    return (bits - low) % (1 << width) + low
 
 
 def _times_to(starts: Numbers, step: int, limit: int, width: int) -> Numbers | None:

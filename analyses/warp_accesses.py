@@ -59,11 +59,20 @@ class WarpAccesses:
             return None
         block = control_flow(self._routine).block_of[access.instruction]
         total = [0] * len(threads)
-        for atom, factor in access.address.linear[1]:
+        parts = list(access.address.linear[1])
+        opened: set[Term] = set()
+        while parts:
+            atom, factor = parts.pop()
             numbers = [self._number(atom, thread) for thread in threads]
+            start = self._start(atom) if atom.operator == "phi" and atom not in opened else None
             if None not in numbers:
                 total = [before + factor * number for before, number in zip(total, numbers, strict=True)]  # type: ignore[operator]
-            elif not self._agrees(atom, block):
+            elif self._agrees(atom, block):
+                continue
+            elif start is not None:
+                opened.add(atom)
+                parts += [(inner, factor * times) for inner, times in start.linear[1]]
+            else:
                 return None
         offsets = tuple([signed((number - total[0]) % (1 << access.address.width), access.address.width) for number in total])
         return WarpAccess(threads, offsets, self._template.assumption)

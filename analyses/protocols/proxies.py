@@ -6,6 +6,7 @@ to the reader by a barrier, read. A dataflow over bits follows the writes up to 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Hashable, Iterable, Iterator
 
 import attrs
@@ -34,6 +35,18 @@ FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
 SHARED = ".shared"
 LEAST_BYTES = 16
 """What is read through the async proxy is never less."""
+MOST_BYTES = 1 << 15
+"""What one operation reads through the async proxy is hardly more."""
+
+
+class Meeting(enum.Enum):
+    """How sure it is that two touches are of the same bytes."""
+
+    CERTAIN = "certain"
+    LIKELY = "likely"
+    """They are of one variable."""
+    POSSIBLE = "possible"
+    """They start from the same place, in memory that the program itself shares out."""
 
 
 @attrs.frozen(eq=False)
@@ -63,6 +76,8 @@ class Crossing:
     """Whether that fence stands behind the barrier, and not all that wrote come to it; else it stands before the write."""
     is_certain: bool
     """Whether both surely touch the same bytes."""
+    is_guess: bool = False
+    """Whether all that speaks for it is that both start from the same place, and are not known to lie apart."""
 
 
 @attrs.frozen
@@ -163,36 +178,47 @@ def _either(states: Iterable[_State]) -> _State:
 
 def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, own: int) -> Crossing | None:
     missing = (state.fresh | state.told) & own
+    guess: Touch | None = None
     for place_ in bits(missing):
-        certain = _meet(routine, before[place_], end)
-        if certain is not None:
+        met = _meet(routine, before[place_], end)
+        if met is Meeting.POSSIBLE:
+            guess = guess or before[place_]
+        elif met is not None:
             is_early = bool(state.early >> place_ & 1)
             fence = _nearest_fence(routine, before[place_].instruction) if is_early else -1
-            return Crossing(before[place_], end, fence, False, certain)
+            return Crossing(before[place_], end, fence, False, met is Meeting.CERTAIN)
     late = state.late & own & ~missing
     fence = _nearest_fence(routine, end.instruction) if late else -1
     for place_ in bits(late) if fence >= 0 else ():
         write = before[place_]
-        certain = _meet(routine, write, end)
-        if certain is not None and _is_for_fewer(routine, fence, write.instruction):
-            return Crossing(write, end, fence, True, certain)
-    return None
+        met = _meet(routine, write, end)
+        if met in (Meeting.CERTAIN, Meeting.LIKELY) and _is_for_fewer(routine, fence, write.instruction):
+            return Crossing(write, end, fence, True, met is Meeting.CERTAIN)
+    return Crossing(guess, end, -1, False, False, True) if guess is not None else None
 
 
-def _meet(routine: Routine, one: Touch, other: Touch) -> bool | None:
-    """Whether both touch the same bytes for certain; None if not even the variable tells."""
-    if one.is_async and other.is_tensor:
-        # cp.async that feeds tensor cores is in wide use without proxy fences
-        return None
+def _meet(routine: Routine, one: Touch, other: Touch) -> Meeting | None:
+    """Whether both touch the same bytes; None if they do not."""
+    # cp.async that feeds tensor cores is in wide use without proxy fences
+    is_usual = one.is_async and other.is_tensor
     apart = values(routine).terms.sub(one.address, other.address) if one.address.width == other.address.width else None
     numbers = team(routine).vector(apart) if apart is not None else None
     if apart is not None and numbers is not None:
-        near = any(-one.bytes < signed(number, apart.width) < other.bytes for number in numbers)
-        return True if near else None
-    if isinstance(one.root, Term):
+        # what is read is no less than this: behind its start, only what it starts with is known
+        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in numbers):
+            return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN
+        return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < MOST_BYTES for number in numbers) else None
+    if apart is not None and not _is_near(apart):
         return None
     # memory of no declared size is shared out by the program itself
-    return None if one.root.linkage == ".extern" or None in one.root.dimensions else False
+    is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
+    return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
+
+
+def _is_near(apart: Term) -> bool:
+    """Whether a write may lie in what is read from so many bytes before it on."""
+    least, most = apart.signed_bounds
+    return least < MOST_BYTES and most > -LEAST_BYTES
 
 
 def _is_for_fewer(routine: Routine, fence: int, write: int) -> bool:

@@ -93,7 +93,8 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         if one.fence >= 0:
             place = "stands behind the barrier, where not all come that wrote" if one.is_late else "stands before the write"
             message = f"this proxy fence {place}: `{name}` was written through the generic proxy, and {what}"
-        certain = one.is_certain or rule.severity is Severity.INFO
+        certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
+        unsure = "nothing shows whether these are the same bytes" if one.is_guess else "they may be different parts of it"
         at = one.read.instruction
         if one.fence >= 0:
             at = one.fence
@@ -102,7 +103,7 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             rule,
             routine.where(at),
             message,
-            *([] if certain else ["they may be different parts of it"]),
+            *([] if certain else [unsure]),
             related=related,
-            severity=rule.severity if certain else Severity.WARNING,
+            severity=rule.severity if certain else Severity.INFO if one.is_guess else Severity.WARNING,
         )

@@ -400,7 +400,8 @@ def run(module: Pointer, kernel: dict[str, Any], entry: str, capture: Capture | 
             parameters.append((ctypes.c_char * len(raw)).from_buffer_copy(raw))
             continue
         kind = next(argument[word] for word in ("buffer", "tensormap", "texture", "surface") if word in argument)
-        data = filled(kind, length_of(argument), argument["fill"], argument.get("high"), kernel.get("seed", 0) + index + 1, kernel.get("spread", False))
+        seed, spread = kernel.get("seed", 0) + index + 1, kernel.get("spread", False)
+        data = filled(kind, length_of(argument), argument["fill"], argument.get("high"), seed, spread)
         if "texture" in argument:
             parameters.append(held.texture(argument, data))
         elif "surface" in argument:
@@ -481,7 +482,7 @@ def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int,
                     if place < 2
                     else [kept[start : start + size] for start in range(0, count, size)]
                 )
-                if not all(_agree(group) if of_values else len({(visits, turns) for visits, _, turns, _ in group}) == 1 for group in groups):
+                if not all(_agree(group) if of_values else len({(one[0], one[2]) for one in group}) == 1 for group in groups):
                     break
                 level = place + 1
             levels.append(level)

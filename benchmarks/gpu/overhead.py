@@ -4,10 +4,11 @@
     python benchmarks/gpu/overhead.py run PLAN.zip OVERHEAD.json      # on the machine with the GPU
     python benchmarks/gpu/overhead.py judge OVERHEAD.json
 
-The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has millions of threads: grid, arrays, and the
-numbers that say how long an array is. A kernel that such a launch breaks is left out, as are those that run for less than 30 µs. Original
-and variant take turns; each time is the least of all turns. A kernel that moves more than 1 TB/s through its arrays counts as bound by
-memory, the others as bound by computing.
+The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has 8 million threads, or 64 million if it then
+runs for less than 100 µs: grid, arrays, and the numbers that say how long an array is. A kernel that such a launch breaks is left out, as
+are those that still run for less than 100 µs. What a kernel writes and began as zeros is zeroed before each launch. Original and variant
+take turns; each time is the least of all turns. A kernel that moves more than half of what the memory can (4.8 TB/s), each array once,
+counts as bound by memory, the others as bound by computing.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-THREADS = 1 << 23
-MOST_BYTES = 2 << 30
-TURNS = 12
-SHORT = 30.0
-"""Microseconds below which a kernel's time is mostly that of launching it."""
-FAST = 1e12
+THREADS = (1 << 23, 1 << 26)
+MOST_ITEMS = 1 << 28
+MOST_BYTES = 1 << 32
+TURNS = 10
+SHORT, LONG = 100.0, 20_000.0
+"""Microseconds: what runs for less is mostly launched, what runs for more takes too long."""
+FAST = 2.4e12
 """Bytes a second."""
 SETS: dict[str, tuple[str, ...]] = {
     "block-counts": ("block-counts",),
@@ -43,14 +45,16 @@ SKIP = {"grid_sync", "dependent_launch", "printf_assert", "coop_groups", "debug_
 """Fixtures that can't be made larger: barriers over the grid, and what is not launched to be fast."""
 
 
-def larger(kernel: dict[str, Any]) -> dict[str, Any] | None:
-    """The launch so many times larger; None if it cannot be told how."""
+def larger(kernel: dict[str, Any], most: int = THREADS[0]) -> dict[str, Any] | None:
+    """The launch so many times larger that it has about `most` threads; None if it cannot be told how."""
     if any(not ({"buffer", "scalar"} & argument.keys()) for argument in kernel["args"]):
         return None
-    lengths = {argument["length"] for argument in kernel["args"] if "buffer" in argument}
+    arrays = [argument for argument in kernel["args"] if "buffer" in argument]
+    # an array that neither holds anything nor is written is not worked on
+    lengths = {argument["length"] for argument in arrays if argument.get("output") or argument["fill"] != "zeros"}
     threads = math.prod(kernel["grid"]) * math.prod(kernel["block"])
-    factor = 1 << max(0, (THREADS // threads).bit_length() - 1)
-    factor = min(factor, (1 << 26) // max(lengths, default=1))
+    factor = 1 << max(0, (most // threads).bit_length() - 1)
+    factor = min(factor, MOST_ITEMS // max(lengths, default=1), MOST_BYTES // max(1, sum([size_of(argument) for argument in arrays])))
     if factor < 2:
         return None
     args = []
@@ -61,6 +65,11 @@ def larger(kernel: dict[str, Any]) -> dict[str, Any] | None:
             value = argument["value"]
             args.append({**argument, "value": value * factor if value in lengths and value > 32 else value})
     return {**kernel, "grid": [kernel["grid"][0] * factor, *kernel["grid"][1:]], "args": args}
+
+
+def size_of(argument: dict[str, Any]) -> int:
+    """The bytes of an array."""
+    return argument["length"] * int(argument["buffer"].lstrip("iubf")) // 8  # type: ignore[no-any-return]
 
 
 def prepare(out: Path) -> None:
@@ -75,6 +84,7 @@ def prepare(out: Path) -> None:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for fixture in fixtures(targets=("sm_90a",)):
             kernels = [one for one in map(larger, fixture.kernels) if one is not None]
+            largest = {one["id"]: larger(one, THREADS[1]) for one in fixture.kernels}
             if fixture.name in SKIP or len(fixture.text) > LARGE or not kernels:
                 continue
             module = parse(fixture.text)
@@ -100,7 +110,8 @@ def prepare(out: Path) -> None:
                         "allocations": made.manifest.allocations,
                     }
                 variants.append({"name": name, "ptx": file, "watch": watch})
-            jobs.append({"fixture": fixture.name, "ptx": f"{fixture.name}.ptx", "kernels": kernels, "variants": variants})
+            names = {"fixture": fixture.name, "ptx": f"{fixture.name}.ptx"}
+            jobs.append({**names, "kernels": kernels, "largest": largest, "variants": variants})
         archive.writestr("plan.json", json.dumps(jobs))
     print(f"{out}: {len(jobs)} modules, {sum(len(job['kernels']) for job in jobs)} kernels")
 
@@ -108,8 +119,8 @@ def prepare(out: Path) -> None:
 # --- on the GPU -------------------------------------------------------------------------------------------------------------------
 
 
-def child(plan: Path, number: int, out: Path, seconds: float) -> None:
-    """Times the kernels of one module; a line for each, as soon as it is known."""
+def child(plan: Path, number: int, out: Path, only_load: bool) -> None:
+    """Times the kernels of one module; a line for each, as soon as it is known. With `only_load`, has its texts compiled and kept."""
     import launcher as gpu
 
     with zipfile.ZipFile(plan) as archive, out.open("a") as lines:
@@ -119,71 +130,68 @@ def child(plan: Path, number: int, out: Path, seconds: float) -> None:
         def load(name: str) -> gpu.Pointer:
             return gpu.load(archive.read(name).decode("utf-8", "surrogateescape"))
 
+        original = load(job["ptx"])
+        variants = [(variant, load(variant["ptx"])) for variant in job["variants"]]
+        if only_load:
+            return
         begin, end = gpu.Pointer(), gpu.Pointer()
         gpu.call("cuEventCreate", ctypes.byref(begin), 0)
         gpu.call("cuEventCreate", ctypes.byref(end), 0)
-        original = load(job["ptx"])
-        variants = [(variant, load(variant["ptx"])) for variant in job["variants"]]
+
+        def function_of(module: Any, kernel: dict[str, Any]) -> Any:
+            function = gpu.Pointer()
+            gpu.call("cuModuleGetFunction", ctypes.byref(function), module, kernel["entry"].encode())
+            if kernel.get("shared", 0) > 48 << 10:
+                gpu.call("cuFuncSetAttribute", function, gpu.MAX_DYNAMIC_SHARED, kernel["shared"])
+            return function
+
+        def attribute(function: Any, which: int) -> int:
+            value = ctypes.c_int()
+            gpu.call("cuFuncGetAttribute", ctypes.byref(value), which, function)
+            return value.value
+
+        def timed(function: Any, kernel: dict[str, Any], given: Given) -> float:
+            where = (gpu.Pointer * len(given.parameters))(*[ctypes.addressof(parameter) for parameter in given.parameters])
+            for address, size in given.zeroed:
+                gpu.call("cuMemsetD8_v2", gpu.Address(address), 0, gpu.Size(size))
+            gpu.call("cuEventRecord", begin, None)
+            gpu.call("cuLaunchKernel", function, *kernel["grid"], *kernel["block"], kernel.get("shared", 0), None, where, None)
+            gpu.call("cuEventRecord", end, None)
+            gpu.call("cuEventSynchronize", end)
+            took = ctypes.c_float()
+            gpu.call("cuEventElapsedTime", ctypes.byref(took), begin, end)
+            return took.value * 1000
+
         for kernel in job["kernels"]:
-            held = gpu.Held()
-            parameters: list[Any] = []
-            known: list[tuple[int, int]] = []
-            for index, argument in enumerate(kernel["args"]):
-                if "scalar" in argument:
-                    parameters.append(ctypes.c_int(argument["value"]))
-                    continue
-                count = min(argument["length"], 1 << 16)
-                part = gpu.filled(argument["buffer"], count, argument["fill"], argument.get("high"), index + 1)
-                size = len(part) // count * argument["length"]
-                data = (part * (argument["length"] // count + 1))[:size]
-                parameters.append(held.buffer(data))
-                known.append((parameters[-1].value, size))
-
-            def ready(module: Any, kernel: dict[str, Any] = kernel) -> Any:
-                function = gpu.Pointer()
-                gpu.call("cuModuleGetFunction", ctypes.byref(function), module, kernel["entry"].encode())
-                if kernel.get("shared", 0) > 48 << 10:
-                    gpu.call("cuFuncSetAttribute", function, gpu.MAX_DYNAMIC_SHARED, kernel["shared"])
-                return function
-
-            def attribute(function: Any, which: int) -> int:
-                value = ctypes.c_int()
-                gpu.call("cuFuncGetAttribute", ctypes.byref(value), which, function)
-                return value.value
-
-            def timed(function: Any, kernel: dict[str, Any] = kernel, parameters: list[Any] = parameters) -> float:
-                where = (gpu.Pointer * len(parameters))(*[ctypes.addressof(parameter) for parameter in parameters])
-                grid, block = kernel["grid"], kernel["block"]
-                gpu.call("cuEventRecord", begin, None)
-                gpu.call("cuLaunchKernel", function, *grid, *block, kernel.get("shared", 0), None, where, None)
-                gpu.call("cuEventRecord", end, None)
-                gpu.call("cuEventSynchronize", end)
-                took = ctypes.c_float()
-                gpu.call("cuEventElapsedTime", ctypes.byref(took), begin, end)
-                return took.value * 1000
-
-            plain = ready(original)
-            for _ in range(3):
-                first = timed(plain)
-            if first > 50_000 or first < SHORT / 2:
-                held.free()
+            lines.write(json.dumps({"begun": kernel["entry"]}) + "\n")
+            lines.flush()
+            plain = function_of(original, kernel)
+            given = Given(kernel)
+            first = min([timed(plain, kernel, given) for _ in range(3)])
+            if first < SHORT and job["largest"][kernel["id"]] is not None:
+                given.held.free()
+                kernel = job["largest"][kernel["id"]]
+                given = Given(kernel)
+                first = min([timed(plain, kernel, given) for _ in range(3)])
+            if first > LONG or first < SHORT:
+                given.held.free()
                 lines.write(json.dumps({"kernel": kernel["entry"], "left out": f"{first:.0f} us"}) + "\n")
                 continue
-            moved = sum(size for _, size in known)
-            line: dict[str, Any] = {"fixture": job["fixture"], "kernel": kernel["entry"], "bytes": moved, "sets": {}}
+            line: dict[str, Any] = {"fixture": job["fixture"], "kernel": kernel["entry"], "grid": kernel["grid"], "sets": {}}
+            line["bytes"] = sum([size for _, size in given.known])
             line["registers"], line["local"] = attribute(plain, 4), attribute(plain, 3)
             for variant, module in variants:
-                watch = variant["watch"][kernel["id"]]
+                watch = dict(variant["watch"][kernel["id"]])
                 heads = watch.pop("heads", [])
                 inner = gpu.Held()
-                buffer = gpu.arm(module, gpu.Watch(**watch), inner, list(known))
-                function = ready(module)
+                buffer = gpu.arm(module, gpu.Watch(**watch), inner, list(given.known))
+                function = function_of(module, kernel)
                 base, probed = [], []
-                for _ in range(TURNS):
+                for _ in range(TURNS if first < LONG / 10 else 3):
                     for at, size in heads:
                         gpu.call("cuMemsetD8_v2", gpu.Address((buffer.value or 0) + at), 0, gpu.Size(size))
-                    base.append(timed(plain))
-                    probed.append(timed(function))
+                    base.append(timed(plain, kernel, given))
+                    probed.append(timed(function, kernel, given))
                 inner.free()
                 line["sets"][variant["name"]] = {
                     "original": min(base),
@@ -191,38 +199,84 @@ def child(plan: Path, number: int, out: Path, seconds: float) -> None:
                     "registers": attribute(function, 4),
                     "local": attribute(function, 3),
                 }
-            held.free()
+            given.held.free()
             lines.write(json.dumps(line) + "\n")
             lines.flush()
 
 
+class Given:
+    """The arguments of a launch: arrays hold the same 65,536 elements again and again."""
+
+    def __init__(self, kernel: dict[str, Any], cut: int = -1) -> None:
+        """Fills all arrays; the array `cut` has one element less."""
+        import launcher as gpu
+
+        self.held = gpu.Held()
+        self.parameters: list[Any] = []
+        self.known: list[tuple[int, int]] = []
+        """Address and bytes of each array."""
+        self.zeroed: list[tuple[int, int]] = []
+        """Those that are written and begin as zeros."""
+        for index, argument in enumerate(kernel["args"]):
+            if "scalar" in argument:
+                self.parameters.append(ctypes.c_int(argument["value"]))
+                continue
+            count = min(argument["length"], 1 << 16)
+            part = gpu.filled(argument["buffer"], count, argument["fill"], argument.get("high"), index + 1)
+            size = len(part) // count * (argument["length"] - (index == cut))
+            address = self.held.zeros(size)
+            start, there = address.value or 0, min(len(part), size)
+            gpu.call("cuMemcpyHtoD_v2", address, part, gpu.Size(there))
+            while there < size:
+                more = min(there, size - there)
+                gpu.call("cuMemcpyDtoD_v2", gpu.Address(start + there), address, gpu.Size(more))
+                there += more
+            self.parameters.append(address)
+            self.known.append((start, size))
+            if argument.get("output") and argument["fill"] == "zeros":
+                self.zeroed.append((start, size))
+
+
 def run(plan: Path, out: Path, limit: float) -> None:
     """Times all modules, each in a process of its own; stops beginning new ones after `limit` seconds."""
+    import concurrent.futures
     import os
     import subprocess
     import sys
     import tempfile
 
     begun = time.monotonic()
-    environment = {**os.environ, "CUDA_MODULE_LOADING": "EAGER"}
     with zipfile.ZipFile(plan) as archive:
         jobs = json.loads(archive.read("plan.json"))
     found, broken = [], []
-    for number, job in enumerate(jobs):
-        if time.monotonic() - begun > limit:
-            broken.append(f"{job['fixture']}: no time")
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            part = Path(folder) / "lines"
-            part.touch()
-            command = [sys.executable, __file__, "child", str(plan), str(part), "--number", str(number)]
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "CUDA_MODULE_LOADING": "EAGER", "CUDA_CACHE_PATH": folder, "CUDA_CACHE_MAXSIZE": str(1 << 30)}
+        part = Path(folder) / "lines"
+
+        def done(number: int, *more: str) -> str:
+            """What a child says on its errors' output when it failed."""
+            command = [sys.executable, __file__, "child", str(plan), str(part), "--number", str(number), *more]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
-                if done.returncode:
-                    broken.append(f"{job['fixture']}: {(done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:300]}")
+                ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
             except subprocess.TimeoutExpired:
-                broken.append(f"{job['fixture']}: out of time")
-            found += [json.loads(line) for line in part.read_text().splitlines()]
+                return "out of time"
+            return (ended.stderr.strip().splitlines() or [str(ended.returncode)])[-1][:300] if ended.returncode else ""
+
+        # compiled side by side, timed one after the other
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            list(pool.map(lambda number: done(number, "--only-load"), range(len(jobs))))
+        print(f"compiled after {time.monotonic() - begun:.0f} s", flush=True)
+        for number, job in enumerate(jobs):
+            if time.monotonic() - begun > limit:
+                broken.append(f"{job['fixture']}: no time")
+                continue
+            part.write_text("")
+            said = done(number)
+            lines = [json.loads(line) for line in part.read_text().splitlines()]
+            if said:
+                last = next((line["begun"] for line in reversed(lines) if "begun" in line), "")
+                broken.append(f"{job['fixture']} {last}: {said}")
+            found += [line for line in lines if "begun" not in line]
     out.write_text(json.dumps({"seconds": round(time.monotonic() - begun, 1), "found": found, "broken": broken}))
     judge(out)
 
@@ -256,13 +310,14 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--limit", type=float, default=150, help="seconds after which no more modules are begun")
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--only-load", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.what == "prepare":
         prepare(options.out)
     elif options.what == "run":
         run(options.paths[0], options.paths[1], options.limit)
     elif options.what == "child":
-        child(options.paths[0], options.number, options.paths[1], options.limit)
+        child(options.paths[0], options.number, options.paths[1], options.only_load)
     else:
         judge(options.paths[0])
 

@@ -133,9 +133,7 @@ def with_inputs(fixture: Fixture) -> Fixture:
         if not has_count and not any(argument.get("fill") == "random" for argument in kernel["args"]):
             continue
         for number, fewer in enumerate(FEWER if has_count else FEWER[:2], 1):
-            arguments = [
-                {**argument, "value": max(fewer(argument["value"]), 1)} if argument.get("count") else argument for argument in kernel["args"]
-            ]
+            arguments = [{**one, "value": max(fewer(one["value"]), 1)} if one.get("count") else one for one in kernel["args"]]
             other = {"args": arguments, "seed": 1000 * number, "spread": number % 2 == 0, "id": f"{kernel['entry']}+input{number}"}
             launches.append({**kernel, **other})
     return attrs.evolve(fixture, kernels=tuple(launches))
@@ -225,7 +223,7 @@ def _cause(routine: Routine, known: Uniformity, block: int) -> str:
         return "through local memory"
     if "retval" in text:
         return "what a call returned"
-    if any(".param" not in _text(routine, i) and bindings(routine)[i].memory for i in chain):
+    if any(bound.memory and not bound.has(".param") for bound in bounds):
         return "loaded data"
     if not known.reach.template.has_places:
         return "place of the thread, in a block of unknown shape"
