@@ -7,10 +7,11 @@ matters of the addends is what is left of them: so threads of a warp agree on `(
 
 from __future__ import annotations
 
+from itertools import permutations
 from typing import NamedTuple
 
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.template import Template
+from ptxkit.analyses.template import RANK, Template
 from ptxkit.analyses.terms import SUM, Term, inside
 from ptxkit.analyses.transfer import space_level, special_level
 from ptxkit.analyses.values import Values
@@ -28,6 +29,40 @@ ALL = Agreement(Level.GRID, frozenset())
 
 _OF_VALUES = frozenset(("value", "phi", "join"))
 _THE_SAME = frozenset(("parameter", "literal"))
+
+
+Parts = tuple[tuple[Term, int], ...]
+Product = tuple[object, ...]
+"""A special register by its name, or terms that are multiplied or, where the first word is `sum`, added, in any order."""
+
+_ROW: Product = ("sum", "%tid.y", ("mul", "%tid.z", "%ntid.y"))
+_RANKS: tuple[tuple[Product, ...], ...] = (
+    (("mul", "%ntid.x", _ROW),),
+    (("mul", "%ntid.x", "%tid.y"), ("mul", "%ntid.x", ("mul", "%tid.z", "%ntid.y"))),
+    (("mul", "%ntid.x", "%tid.y"), ("mul", "%tid.z", ("mul", "%ntid.x", "%ntid.y"))),
+)
+"""What is added to `%tid.x` to give the place of a thread in the order of its CTA."""
+
+
+def _is_special(term: Term, name: str) -> bool:
+    return term.operator == "special" and term.data[0] == name
+
+
+def _is_product(term: Term, product: object) -> bool:
+    """Whether a term is made as this says."""
+    if isinstance(product, str):
+        return _is_special(term, product)
+    assert isinstance(product, tuple)
+    operator, *operands = product
+    if operator == "sum":
+        if term.operator != SUM or term.offset or any(factor != 1 for _, factor in term.parts):
+            return False
+        args: tuple[Term, ...] = tuple([atom for atom, _ in term.parts])
+    elif term.operator != operator:
+        return False
+    else:
+        args = term.args
+    return any(all(map(_is_product, args, order)) for order in permutations(operands, len(args))) if len(args) == len(operands) else False
 
 
 class Agreements:
@@ -114,12 +149,25 @@ class Agreements:
             return Agreement(self._template.agreement(dropped), frozenset())
         return self._found[at] if at.operator not in ("and", "shr.u", "shr.s") else self._least([self.of(arg) for arg in at.args])
 
+    def _ranked(self, parts: Parts) -> Parts:
+        """The parts of a sum; those that are the place of the thread in the order of its CTA as one, where the CTA may have any shape."""
+        factors = dict(parts)
+        for atom, factor in parts:
+            if not _is_special(atom, "%tid.x") or self._template.is_known(atom):
+                continue
+            for rows in _RANKS:
+                found = [part for part, times in parts if times == factor and any(_is_product(part, product) for product in rows)]
+                if len(found) == len(rows):
+                    rank = self._known.terms.leaf("special", atom.width, (RANK,))
+                    return (*[(part, factors[part]) for part in factors if part not in (atom, *found)], (rank, factor))
+        return parts
+
     def _sum(self, at: Term, low: int) -> Agreement:
         """How far threads agree on a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
         terms = self._known.terms
         own = terms.constant(at.offset, at.width)
         others = []
-        for atom, factor in at.parts:
+        for atom, factor in self._ranked(at.parts):
             if self._template.is_known(atom):
                 own = terms.add(own, terms.scale(atom, factor))
             else:

@@ -26,6 +26,8 @@ Source = Callable[[Term], tuple[Term, int] | None]
 ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
 MASKS = frozenset(("%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 PLACES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid")) | MASKS
+RANK = "%rank"
+"""Stands for the place of a thread in the order of its CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, whatever shape that has."""
 SAMPLES = (1, 16, 31)
 """Threads of the first warp that are compared with thread 0 before all are."""
 _FULL = (1 << WARP) - 1
@@ -45,12 +47,17 @@ class Template:
         width, height, depth = shape or (known.most[0], 1, 1)
         places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
         self.threads = tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+        self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))
         self._source = source
         self._vectors: dict[Term, Numbers | None] = {}
         self._samples: dict[int, dict[Term, int | None]] = {}
 
     def special(self, name: str, thread: int) -> int | None:
         """What a special register is for a thread; None if that depends on more than its place."""
+        if name == RANK:
+            return thread
+        if name in self._sizes:
+            return self._sizes[name]
         if name not in PLACES:
             return None
         lane = thread % WARP

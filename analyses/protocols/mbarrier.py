@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import attrs
 
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.machine import Agent, Fault, Machine, Object, plain
 from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.protocols.traces import Trace, cluster_size, traces
-from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.uniformity import Level, uniformity
 from ptxkit.analyses.ssa import ssa
@@ -67,9 +67,9 @@ class _Judge:
             self._races(faults, machine)
         return tuple(self.found.values())
 
-    def _tell(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], *notes: str) -> None:
+    def _tell(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], is_certain: bool = True) -> None:
         where = [(i, what) for i, what in steps_ if i >= 0 and i != instruction]
-        self.found.setdefault((rule, instruction), Finding(rule, instruction, None, message, notes, tuple(where)))
+        self.found.setdefault((rule, instruction), Finding(rule, instruction, None, message, (), tuple(where), is_certain))
 
     def _name(self, who: tuple[int, int]) -> str:
         squad = team(self.routine)
@@ -248,7 +248,7 @@ class _Judge:
         if self.found:
             return
         for fault in faults:
-            if fault.kind.startswith("race ") and "refill" not in fault.kind and not self._is_same(fault):
+            if fault.kind.startswith("race ") and "refill" not in fault.kind and not self._is_same(fault, machine):
                 self._race(fault)
 
     def _asked(self, fault: Fault, machine: Machine) -> int | None:
@@ -296,17 +296,16 @@ class _Judge:
         mine = address if agent is None or len(address) == 1 else [address[place] for place in agent.places]
         return any(plain(one) in issuer.waits for one in mine)
 
-    def _is_same(self, fault: Fault) -> bool:
-        """Whether both write the same, or may well do so."""
-        if not fault.kind.startswith("race write"):
+    def _is_same(self, fault: Fault, machine: Machine) -> bool:
+        """Whether both write the same, or may well do so: more lanes of a warp than one write there, or all threads agree on what."""
+        if fault.instruction != fault.other or not fault.kind.startswith("race write"):
             return False
+        one, two = machine.agents[fault.numbers[0]], machine.agents[fault.numbers[2]]
+        if one.warp == two.warp or len(one.threads) > 1 or len(two.threads) > 1:
+            return True
         known = uniformity(self.routine)
-        for i in (fault.instruction, fault.other):
-            block = known._flow.block_of[i]
-            written = [number for number in ssa(self.routine).uses[i] if number >= 0]
-            if not written or any(known.used(number, block) < Level.CTA for number in written[-1:]):
-                return False
-        return True
+        uses = [number for number in ssa(self.routine).uses[fault.instruction] if number >= 0]
+        return not uses or known.used(uses[-1], control_flow(self.routine).block_of[fault.instruction]) >= Level.CTA
 
     def _race(self, fault: Fault) -> None:
         one, two = self._name(fault.one), self._name(fault.two)
@@ -315,4 +314,5 @@ class _Judge:
         if any(key[0] == rule and where[0] == fault.other for key, one_ in self.found.items() for where in one_.steps):
             return
         message = f"{one} {did[0]} what {two} {did[1]}, and nothing says which comes first"
-        self._tell(rule, fault.instruction, message, [(fault.other, "written here" if did[1] == "writes" else "read here")])
+        certain = fault.instruction != fault.other
+        self._tell(rule, fault.instruction, message, [(fault.other, "written here" if did[1] == "writes" else "read here")], is_certain=certain)

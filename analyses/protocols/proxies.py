@@ -101,9 +101,10 @@ def crossings(routine: Routine) -> tuple[Crossing, ...]:
     """The reads through the async proxy of what was written through the generic one, with a way between on which the fence is missing."""
     if not _has_proxy(routine, ASYNC):
         return ()
-    reads = list(_async_reads(routine))
+    writes = list(_generic(routine, "write"))
+    reads = list(_async_reads(routine, {touch.root for touch in writes if isinstance(touch.root, Term)}))
     wanted = {id(read.root) for read in reads}
-    writes = [touch for touch in _generic(routine, "write") if id(touch.root) in wanted]
+    writes = [touch for touch in writes if id(touch.root) in wanted]
     return tuple(_unfenced(routine, writes, reads)) if writes else ()
 
 
@@ -276,14 +277,14 @@ def _generic(routine: Routine, how: str) -> Iterator[Touch]:
                 yield touch
 
 
-def _async_reads(routine: Routine) -> Iterator[Touch]:
+def _async_reads(routine: Routine, roots: set[Term]) -> Iterator[Touch]:
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.reads:
             touch = _touch(routine, access, access.bytes or LEAST_BYTES)
             if touch is not None:
                 yield touch
     for i, term in descriptors(routine):
-        found = _described(routine, i, term)
+        found = _described(routine, i, term, roots)
         if found is not None:
             yield found
 
@@ -308,8 +309,22 @@ def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None
     where = place(known, address)
     if where.symbol is not None:
         return where.symbol if (where.symbol.space or "").startswith(SHARED) else None
-    bases = [atom for atom, factor in address.linear[1] if factor == 1 and atom.operator in ("value", "join", "phi")]
+    bases = _bases(address)
     return bases[0] if is_shared and len(bases) == 1 else None
+
+
+def _bases(address: Term) -> list[Term]:
+    """The unknowns that an address may start from, also where its lower bits are swizzled."""
+    found = []
+    for atom, factor in address.linear[1]:
+        if factor == 1 and atom.operator in ("value", "join", "phi"):
+            found.append(atom)
+        elif factor == 1 and atom.operator in ("xor", "or"):
+            for swizzled, lower in (atom.args, atom.args[::-1]):
+                if lower.bounds[1] < MOST_BYTES:
+                    found += _bases(swizzled)
+                    break
+    return found
 
 
 def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
@@ -342,14 +357,19 @@ def described(known: Values, term: Term) -> Term | None:
     return found
 
 
-def _described(routine: Routine, i: int, term: Term) -> Touch | None:
+def _described(routine: Routine, i: int, term: Term, roots: set[Term]) -> Touch | None:
+    """The touch of what a descriptor describes: in a variable, or from one of these places on."""
     address = described(values(routine), term)
-    if address is None:
-        return None
-    where = place(values(routine), address)
-    if where.symbol is None:
-        return None
-    return Touch(i, where.symbol, address, LEAST_BYTES, is_tensor=True)
+    if address is not None:
+        symbol = place(values(routine), address).symbol
+        return Touch(i, symbol, address, LEAST_BYTES, is_tensor=True) if symbol is not None else None
+    found: Touch | None = None
+    for inner in walk(term) if roots else ():
+        for atom, factor in inner.linear[1]:
+            if factor == 1 and atom in roots and inner.operator not in ("zext", "trunc"):
+                # the larger sum comes later
+                found = Touch(i, atom, inner, LEAST_BYTES, is_tensor=True)
+    return found
 
 
 # --- tensor maps

@@ -12,10 +12,12 @@ import attrs
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
+from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound, BoundOperand
 
 MBARRIER = "mbarrier"
@@ -219,23 +221,57 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
 
 @fact
 def spins(routine: Routine) -> frozenset[int]:
-    """The waits at mbarriers that are repeated until they succeed: the innermost loop around has nothing else in it that counts."""
-    found = set()
+    """The waits at mbarriers that are repeated until they succeed, with nothing done meanwhile that counts."""
+    flow = control_flow(routine)
+    return frozenset(
+        [
+            i
+            for i, bound in enumerate(bindings(routine))
+            if isinstance(bound, Bound) and is_object_wait(bound) and flow.block_of[i] in flow.reachable
+            if _has_idle_loop(routine, i) or _comes_back(routine, i)
+        ]
+    )
+
+
+def _has_idle_loop(routine: Routine, i: int) -> bool:
+    """Whether the innermost loop around a wait has nothing else in it that counts."""
     flow = control_flow(routine)
     forest = loops(routine)
-    bounds = bindings(routine)
-    for i, bound in enumerate(bounds):
-        if not isinstance(bound, Bound) or not is_object_wait(bound) or flow.block_of[i] not in flow.reachable:
+    index = forest.innermost[flow.block_of[i]]
+    if index is None:
+        return False
+    return all(_is_idle(routine, j) for block in bits(forest.loops[index].blocks) for j in range(flow.blocks[block].start, flow.blocks[block].end))
+
+
+def _comes_back(routine: Routine, i: int) -> bool:
+    """Whether every way on where a wait says no leads back to it, with nothing in between that counts."""
+    flow = control_flow(routine)
+    known = values(routine)
+    home = flow.blocks[flow.block_of[i]]
+    guard, written = known.guard(home.end - 1), known.written(i)
+    if guard is None or not written or not all(_is_idle(routine, j) for j in range(home.start, home.end)):
+        return False
+    if guard not in (written[0], known.terms.invert(written[0])):
+        return False
+    no = Via.NOT_TAKEN if guard is written[0] else Via.TAKEN
+    work = [edge.target for edge in home.edges if edge.via is no]
+    seen: set[int] = set()
+    while work:
+        at = work.pop()
+        if at == home.index or at in seen:
             continue
-        index = forest.innermost[flow.block_of[i]]
-        if index is None:
-            continue
-        loop = forest.loops[index]
-        inside = [j for block in flow.blocks if loop.blocks >> block.index & 1 for j in range(block.start, block.end)]
-        others = [bounds[j] for j in inside if j != i]
-        if all(isinstance(other, Bound) and (is_object_wait(other) or not (other.barrier or other.memory or other.completes)) for other in others):
-            found.add(i)
-    return frozenset(found)
+        seen.add(at)
+        block = flow.blocks[at]
+        if block.leaves or not block.successors or not all(_is_idle(routine, j) for j in range(block.start, block.end)):
+            return False
+        work += block.successors
+    return bool(home.edges)
+
+
+def _is_idle(routine: Routine, i: int) -> bool:
+    """Whether other threads notice nothing of an instruction, or it is a wait."""
+    bound = bindings(routine)[i]
+    return isinstance(bound, Bound) and (is_object_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
 
 
 def is_object_wait(bound: Bound) -> bool:

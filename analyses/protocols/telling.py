@@ -7,11 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
 
 
-def tell(facts: Facts, rule: Rule, findings: Callable[[Routine], Iterable[Finding]]) -> Iterator[Diagnostic]:
-    """The diagnostics of a rule, of all functions. What is not certain is a warning at most."""
+def tell(
+    facts: Facts,
+    rule: Rule,
+    findings: Callable[[Routine], Iterable[Finding]],
+    fix: Callable[[Facts, Routine, int], Fix | None] | None = None,
+) -> Iterator[Diagnostic]:
+    """The diagnostics of a rule, of all functions. What is not certain is a warning at most. `fix` cures the instruction it is told of."""
     for routine in facts.routines:
         for finding in findings(routine):
             if finding.rule != rule.id:
@@ -24,4 +29,5 @@ def tell(facts: Facts, rule: Rule, findings: Callable[[Routine], Iterable[Findin
                 *finding.notes,
                 related=[(routine.where(i), what) for i, what in finding.steps],
                 severity=rule.severity if finding.is_certain or rule.severity is not Severity.ERROR else Severity.WARNING,
+                fix=fix(facts, routine, finding.instruction) if fix is not None else None,
             )

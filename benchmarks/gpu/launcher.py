@@ -202,6 +202,8 @@ def _numbers(kind: str, count: int, fill: str, high: int | None, seed: int, spre
 def _extreme(lot: random.Random, magnitude: int) -> float:
     if lot.random() < 0.2:
         return lot.choice((0.0, -0.0, math.nan, math.inf, -math.inf))
+    if lot.random() < 0.5:
+        return lot.uniform(-1000, 1000)
     return lot.choice((1, -1)) * lot.random() * 10.0 ** lot.randint(-magnitude, magnitude)
 
 

@@ -41,7 +41,7 @@ ITERATIONS = 32
 SHAPES = ([33, 1, 1], [96, 1, 1])
 FLAT_SHAPES = ([16, 4, 1],)
 
-FEWER: tuple[Callable[[int], int], ...] = (lambda n: n - 1, lambda n: n - 5, lambda n: n // 2 + 3, lambda n: n // 3 | 1)
+FEWER: tuple[Callable[[int], int], ...] = (lambda n: n - 1, lambda n: n - 5, lambda n: n // 2 + 3, lambda n: min(n // 3 | 1, 333))
 """The numbers of elements of further launches, from that of the first; every other launch has data with extremes."""
 
 FIXTURE = "uniform_shapes"

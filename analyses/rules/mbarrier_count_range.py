@@ -1,0 +1,37 @@
+"""M013 mbarrier-count-range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.mbarrier_operands import findings
+from ptxkit.analyses.protocols.telling import tell
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Counts of 0 and of more than an object can hold."""
+    return tell(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="M013",
+    name="mbarrier-count-range",
+    severity=Severity.ERROR,
+    summary="an mbarrier object is initialized for a number of arrivals that there cannot be",
+    why="The count of an mbarrier object is from 1 to 2^20 - 1 (9.7.14.15.2).",
+    bad=(
+        ".shared .align 8 .b64 bar;\n"
+        "mov.u32 %r1, bar;\n"
+        "mov.u32 %r2, 0;\n"
+        "mbarrier.init.shared.b64 [%r1], %r2;\n"
+    ),
+    good=(
+        ".shared .align 8 .b64 bar;\n"
+        "mov.u32 %r1, bar;\n"
+        "mov.u32 %r2, 1;\n"
+        "mbarrier.init.shared.b64 [%r1], %r2;\n"
+    ),
+    check=check,
+)

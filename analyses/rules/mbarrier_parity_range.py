@@ -1,0 +1,41 @@
+"""M016 mbarrier-parity-range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.protocols.mbarrier_operands import findings
+from ptxkit.analyses.protocols.telling import tell
+from ptxkit.analyses.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Parities that are not 0 or 1 for certain."""
+    return tell(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="M016",
+    name="mbarrier-parity-range",
+    severity=Severity.WARNING,
+    summary="the parity of a wait is neither 0 nor 1",
+    why="A parity is 0 or 1; manuals since take more, older ones do not (9.7.14.15.16).",
+    bad=(
+        ".shared .align 8 .b64 bar;\n"
+        "mov.u32 %r1, bar;\n"
+        "mov.u32 %r2, 2;\n"
+        "WAIT:\n"
+        "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;\n"
+        "@!%p1 bra WAIT;\n"
+    ),
+    good=(
+        ".shared .align 8 .b64 bar;\n"
+        "mov.u32 %r1, bar;\n"
+        "mov.u32 %r2, 1;\n"
+        "WAIT:\n"
+        "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;\n"
+        "@!%p1 bra WAIT;\n"
+    ),
+    check=check,
+)
