@@ -154,7 +154,7 @@ class _Reader:
             return None
 
     def _scalar(self, at: Key, given: dict[str, Any]) -> Scalar | None:
-        self._known(at, given, {"scalar", "value"})
+        self._known(at, given, {"scalar", "value", "count"})
         kind = self._one_of(at, given, "scalar", tuple(SIZES))
         if "value" not in given:
             self._wrong((*at, "scalar"), "a scalar is to have a `value`")
