@@ -17,14 +17,14 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
-from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.launch import launch
+from ptxkit.analyses.levels import Level
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.team import team
-from ptxkit.analyses.protocols.ways import comes_to
+from ptxkit.analyses.protocols.ways import between, comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import Values, values
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
@@ -73,7 +73,7 @@ class Crossing:
     fence: int
     """A fence in the wrong place; -1 if there is none at all."""
     is_late: bool
-    """Whether that fence stands behind the barrier, and not all that wrote come to it; else it stands before the write."""
+    """Whether that fence stands behind the barrier, and a thread that wrote never comes to it; else it stands before the write."""
     is_certain: bool
     """Whether both surely touch the same bytes."""
     is_guess: bool = False
@@ -90,6 +90,8 @@ class _State:
     """A barrier has passed."""
     late: int = 0
     """A fence stands behind the barrier."""
+    over: int = 0
+    """Of these, those that may have been written over behind the barrier: what is read then is the later write."""
     early: int = 0
     """Of all of these, those before which a fence stands, with no barrier between."""
     has_fenced: bool = False
@@ -126,6 +128,7 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
     """For each of the later touches the first of the earlier that it meets with the fence missing or misplaced between."""
     flow = control_flow(routine)
     bit = {touch.instruction: 1 << place_ for place_, touch in enumerate(before)}
+    roots = {touch.instruction: id(touch.root) for touch in before}
     by_symbol: dict[int, int] = {}
     for touch in before:
         by_symbol[id(touch.root)] = by_symbol.get(id(touch.root), 0) | bit[touch.instruction]
@@ -139,14 +142,15 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
 
     def step(i: int, state: _State) -> _State:
         if i in fences:
-            return _State(0, 0, state.late | state.told, state.early & (state.late | state.told), True)
+            return _State(0, 0, state.late | state.told, state.over, state.early & (state.late | state.told), True)
         if i in barriers:
-            return _State(0, state.told | state.fresh, state.late, state.early, False)
+            return _State(0, state.told | state.fresh, state.late, state.over, state.early, False)
         own = bit.get(i, 0)
         if not own:
             return state
         early = state.early | own if state.has_fenced else state.early & ~own
-        return _State(state.fresh | own, state.told & ~own, state.late & ~own, early, state.has_fenced)
+        over = state.over | ((state.told | state.late) & by_symbol[roots[i]])
+        return _State(state.fresh | own, state.told & ~own, state.late & ~own, over & ~own, early, state.has_fenced)
 
     def through(block: int, state: _State) -> _State:
         for i in events.get(block, ()):
@@ -171,6 +175,7 @@ def _either(states: Iterable[_State]) -> _State:
             found.fresh | one.fresh,
             found.told | one.told,
             found.late | one.late,
+            found.over | one.over,
             found.early | one.early,
             found.has_fenced or one.has_fenced,
         )
@@ -188,12 +193,12 @@ def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, 
             is_early = bool(state.early >> place_ & 1)
             fence = _nearest_fence(routine, before[place_].instruction) if is_early else -1
             return Crossing(before[place_], end, fence, False, met is Meeting.CERTAIN)
-    late = state.late & own & ~missing
+    late = state.late & own & ~missing & ~state.over
     fence = _nearest_fence(routine, end.instruction) if late else -1
     for place_ in bits(late) if fence >= 0 else ():
         write = before[place_]
         met = _meet(routine, write, end)
-        if met in (Meeting.CERTAIN, Meeting.LIKELY) and _is_for_fewer(routine, fence, write.instruction):
+        if met in (Meeting.CERTAIN, Meeting.LIKELY) and _never_fences(routine, write.instruction, end.instruction):
             return Crossing(write, end, fence, True, met is Meeting.CERTAIN)
     return Crossing(guess, end, -1, False, False, True) if guess is not None else None
 
@@ -222,13 +227,15 @@ def _is_near(apart: Term) -> bool:
     return least < MOST_BYTES and most > -LEAST_BYTES
 
 
-def _is_for_fewer(routine: Routine, fence: int, write: int) -> bool:
-    """Whether not all that write come to the fence, though a CTA has more threads than one."""
-    flow = control_flow(routine)
-    if launch(routine).count == 1 or dominators(routine).post.dominates(flow.block_of[fence], flow.block_of[write]):
-        return False
-    # the way to the write may be as narrow
-    return not dominators(routine).tree.dominates(flow.block_of[fence], flow.block_of[write])
+def _never_fences(routine: Routine, write: int, read: int) -> bool:
+    """Whether a thread surely writes and never comes to any of the fences on the ways from there to the read."""
+    known = uniformity(routine)
+    writers = known.sure(write).mask
+    if known.point(write).level >= Level.CTA:
+        writers = known.reach.all
+    for fence in between(routine, write, read, _fences(routine)):
+        writers &= ~known.reach.instruction(fence).ever
+    return bool(writers)
 
 
 def _nearest_fence(routine: Routine, i: int) -> int:

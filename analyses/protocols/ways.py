@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
 
@@ -33,3 +35,36 @@ def _from(routine: Routine, start: int) -> frozenset[int]:
             seen.add(at)
             work += flow.blocks[at].successors
     return frozenset(seen)
+
+
+def between(routine: Routine, i: int, other: int, wanted: Iterable[int]) -> set[int]:
+    """Those of some instructions that stand on a way from one to another which comes to each of the two but once."""
+    marks = sorted({*wanted, i, other})
+    return (_met(routine, i, other, marks, True) & _met(routine, other, i, marks, False)) - {i, other}
+
+
+def _met(routine: Routine, start: int, stop: int, marks: list[int], forwards: bool) -> set[int]:
+    """The marks that are met from an instruction on, forwards or backwards, up to another or back to itself."""
+    flow = control_flow(routine)
+    own: dict[int, list[int]] = {}
+    for mark in marks if forwards else marks[::-1]:
+        own.setdefault(flow.block_of[mark], []).append(mark)
+    first = flow.block_of[start]
+    seen: set[int] = set()
+    found: set[int] = set()
+    work = [(first, own[first][own[first].index(start) + 1 :])]
+    while work:
+        block, ahead = work.pop()
+        ends = False
+        for mark in ahead:
+            found.add(mark)
+            if mark in (start, stop):
+                ends = True
+                break
+        if ends:
+            continue
+        for after in flow.blocks[block].successors if forwards else flow.blocks[block].predecessors:
+            if after not in seen:
+                seen.add(after)
+                work.append((after, own.get(after, [])))
+    return found
