@@ -6,6 +6,8 @@ loops the first iteration is looked at.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import attrs
 
 from ptxkit.analyses.accesses import Access
@@ -22,6 +24,13 @@ from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.isa.registers import special_register
+from ptxkit.syntax.nodes import Path
+
+LINE = 128
+"""Bytes of all banks of shared memory side by side, and of a line of the cache."""
+
+SHOWN = 3
+"""So many others of a kind are shown with a finding."""
 
 _ALIKE = frozenset(("address", "window", "literal"))
 """Leaves that are the same for all threads of a CTA."""
@@ -35,11 +44,20 @@ class WarpAccess:
     """The threads, counted as the hardware does."""
     offsets: tuple[int, ...]
     """How many bytes the address of each is behind that of the first; negative before it."""
+    residue: int
+    """What the address of the first is, modulo `modulus`."""
+    modulus: int
+    """The largest power of two modulo which that is known, 1 if nothing is; no more than 128."""
     assumption: str
     """What is taken for granted of the launch, for people; empty: nothing."""
 
     def lane(self, place: int) -> int:
         return self.threads[place] % WARP
+
+    def starts(self, unit: int, size: int) -> list[int]:
+        """Where in a unit of so many bytes, a power of two, the address of the first may lie if accesses of this size are aligned."""
+        step = min(unit, self.modulus)
+        return [start for start in range(self.residue % step, unit, step) if start % min(unit, size) == 0] or [0]
 
 
 class WarpAccesses:
@@ -58,8 +76,10 @@ class WarpAccesses:
         if access.address is None or len(threads) < 2:
             return None
         block = control_flow(self._routine).block_of[access.instruction]
+        constant, linear = access.address.linear
         total = [0] * len(threads)
-        parts = list(access.address.linear[1])
+        residue, modulus = constant, LINE
+        parts = list(linear)
         opened: set[Term] = set()
         while parts:
             atom, factor = parts.pop()
@@ -68,14 +88,16 @@ class WarpAccesses:
             if None not in numbers:
                 total = [before + factor * number for before, number in zip(total, numbers, strict=True)]  # type: ignore[operator]
             elif self._agrees(atom, block):
-                continue
+                bits = ~(atom.known.zeros | atom.known.ones)
+                residue += factor * atom.known.ones
+                modulus = min(modulus, (bits & -bits) * (factor & -factor))
             elif start is not None:
                 opened.add(atom)
                 parts += [(inner, factor * times) for inner, times in start.linear[1]]
             else:
                 return None
         offsets = tuple([signed((number - total[0]) % (1 << access.address.width), access.address.width) for number in total])
-        return WarpAccess(threads, offsets, self._template.assumption)
+        return WarpAccess(threads, offsets, (residue + total[0]) % modulus, modulus, self._template.assumption)
 
     def _threads(self, access: Access) -> tuple[int, ...]:
         """The threads of a warp, of that of which the most execute the access."""
@@ -134,14 +156,16 @@ class WarpAccesses:
         return False
 
 
-def alike(routine: Routine, found: list[tuple[Access, WarpAccess]]) -> list[list[tuple[Access, WarpAccess]]]:
-    """Accesses by what their lanes do: those of one block that differ only by what all lanes add, as of an unrolled loop, go together."""
-    flow = control_flow(routine)
-    groups: dict[tuple[object, ...], list[tuple[Access, WarpAccess]]] = {}
-    for access, warp in found:
-        key = (flow.block_of[access.instruction], access.memory.access, access.bytes, warp.threads, warp.offsets)
-        groups.setdefault(key, []).append((access, warp))
-    return list(groups.values())
+def more(found: WarpAccess, others: Sequence[Access]) -> list[str]:
+    """Notes for a finding: how many others there are in the function, and what is taken for granted."""
+    count = len(others)
+    notes = [f"{count} more in this function {'does' if count == 1 else 'do'} the same"] if others else []
+    return [*notes, f"taken for granted: {found.assumption}"] if found.assumption else notes
+
+
+def shown(routine: Routine, others: Sequence[Access]) -> list[tuple[Path, str]]:
+    """The places of the first few others."""
+    return [((*routine.where(access.instruction), access.child), "so does this") for access in others[:SHOWN]]
 
 
 def _leaves(term: Term) -> list[Term]:

@@ -9,7 +9,7 @@ import attrs
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.analyses.warp_accesses import WarpAccess, alike, warp_accesses
+from ptxkit.analyses.warp_accesses import WarpAccess, more, shown, warp_accesses
 from ptxkit.diagnostics import Diagnostic, Severity
 
 BANKS = 32
@@ -29,14 +29,16 @@ class Conflict:
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses to shared memory for which the lanes of a warp have to wait for each other."""
+    """Accesses to shared memory for which the lanes of a warp have to wait for each other: one of each kind in a function."""
     for routine in facts.routines:
-        known = [(access, found) for access in accesses(routine) if _size(access) and (found := warp_accesses(routine).of(access))]
-        for group in alike(routine, known):
-            access, found = group[0]
-            conflict = _conflict(found, _size(access))
-            if conflict is not None:
-                yield _report(facts, routine, access, found, conflict, len(group) - 1)
+        kinds: dict[tuple[str, int], list[tuple[Access, WarpAccess, Conflict]]] = {}
+        for access in accesses(routine):
+            found = warp_accesses(routine).of(access) if _size(access) else None
+            conflict = _conflict(found, _size(access)) if found else None
+            if found and conflict:
+                kinds.setdefault((access.memory.access, conflict.ways), []).append((access, found, conflict))
+        for alike in kinds.values():
+            yield _report(facts, routine, *alike[0], [access for access, _, _ in alike[1:]])
 
 
 def _size(access: Access) -> int:
@@ -47,14 +49,20 @@ def _size(access: Access) -> int:
 
 
 def _conflict(found: WarpAccess, size: int) -> Conflict | None:
-    """The worst conflict. As many lanes are served at a time as touch 128 bytes."""
+    """The worst conflict; of the places in a word where the first address may lie, the one that is best for the program counts."""
+    conflicts = [_conflict_from(start, found, size) for start in found.starts(WORD, size)]
+    return min(conflicts, key=lambda conflict: conflict.ways if conflict else 1)
+
+
+def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
+    """The worst conflict if the first address lies there in a word. As many lanes are served at a time as touch 128 bytes."""
     at_a_time = min(BANKS, max(1, BANKS * WORD // max(WORD, size)))
     worst = None
     for first in range(0, BANKS, at_a_time):
         words: dict[int, dict[int, int]] = {}
         for place, offset in enumerate(found.offsets):
             if first <= found.lane(place) < first + at_a_time:
-                for word in range(offset // WORD, (offset + max(size, 1) - 1) // WORD + 1):
+                for word in range((start + offset) // WORD, (start + offset + size - 1) // WORD + 1):
                     words.setdefault(word % BANKS, {}).setdefault(word, place)
         bank = max(words.values(), key=len, default={})
         if len(bank) > 1 and (worst is None or len(bank) > worst.ways):
@@ -63,15 +71,19 @@ def _conflict(found: WarpAccess, size: int) -> Conflict | None:
     return worst
 
 
-def _report(facts: Facts, routine: Routine, access: Access, found: WarpAccess, conflict: Conflict, more: int) -> Diagnostic:
+def _report(
+    facts: Facts, routine: Routine, access: Access, found: WarpAccess, conflict: Conflict, others: list[Access]
+) -> Diagnostic:
     apart = found.offsets[conflict.other] - found.offsets[conflict.one]
     notes = [f"lanes {found.lane(conflict.one)} and {found.lane(conflict.other)} touch words that are {apart} bytes apart: one bank"]
-    if more:
-        notes.append(f"{more} more in this block {'does' if more == 1 else 'do'} the same")
-    if found.assumption:
-        notes.append(f"taken for granted: {found.assumption}")
-    where = (*routine.where(access.instruction), access.child)
-    return facts.report(RULE, where, f"{conflict.ways}-way bank conflict: the lanes are served in {conflict.ways} passes", *notes)
+    return facts.report(
+        RULE,
+        (*routine.where(access.instruction), access.child),
+        f"{conflict.ways}-way bank conflict: the lanes are served in {conflict.ways} passes",
+        *notes,
+        *more(found, others),
+        related=shown(routine, others),
+    )
 
 
 RULE = Rule(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
-from ptxkit.analyses.warp_accesses import WarpAccess, alike, warp_accesses
+from ptxkit.analyses.warp_accesses import WarpAccess, more, shown, warp_accesses
 from ptxkit.diagnostics import Diagnostic, Severity
 
 SECTOR = 32
@@ -17,32 +17,43 @@ FACTOR = 2
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Accesses to global memory of which a good part of what is moved is not used."""
+    """Accesses to global memory of which a good part of what is moved is not used: one of each kind in a function."""
     for routine in facts.routines:
-        plain = [access for access in accesses(routine) if access.space == ".global" and access.memory.access in ("read", "write")]
-        known = [(access, found) for access in plain if access.bytes and (found := warp_accesses(routine).of(access))]
-        for group in alike(routine, known):
-            access, found = group[0]
-            yield from _told(facts, routine, access, found, access.bytes or 0, len(group) - 1)
+        kinds: dict[tuple[str, int, int], list[tuple[Access, WarpAccess]]] = {}
+        for access in accesses(routine):
+            if access.space != ".global" or access.memory.access not in ("read", "write") or not access.bytes:
+                continue
+            found = warp_accesses(routine).of(access)
+            wasted = _wasted(found, access.bytes) if found else None
+            if found and wasted:
+                kinds.setdefault((access.memory.access, *wasted), []).append((access, found))
+        for (_, touched, sectors), alike in kinds.items():
+            yield _report(facts, routine, *alike[0], touched, sectors, [access for access, _ in alike[1:]])
 
 
-def _told(facts: Facts, routine: Routine, access: Access, found: WarpAccess, size: int, more: int) -> Iterator[Diagnostic]:
+def _wasted(found: WarpAccess, size: int) -> tuple[int, int] | None:
+    """How many bytes are touched, and how many sectors move, if these are too many."""
     touched = len(set(found.offsets)) * size
-    needed = -(-touched // SECTOR)
-    # where the first address lies in its sector is not known: what is best for the program counts
-    sectors = min(_sectors(found, size, shift) for shift in range(0, SECTOR, min(size, SECTOR)))
-    if sectors < FACTOR * needed:
-        return
-    notes = [f"lane {found.lane(1)} is {found.offsets[1] - found.offsets[0]} bytes from lane {found.lane(0)}"]
-    if more:
-        notes.append(f"{more} more in this block {'does' if more == 1 else 'do'} the same")
-    if found.assumption:
-        notes.append(f"taken for granted: {found.assumption}")
-    yield facts.report(
+    # where the first address lies in its sector may not be known: what is best for the program counts
+    sectors = min(_sectors(found, size, start) for start in found.starts(SECTOR, size))
+    return (touched, sectors) if sectors >= FACTOR * _needed(touched) else None
+
+
+def _needed(touched: int) -> int:
+    """How many sectors hold so many bytes."""
+    return -(-touched // SECTOR)
+
+
+def _report(
+    facts: Facts, routine: Routine, access: Access, found: WarpAccess, touched: int, sectors: int, others: list[Access]
+) -> Diagnostic:
+    return facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),
-        f"a warp moves {sectors} sectors of {SECTOR} bytes to use {touched} bytes, which {needed} would hold",
-        *notes,
+        f"a warp moves {sectors} sectors of {SECTOR} bytes to use {touched} bytes, which {_needed(touched)} would hold",
+        f"lane {found.lane(1)} is {found.offsets[1] - found.offsets[0]} bytes from lane {found.lane(0)}",
+        *more(found, others),
+        related=shown(routine, others),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import ptxkit
@@ -62,6 +62,7 @@ OPERATIONS: dict[str, Callable[[int, int], int]] = {
     st.lists(st.tuples(st.sampled_from(sorted(OPERATIONS)), st.integers(0, 255)), max_size=4),
     st.sampled_from([("u8", 1), ("u32", 4), ("u64", 8), ("v4.u32", 16)]),
 )
+@example([("add.u32", 1), ("mul.lo.u32", 31)], ("u8", 1))
 @settings(max_examples=60, deadline=None)
 def test_conflicts_are_those_that_a_simulation_has(steps: list[tuple[str, int]], kind: tuple[str, int]) -> None:
     suffix, size = kind
@@ -84,6 +85,16 @@ def test_conflicts_are_those_that_a_simulation_has(steps: list[tuple[str, int]],
 
     expected = [f"{worst}-way bank conflict: the lanes are served in {worst} passes"] if worst > 1 else []
     assert messages("L001", body) == expected
+
+
+@pytest.mark.parametrize(("align", "ways"), [(4, 2), (1, 1)])
+def test_where_a_word_begins_may_not_be_known(align: int, ways: int) -> None:
+    # bytes that are 130 apart lie in one bank if the first is in the first half of its word
+    body = "mul.lo.u32 %r1, %r0, 130;\nadd.u32 %r1, %r1, %r9;\nsetp.lt.u32 %p1, %r0, 2;\n@%p1 ld.shared.u8 %r2, [%r1];"
+    text = module(body).text.replace("align 16", f"align {align}")
+
+    found = lint(ptxkit.parse(text), select(["L001"]))
+    assert [one.message.split("-")[0] for one in found] == ([str(ways)] if ways > 1 else [])
 
 
 def test_what_all_lanes_agree_on_does_not_matter() -> None:
@@ -146,7 +157,7 @@ def test_what_is_alike_is_told_once() -> None:
     loads = "mul.wide.u32 %rd2, %r0, 64;\nadd.u64 %rd1, %rd1, %rd2;\nld.global.u32 %r1, [%rd1];\nld.global.u32 %r2, [%rd1+4];"
     (found,) = lint(module(loads), select(["L002"]))
 
-    assert "1 more in this block does the same" in found.notes
+    assert "1 more in this function does the same" in found.notes
 
 
 def test_matrices_are_rows() -> None:
