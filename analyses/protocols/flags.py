@@ -92,7 +92,8 @@ def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
         changing = {
             leaf.data[0]
             for leaf in walk(guard)
-            if leaf.operator in ("phi", "value", "join") and isinstance(leaf.data[0], int) and ssa(routine).values[leaf.data[0]].block in loop
+            if leaf.operator in ("phi", "value", "join") and isinstance(leaf.data[0], int)
+            if ssa(routine).values[leaf.data[0]].block in loop
         }
         if not changing or not changing <= loaded:
             if not changing:
@@ -165,7 +166,9 @@ def _written_before(routine: Routine, flag: Access, own: list[Access]) -> Access
     block = flow.blocks[flow.block_of[flag.instruction]]
     for i in range(flag.instruction - 1, block.start - 1, -1):
         bound = bindings(routine)[i]
-        if not isinstance(bound, Bound) or bound.barrier or bound.flow or _SYNCHRONIZING & set(bound.effects) or bound.converges is not None:
+        if not isinstance(bound, Bound) or bound.barrier or bound.flow or bound.converges is not None:
+            return None
+        if _SYNCHRONIZING & set(bound.effects):
             return None
         for access in own:
             if access.instruction != i or not access.writes:
@@ -208,6 +211,6 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
             continue
         names = {str(leaf.data[0]) for leaf in access.address.leaves() if leaf.operator == "special"}
         if "%tid.x" in names and "%ctaid.x" in names and launch(routine).most[0] > 1:
-            message = f"every thread of the grid touches global memory here, and nothing is compared with `{unused[0]}`, which is never read"
+            message = f"every thread of the grid touches global memory here; nothing is compared with `{unused[0]}`, which is never read"
             yield Finding("S004", access.instruction, None, message)
             return

@@ -49,7 +49,8 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         return
     if not waits:
         return
-    after = {pointer for one in touches if (pointer := _pointer(one)) is not None and any(comes_to(routine, i, one.instruction) for i in waits)}
+    waited = [one for one in touches if any(comes_to(routine, i, one.instruction) for i in waits)]
+    after = {pointer for one in waited if (pointer := _pointer(one)) is not None}
     for one in touches:
         if any(comes_to(routine, i, one.instruction) for i in waits) or not any(comes_to(routine, one.instruction, i) for i in waits):
             continue

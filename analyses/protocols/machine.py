@@ -1,6 +1,7 @@
 """Runs the traces of a cluster side by side: barriers, mbarrier objects, and which access comes before which (8.8, 9.7.14).
 
-The threads of a warp that go the same way are one *agent*. Agents take turns, event by event; asynchronous copies are done as late as can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have seen to
+The threads of a warp that go the same way are one *agent*. Agents take turns, event by event; asynchronous copies are done as late as
+can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have seen to
 complete. It is one of the runs that are possible: what goes wrong in it can go wrong.
 """
 
@@ -21,6 +22,7 @@ MOST_TOUCHES = 120_000
 MOST_BYTES = 4096
 """Of what an instruction touches at once, no more is looked at."""
 MOST_FAULTS = 40
+NOBODY = (-1, -1)
 
 
 @attrs.frozen
@@ -31,9 +33,9 @@ class Fault:
     instruction: int
     other: int = -1
     """Another instruction that has to do with it."""
-    one: tuple[int, int] = (-1, -1)
+    one: tuple[int, int] = NOBODY
     """CTA and thread that execute the instruction."""
-    two: tuple[int, int] = (-1, -1)
+    two: tuple[int, int] = NOBODY
     address: int = 0
     numbers: tuple[int, ...] = ()
 
@@ -222,10 +224,10 @@ class Machine:
             if event is None or event.step.does is not Does.WAIT:
                 continue
             for address, _ in self._lanes(agent, event):
-                object_ = self.objects.get(address)
-                if object_ is not None and object_.unknown and not object_.pending:
-                    object_.unknown = object_.expected = 0
-                    if self._completes(object_):
+                awaited = self.objects.get(address)
+                if awaited is not None and awaited.unknown and not awaited.pending:
+                    awaited.unknown = awaited.expected = 0
+                    if self._completes(awaited):
                         return True
         for agent in self.agents:
             event = agent.event
@@ -250,7 +252,9 @@ class Machine:
             agent.at += 1
         return done
 
-    def _fault(self, kind: str, agent: Agent, event: Event, other: int = -1, two: tuple[int, int] = (-1, -1), address: int = 0, *numbers: int) -> None:
+    def _fault(
+        self, kind: str, agent: Agent, event: Event, other: int = -1, two: tuple[int, int] = NOBODY, address: int = 0, *numbers: int
+    ) -> None:
         key = (kind, event.step.instruction, other)
         if key not in self.faults:
             one = (agent.trace.rank, agent.threads[0])
@@ -286,9 +290,10 @@ class Machine:
             return None
         owner = self.agents[found.agent]
         if owner.warp != agent.warp and agent.clock.get(found.agent, -1) <= found.time:
-            self._fault("unfenced" if owner.relaxed > found.time else "unpublished", agent, event, found.init, (owner.trace.rank, owner.threads[0]), address)
+            kind = "unfenced" if owner.relaxed > found.time else "unpublished"
+            self._fault(kind, agent, event, found.init, (owner.trace.rank, owner.threads[0]), address)
         if not found.is_alive:
-            self._fault("invalid", agent, event, found.init, (-1, -1), address)
+            self._fault("invalid", agent, event, found.init, NOBODY, address)
         return found
 
     def _init(self, agent: Agent, event: Event) -> bool:
@@ -296,7 +301,7 @@ class Machine:
             old = self.objects.get(address)
             count = self.counts.get(event.step.instruction, amount)
             if old is not None and old.is_alive and old.agent == agent.index:
-                self._fault("again", agent, event, old.init, (-1, -1), address)
+                self._fault("again", agent, event, old.init, NOBODY, address)
             number = -1 - len(self.by_number)
             new = Object(number, address, count, event.step.instruction, agent.index, agent.at, count)
             self.objects[address] = self.by_number[number] = new
@@ -350,7 +355,7 @@ class Machine:
             key = (event.step.instruction, event.visit)
             found.visits[key] = found.visits.get(key, 0) + amount
             if found.visits[key] > found.count > 0:
-                self._fault("crowd", agent, event, found.init, (-1, -1), address, found.visits[key], found.count)
+                self._fault("crowd", agent, event, found.init, NOBODY, address, found.visits[key], found.count)
             agent.told[address] = found.phase
             _merge(found.clock, self._release(agent))
             found.arrivals.append((agent.index, event.step.instruction))
@@ -359,9 +364,9 @@ class Machine:
                 found.pending -= taken
                 amount -= taken
                 if not found.pending and not event.step.may_complete:
-                    self._fault("completing", agent, event, found.init, (-1, -1), address, found.count)
+                    self._fault("completing", agent, event, found.init, NOBODY, address, found.count)
                 if not self._completes(found) and amount > 0:
-                    self._fault("excess", agent, event, found.init, (-1, -1), address, found.count + amount, found.count)
+                    self._fault("excess", agent, event, found.init, NOBODY, address, found.count + amount, found.count)
                     break
                 if not found.count:
                     break
@@ -397,7 +402,7 @@ class Machine:
             seen = found.phase - 1
             told = agent.told.get(address, -1)
             if agent.seen.get(address, -2) == seen and told == found.phase and not event.step.by_state:
-                self._fault("stale", agent, event, agent.waits.get(address, -1), (-1, -1), address, seen)
+                self._fault("stale", agent, event, agent.waits.get(address, -1), NOBODY, address, seen)
             agent.seen[address] = seen
             agent.waits[address] = event.step.instruction
             self._acquire(agent, found.last)
@@ -557,14 +562,16 @@ class Machine:
         if new.is_async:
             object_ = self.by_number[new.agent]
             if not _waits_at(owner, object_.address):
-                self._fault("unwaited refill", owner, owner.trace.events[old.time], new.instruction, (agent.trace.rank, new.thread), address)
+                read = owner.trace.events[old.time]
+                self._fault("unwaited refill", owner, read, new.instruction, (agent.trace.rank, new.thread), address)
                 return
         collective = event.step.is_collective or owner.trace.events[old.time].step.is_collective
         near = " in warp" if owner.warp == agent.warp and not collective else ""
         if owner.trace.rank != agent.trace.rank:
             near = " across"
         how = "refill" if new.is_async else kind
-        self._fault(f"race {how}{near}", agent, event, old.instruction, (owner.trace.rank, old.thread), address, old.agent, old.time, agent.index, new.thread)
+        whom = (owner.trace.rank, old.thread)
+        self._fault(f"race {how}{near}", agent, event, old.instruction, whom, address, old.agent, old.time, agent.index, new.thread)
 
 
 def _waits_at(agent: Agent, address: int) -> bool:

@@ -16,8 +16,8 @@ from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.protocols.traces import Trace, cluster_size, traces
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.uniformity import Level, uniformity
 from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.uniformity import Level, uniformity
 
 TRUST = False
 MOST_CTAS = 4
@@ -89,12 +89,15 @@ class _Judge:
                     "this arrival of the cluster's barrier orders nothing, and no fence.mbarrier_init stands between the initialization of "
                     "the mbarrier object and it"
                 )
-                at = next((i for i, own in steps(self.routine).items() if i > fault.other and any(one.is_relaxed for one in own)), fault.other)
+                relaxed = (i for i, own in steps(self.routine).items() if i > fault.other and any(one.is_relaxed for one in own))
+                at = next(relaxed, fault.other)
                 self._tell("M003", at, message, [(fault.other, "initialized here"), (fault.instruction, "used in another CTA here")])
             elif fault.kind == "completing":
-                self._tell("M015", fault.instruction, "this arrival may not complete a phase, and it does", [(fault.other, "initialized here")])
+                message = "this arrival may not complete a phase, and it does"
+                self._tell("M015", fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "again":
-                self._tell("M004", fault.instruction, "the mbarrier object is initialized again while it is in use", [(fault.other, "first here")])
+                message = "the mbarrier object is initialized again while it is in use"
+                self._tell("M004", fault.instruction, message, [(fault.other, "first here")])
             elif fault.kind == "invalid":
                 self._tell("M011", fault.instruction, "the mbarrier object was made invalid before", [(fault.other, "initialized here")])
             elif fault.kind == "overwritten":
@@ -163,7 +166,9 @@ class _Judge:
                 name = self._name((agent.trace.rank, agent.threads[0]))
                 parity = object_.phase - 1 & 1
                 last = agent.waits.get(object_.address, -1)
-                message = f"phase {object_.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
+                message = (
+                    f"phase {object_.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
+                )
                 self._tell("M008", self._at(agent), message, [(object_.init, "initialized here"), (last, "waited last here")])
                 return
         agent, object_ = waiting[0]
@@ -218,7 +223,10 @@ class _Judge:
     def _phases(self, faults: list[Fault], machine: Machine) -> None:
         for fault in faults:
             if fault.kind == "stale":
-                message = f"{self._name(fault.one)} arrived for another phase since it waited last, and this wait is over at once: it is for the phase before"
+                message = (
+                    f"{self._name(fault.one)} arrived for another phase since it waited last, and this wait is over at once: "
+                    "it is for the phase before"
+                )
                 self._tell("M008", fault.instruction, message, [(fault.other, "waited for the same phase here")])
 
     # --- races
@@ -228,17 +236,24 @@ class _Judge:
             kind = fault.kind
             asked = self._asked(fault, machine)
             if asked is not None and kind.split()[0] in ("unwaited", "race"):
-                message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
+                message = (
+                    "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
+                )
                 self._tell("M010", asked, message, [(fault.other, "the other access"), (fault.instruction, "not waited for here")])
                 return
             if kind.startswith("unwaited "):
-                message = f"{self._name(fault.one)} reads what an asynchronous copy writes, and has not waited at the mbarrier object of the copy"
-                if kind == "unwaited write":
-                    message = message.replace("reads", "writes over")
+                does = "writes over" if kind == "unwaited write" else "reads"
+                message = (
+                    f"{self._name(fault.one)} {does} what an asynchronous copy writes, and has not waited at the mbarrier object "
+                    "of the copy"
+                )
                 self._tell("M019", fault.instruction, message, [(fault.other, "copied here")])
             elif kind.startswith("too early "):
                 waited = fault.numbers[1]
-                message = f"this wait of {self._name(fault.one)} is for a phase that has completed before: the next copy is still under way when it is over"
+                message = (
+                    f"this wait of {self._name(fault.one)} is for a phase that has completed before: "
+                    "the next copy is still under way when it is over"
+                )
                 self._tell("M008", waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")])
         if self.found:
             return
@@ -315,4 +330,5 @@ class _Judge:
             return
         message = f"{one} {did[0]} what {two} {did[1]}, and nothing says which comes first"
         certain = fault.instruction != fault.other
-        self._tell(rule, fault.instruction, message, [(fault.other, "written here" if did[1] == "writes" else "read here")], is_certain=certain)
+        where = "written here" if did[1] == "writes" else "read here"
+        self._tell(rule, fault.instruction, message, [(fault.other, where)], is_certain=certain)

@@ -46,7 +46,8 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
     child = child_of(routine, i, operand)
     wrong = step.address.known.ones & (BYTES - 1)
     if wrong:
-        yield Finding("M012", i, child, f"an mbarrier object is 8 bytes aligned to 8; this address is {wrong} more than a multiple", _where(step.address))
+        message = f"an mbarrier object is 8 bytes aligned to 8; this address is {wrong} more than a multiple"
+        yield Finding("M012", i, child, message, _where(step.address))
     if step.does is Does.INIT and step.amount is not None:
         low, high = step.amount.bounds
         if high < 1 or low > MOST_ARRIVALS:
@@ -62,7 +63,8 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
 
 def object_operand(bound: Bound) -> BoundOperand | None:
     """The operand that is the address of the mbarrier object."""
-    names = [word.operand for word in bound.barrier if word.operand] + [word.what for word in bound.completes if word.mechanism == "mbarrier"]
+    names = [word.operand for word in bound.barrier if word.operand]
+    names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
     return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)
 
 

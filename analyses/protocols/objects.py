@@ -92,7 +92,7 @@ def _in_its_cta(address: Term) -> Term:
 def _range(routine: Routine, atom: Term) -> Range | None:
     """Between which numbers something is: by itself, or as the stage of a ring."""
     low, high = atom.signed_bounds
-    if 0 <= low and high < 1 << CTA_BITS:
+    if low >= 0 and high < 1 << CTA_BITS:
         return low, high
     values_ = _ring(routine, atom)
     size = _size(values_) if values_ is not None else 0
@@ -109,7 +109,7 @@ def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
     """What arrives at the loop values that something is made from, and at those that these are made from; None if they are too many."""
     known, numbering = values(routine), ssa(routine).values
     found: dict[Term, Term] = {}
-    work = [leaf for leaf in atom.leaves()]
+    work = list(atom.leaves())
     seen: set[Term] = set()
     while work:
         leaf = work.pop()
@@ -154,7 +154,7 @@ def _keeps(term: Term, ends: Range) -> bool:
     if term.operator == "xor" and not (ends[1] + 1) & ends[1]:
         return all(_keeps(arg, ends) for arg in term.args)
     low, high = term.signed_bounds
-    return 0 <= low and high <= ends[1]
+    return low >= 0 and high <= ends[1]
 
 
 def _comes_round(condition: Term, stepped: Term, ends: Range) -> bool:

@@ -175,7 +175,8 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     multicast = bound.operand("mask") is not None or bound.slot(".cta_group") == ".cta_group::2"
     if any(one.action == "commit" for one in bound.asynchronous):
         return [Step(i, Does.ARRIVE, address, is_multicast=multicast)]
-    written = next((one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name), None)
+    writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
+    written = next(writes, None)
     size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
     term = term_of(routine, i, size)
     # how many bytes a tensor copy has only its map says
@@ -240,7 +241,8 @@ def _has_idle_loop(routine: Routine, i: int) -> bool:
     index = forest.innermost[flow.block_of[i]]
     if index is None:
         return False
-    return all(_is_idle(routine, j) for block in bits(forest.loops[index].blocks) for j in range(flow.blocks[block].start, flow.blocks[block].end))
+    blocks = [flow.blocks[block] for block in bits(forest.loops[index].blocks)]
+    return all(_is_idle(routine, j) for block in blocks for j in range(block.start, block.end))
 
 
 def _comes_back(routine: Routine, i: int) -> bool:

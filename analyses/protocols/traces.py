@@ -1,10 +1,10 @@
 """What the threads of a CTA do, one thing after the other, when the kernel is launched with certain numbers.
 
-Threads that go the same way are followed together; where a branch or a guard tells them apart they go on in groups. Everything that does not
-depend on memory is a number then: shared variables are given addresses, parameters and the place of the CTA numbers that suit most
-kernels. So a ring of stages needs no recognising, however its index and its parity are made. What is loaded is not known: a trace ends where
-it would have to be, which makes it `lost`; one that goes round a loop too often is `cut`. Nothing may be concluded from what does not
-happen after either.
+Threads that go the same way are followed together; where a branch or a guard tells them apart they go on in groups. Everything that does
+not depend on memory is a number then: shared variables are given addresses, parameters and the place of the CTA numbers that suit most
+kernels. So a ring of stages needs no recognising, however its index and its parity are made. What is loaded is not known: a trace ends
+where it would have to be, which makes it `lost`; one that goes round a loop too often is `cut`. Nothing may be concluded from what does
+not happen after either.
 """
 
 from __future__ import annotations
@@ -129,7 +129,8 @@ class Tracer:
                 if guard is not None:
                     self.branches[block.index] = guard
         wanted = [*self.guards.values(), *self.branches.values()]
-        wanted += [term for own in self.steps.values() for step in own for term in (step.address, step.amount, step.target) if term is not None]
+        own = [step for one in self.steps.values() for step in one]
+        wanted += [term for step in own for term in (step.address, step.amount, step.target) if term is not None]
         self.evaluator = Evaluator(routine, [self._settle(term) for term in wanted])
         self.evaluator.settle = self._given
         self._memory: dict[int, dict[Term, int | None]] = {}
@@ -242,7 +243,7 @@ class Tracer:
             number = evaluate(self._given(rank), lambda inner: self._of_thread(inner, thread)) if self.is_sized else None
             return None if number is None else (number - self.rank) << RANK
         if leaf.operator == "value" and leaf.width == 1:
-            value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[index,call-overload]
+            value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[call-overload]
             own = self.steps.get(value.instruction, ())
             if value.origin is Origin.WRITE and any(step.does is Does.WAIT for step in own):
                 return int(value.instruction in self.spins)
@@ -362,7 +363,8 @@ class Tracer:
         if condition is None:
             if len(block.successors) != 1:
                 return self._end(path, lost=True, why=block.end - 1)
-            return self._to(path, block.successors[0])
+            self._to(path, block.successors[0])
+            return None
         where = self._holds(condition, path)
         if where is None:
             return self._over(path)
@@ -382,7 +384,8 @@ class Tracer:
         """On by the edge that is taken if the guard holds, or not."""
         for edge in self.flow.blocks[path.block].edges:
             if _agrees(edge, holds):
-                return self._to(path, edge.target)
+                self._to(path, edge.target)
+                return None
         return self._end(path)
 
     def _to(self, path: _Path, target: int) -> None:
