@@ -355,7 +355,7 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
     if own:
         lines += [f"mov.u32 {low}, 0;", *[f"or.b32 {low}, {low}, {register};" for register in own.values()]]
         lines += [f"setp.lt.and.u32 {on}, {low}, {SMALL}, {on};", f"vote.sync.all.pred {on}, {on}, {mask};"]
-    lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;", buffer.copied(base, copy)]
+    lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;"]
     lines += [f"mov.u32 {lane}, %laneid;", f"mov.u32 {value}, 0;"]
     if bits:
         register = next(iter(bits.values()))[0]
@@ -377,7 +377,11 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
     if kept.entry != NONE:
         lines += [f"setp.eq.u32 {test}, {lane}, {kept.entry};", f"selp.b32 {value}, {WARP}, {value}, {test};"]
     lines += [f"setp.ne.and.u32 {test}, {value}, 0, {on};"]
-    lines += [f"mad.wide.u32 {at}, {lane}, 8, {base};", f"cvt.u64.u32 {sum_}, {value};"]
+    lines += [f"shl.b32 {lane}, {lane}, 3;"]
+    if buffer.region.copies > 1:
+        lines += [f"mov.u32 {copy}, %smid;", f"and.b32 {copy}, {copy}, {buffer.region.copies - 1};"]
+        lines += [f"mad.lo.u32 {lane}, {copy}, {buffer.stride}, {lane};"]
+    lines += [f"cvt.u64.u32 {at}, {lane};", f"add.u64 {at}, {base}, {at};", f"cvt.u64.u32 {sum_}, {value};"]
     return [*lines, f"@{test} red.global.add.u64 [{at}+{8 * kept.first}], {sum_};", "}"]
 
 

@@ -108,8 +108,11 @@ def run(plan: Path, out: Path, limit: float) -> None:
         command = [
             "ncu",
             "--csv",
-            "--page", "raw",
-            "--print-units", "base", "--clock-control",
+            "--page",
+            "raw",
+            "--print-units",
+            "base",
+            "--clock-control",
             "none",
             "--cache-control",
             "none",

@@ -10,6 +10,7 @@ is not there. A fault counts where memcheck finds it; the probe must find it too
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import ctypes
 import json
 import os
@@ -65,8 +66,8 @@ def prepare(out: Path) -> None:
 # --- on the GPU -------------------------------------------------------------------------------------------------------------------
 
 
-def child(plan: Path, number: int, bounds: bool) -> None:
-    """Runs a kernel as it is, timed, and then once for each written array that is cut; a line for each."""
+def child(plan: Path, number: int, bounds: bool, only_time: bool) -> None:
+    """Runs a kernel as it is, timed, and then, unless `only_time`, once for each written array that is cut; a line for each."""
     import launcher as gpu
 
     with zipfile.ZipFile(plan) as archive:
@@ -106,7 +107,7 @@ def child(plan: Path, number: int, bounds: bool) -> None:
         given.held.free()
         return {"cut": cut, "us": least, "found": found}
 
-    for cut in [-1, *written]:
+    for cut in [-1, *([] if only_time else written)]:
         print("BEGIN", cut, flush=True)
         try:
             print("LINE", json.dumps(once(cut, 5 if cut < 0 else 1)), flush=True)
@@ -115,33 +116,43 @@ def child(plan: Path, number: int, bounds: bool) -> None:
             return
 
 
+MODES: dict[str, tuple[list[str], list[str]]] = {
+    "plain": ([], []),
+    "bounds": ([], ["--bounds"]),
+    "memcheck": (["compute-sanitizer", "--tool", "memcheck"], []),
+}
+
+
+def ran(plan: Path, number: int, mode: str, *more: str) -> dict[str, Any]:
+    """What a child said that ran a kernel as it is, with the probe or under memcheck."""
+    before, extra = MODES[mode]
+    command = [*before, sys.executable, __file__, "child", str(plan), "--number", str(number), *extra, *more]
+    environment = {**os.environ, "CUDA_MODULE_LOADING": "EAGER"}
+    try:
+        text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment).stdout
+    except subprocess.TimeoutExpired:
+        text = ""
+    found: dict[str, Any] = {"lines": [json.loads(line[5:]) for line in text.splitlines() if line.startswith("LINE ")]}
+    found["errors"] = [line for line in text.splitlines() if line.startswith("ERROR ")][:3]
+    # what memcheck says stands between the mark of a launch and the next
+    found["found"] = {part.split()[0]: part.count("Invalid __global__") for part in text.split("BEGIN ")[1:]}
+    return found
+
+
 def run(plan: Path, out: Path, limit: float) -> None:
-    """Runs each kernel as it is, with the probe, and under memcheck."""
+    """Runs the kernels with and without faults, side by side; then, one after the other until the time is up, for their times."""
     begun = time.monotonic()
     with zipfile.ZipFile(plan) as archive:
         jobs = json.loads(archive.read("plan.json"))
-    environment = {**os.environ, "CUDA_MODULE_LOADING": "EAGER"}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        pending = {(number, mode): pool.submit(ran, plan, number, mode) for number in range(len(jobs)) for mode in MODES}
     results = []
     for number, job in enumerate(jobs):
-        if time.monotonic() - begun > limit:
-            break
-        one: dict[str, Any] = {"fixture": job["fixture"], "kernel": job["kernel"]["entry"]}
-        for name, before, extra in (
-            ("plain", [], []),
-            ("bounds", [], ["--bounds"]),
-            ("memcheck", ["compute-sanitizer", "--tool", "memcheck"], []),
-        ):
-            command = [*before, sys.executable, __file__, "child", str(plan), "--number", str(number), *extra]
-            try:
-                text = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment).stdout
-            except subprocess.TimeoutExpired:
-                text = ""
-            one[name] = {"lines": [json.loads(line[5:]) for line in text.splitlines() if line.startswith("LINE ")]}
-            one[name]["errors"] = [line for line in text.splitlines() if line.startswith("ERROR ")][:3]
-            if name == "memcheck":
-                # what it says stands between the mark of a launch and the next
-                parts = text.split("BEGIN ")[1:]
-                one[name]["found"] = {part.split()[0]: part.count("Invalid __global__") for part in parts}
+        one: dict[str, Any] = {"fixture": job["fixture"], "kernel": job["kernel"]["entry"], "times": {}}
+        one.update({mode: pending[number, mode].result() for mode in MODES})
+        if time.monotonic() - begun < limit:
+            for mode in MODES:
+                one["times"][mode] = next((line["us"] for line in ran(plan, number, mode, "--only-time")["lines"]), None)
         results.append(one)
     out.write_text(json.dumps({"seconds": round(time.monotonic() - begun, 1), "of": len(jobs), "results": results}))
     judge(out)
@@ -169,10 +180,7 @@ def judge(path: Path) -> None:
             if not probe.get(cut, {}).get("found"):
                 missed += 1
                 print("missed:", one["fixture"], one["kernel"], "argument", cut, one["bounds"]["errors"])
-        times = {
-            name: next((line["us"] for line in one[name]["lines"] if line["cut"] == -1), None) for name in ("plain", "bounds", "memcheck")
-        }
-        plain, ours, theirs = times["plain"], times["bounds"], times["memcheck"]
+        plain, ours, theirs = [one["times"].get(name) for name in MODES]
         if plain and ours and theirs:
             ratios.append((ours / plain, theirs / plain))
     print(
@@ -192,16 +200,17 @@ def main() -> None:
     parser.add_argument("what", choices=["prepare", "run", "judge", "child"])
     parser.add_argument("paths", type=Path, nargs="*")
     parser.add_argument("-o", "--out", type=Path)
-    parser.add_argument("--limit", type=float, default=100, help="seconds after which no more kernels are begun")
+    parser.add_argument("--limit", type=float, default=100, help="seconds after which no more kernels are timed")
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--bounds", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--only-time", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.what == "prepare":
         prepare(options.out)
     elif options.what == "run":
         run(options.paths[0], options.paths[1], options.limit)
     elif options.what == "child":
-        child(options.paths[0], options.number, options.bounds)
+        child(options.paths[0], options.number, options.bounds, options.only_time)
     else:
         judge(options.paths[0])
 

@@ -4,11 +4,11 @@
     python benchmarks/gpu/overhead.py run PLAN.zip OVERHEAD.json      # on the machine with the GPU
     python benchmarks/gpu/overhead.py judge OVERHEAD.json
 
-The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has 8 million threads, or 64 million if it then
-runs for less than 100 µs: grid, arrays, and the numbers that say how long an array is. A kernel that such a launch breaks is left out, as
-are those that still run for less than 100 µs. What a kernel writes and began as zeros is zeroed before each launch. Original and variant
-take turns; each time is the least of all turns. A kernel that moves more than half of what the memory can (4.8 TB/s), each array once,
-counts as bound by memory, the others as bound by computing.
+The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has 8, 32 or 128 million threads, the first
+with which it runs for half a millisecond: grid, arrays, and the numbers that say how long an array is. A kernel that such a launch breaks
+is left out, as are those that never run for 100 µs. What a kernel writes and began as zeros is zeroed before each launch. Original and
+variant take turns; each time is the least of all turns. A kernel that moves more than half of what the memory can (4.8 TB/s), each array
+once, counts as bound by memory, the others as bound by computing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-THREADS = (1 << 23, 1 << 26)
+THREADS = (1 << 23, 1 << 25, 1 << 27)
 MOST_ITEMS = 1 << 28
-MOST_BYTES = 1 << 32
-TURNS = 10
+MOST_BYTES = 1 << 33
+TURNS = 8
 SHORT, LONG = 100.0, 20_000.0
 """Microseconds: what runs for less is mostly launched, what runs for more takes too long."""
+ENOUGH = 500.0
+"""Microseconds from which on a launch is not made larger still."""
 FAST = 2.4e12
 """Bytes a second."""
 SETS: dict[str, tuple[str, ...]] = {
@@ -63,7 +65,9 @@ def larger(kernel: dict[str, Any], most: int = THREADS[0]) -> dict[str, Any] | N
             args.append({**argument, "length": argument["length"] * factor})
         else:
             value = argument["value"]
-            args.append({**argument, "value": value * factor if value in lengths and value > 32 else value})
+            # the length of a row may be that of an array, too
+            counts = value in lengths and value > 32 and 2 * value >= max(lengths)
+            args.append({**argument, "value": value * factor if counts else value})
     return {**kernel, "grid": [kernel["grid"][0] * factor, *kernel["grid"][1:]], "args": args}
 
 
@@ -84,7 +88,7 @@ def prepare(out: Path) -> None:
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for fixture in fixtures(targets=("sm_90a",)):
             kernels = [one for one in map(larger, fixture.kernels) if one is not None]
-            largest = {one["id"]: larger(one, THREADS[1]) for one in fixture.kernels}
+            sizes = {one["id"]: [made for made in [larger(one, threads) for threads in THREADS] if made] for one in fixture.kernels}
             if fixture.name in SKIP or len(fixture.text) > LARGE or not kernels:
                 continue
             module = parse(fixture.text)
@@ -111,7 +115,7 @@ def prepare(out: Path) -> None:
                     }
                 variants.append({"name": name, "ptx": file, "watch": watch})
             names = {"fixture": fixture.name, "ptx": f"{fixture.name}.ptx"}
-            jobs.append({**names, "kernels": kernels, "largest": largest, "variants": variants})
+            jobs.append({**names, "kernels": kernels, "sizes": sizes, "variants": variants})
         archive.writestr("plan.json", json.dumps(jobs))
     print(f"{out}: {len(jobs)} modules, {sum(len(job['kernels']) for job in jobs)} kernels")
 
@@ -119,8 +123,11 @@ def prepare(out: Path) -> None:
 # --- on the GPU -------------------------------------------------------------------------------------------------------------------
 
 
-def child(plan: Path, number: int, out: Path, only_load: bool) -> None:
-    """Times the kernels of one module; a line for each, as soon as it is known. With `only_load`, has its texts compiled and kept."""
+def child(plan: Path, number: int, out: Path, only_load: bool, start: int) -> None:
+    """Times the kernels of one module from number `start` on; a line for each, as soon as it is known.
+
+    With `only_load`, has its texts compiled and kept.
+    """
     import launcher as gpu
 
     with zipfile.ZipFile(plan) as archive, out.open("a") as lines:
@@ -162,17 +169,20 @@ def child(plan: Path, number: int, out: Path, only_load: bool) -> None:
             gpu.call("cuEventElapsedTime", ctypes.byref(took), begin, end)
             return took.value * 1000
 
-        for kernel in job["kernels"]:
-            lines.write(json.dumps({"begun": kernel["entry"]}) + "\n")
+        for at in range(start, len(job["kernels"])):
+            kernel = job["kernels"][at]
+            lines.write(json.dumps({"begun": kernel["entry"], "number": at}) + "\n")
             lines.flush()
             plain = function_of(original, kernel)
-            given = Given(kernel)
-            first = min([timed(plain, kernel, given) for _ in range(3)])
-            if first < SHORT and job["largest"][kernel["id"]] is not None:
+            given, first = Given(kernel), 0.0
+            for size in job["sizes"][kernel["id"]]:
+                if size["grid"] == kernel["grid"] and first:
+                    continue
                 given.held.free()
-                kernel = job["largest"][kernel["id"]]
-                given = Given(kernel)
+                kernel, given = size, Given(size)
                 first = min([timed(plain, kernel, given) for _ in range(3)])
+                if first > ENOUGH:
+                    break
             if first > LONG or first < SHORT:
                 given.held.free()
                 lines.write(json.dumps({"kernel": kernel["entry"], "left out": f"{first:.0f} us"}) + "\n")
@@ -188,8 +198,8 @@ def child(plan: Path, number: int, out: Path, only_load: bool) -> None:
                 function = function_of(module, kernel)
                 base, probed = [], []
                 for _ in range(TURNS if first < LONG / 10 else 3):
-                    for at, size in heads:
-                        gpu.call("cuMemsetD8_v2", gpu.Address((buffer.value or 0) + at), 0, gpu.Size(size))
+                    for where, many in heads:
+                        gpu.call("cuMemsetD8_v2", gpu.Address((buffer.value or 0) + where), 0, gpu.Size(many))
                     base.append(timed(plain, kernel, given))
                     probed.append(timed(function, kernel, given))
                 inner.free()
@@ -270,13 +280,18 @@ def run(plan: Path, out: Path, limit: float) -> None:
             if time.monotonic() - begun > limit:
                 broken.append(f"{job['fixture']}: no time")
                 continue
-            part.write_text("")
-            said = done(number)
-            lines = [json.loads(line) for line in part.read_text().splitlines()]
-            if said:
-                last = next((line["begun"] for line in reversed(lines) if "begun" in line), "")
-                broken.append(f"{job['fixture']} {last}: {said}")
-            found += [line for line in lines if "begun" not in line]
+            start = 0
+            while start < len(job["kernels"]):
+                part.write_text("")
+                said = done(number, "--start", str(start))
+                lines = [json.loads(line) for line in part.read_text().splitlines()]
+                found += [line for line in lines if "begun" not in line]
+                start = len(job["kernels"])
+                if said:
+                    # the next process goes on behind the kernel that broke this one
+                    last: dict[str, Any] = next((line for line in reversed(lines) if "begun" in line), {"begun": "", "number": start})
+                    broken.append(f"{job['fixture']} {last['begun']}: {said}")
+                    start = last["number"] + 1
     out.write_text(json.dumps({"seconds": round(time.monotonic() - begun, 1), "found": found, "broken": broken}))
     judge(out)
 
@@ -310,6 +325,7 @@ def main() -> None:
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--limit", type=float, default=150, help="seconds after which no more modules are begun")
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--only-load", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.what == "prepare":
@@ -317,7 +333,7 @@ def main() -> None:
     elif options.what == "run":
         run(options.paths[0], options.paths[1], options.limit)
     elif options.what == "child":
-        child(options.paths[0], options.number, options.paths[1], options.only_load)
+        child(options.paths[0], options.number, options.paths[1], options.only_load, options.start)
     else:
         judge(options.paths[0])
 
