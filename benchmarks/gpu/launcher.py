@@ -200,8 +200,8 @@ def _numbers(kind: str, count: int, fill: str, high: int | None, seed: int, spre
 
 
 def _extreme(lot: random.Random, magnitude: int) -> float:
-    if lot.random() < 0.2:
-        return lot.choice((0.0, -0.0, math.nan, math.inf, -math.inf))
+    if lot.random() < 0.3:
+        return lot.choice((0.0, -0.0, 1.0, -1.0, math.nan, math.inf, -math.inf))
     if lot.random() < 0.5:
         return lot.uniform(-1000, 1000)
     return lot.choice((1, -1)) * lot.random() * 10.0 ** lot.randint(-magnitude, magnitude)
@@ -453,6 +453,8 @@ def read(address: Address, size: int) -> bytes:
     return data.raw
 
 
+MEASURED = struct.Struct("<6Q")
+"""A slot of `uniform.py`: visits, sums of values and of iterations, the iterations in which a branch was taken, and was not; unused."""
 MOST_MEASURED = 2048
 """Threads of a launch that are compared with one another: those of its first CTAs."""
 
@@ -472,8 +474,8 @@ def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int,
     count = min(grid * threads, max(MOST_MEASURED // cluster, 1) * cluster)
     sizes = [32, 128, threads, cluster if has_rows else threads, count]
     found = []
-    for slot in range(row // 32):
-        kept = [struct.unpack_from("<4Q", rows, thread * row + slot * 32) for thread in range(count)]
+    for slot in range(row // MEASURED.size):
+        kept = [MEASURED.unpack_from(rows, thread * row + slot * MEASURED.size) for thread in range(count)]
         ctas = [kept[start : start + threads] for start in range(0, count, threads)]
         levels = []
         for of_values in (True, False):
@@ -495,12 +497,13 @@ def agreements(rows: bytes, row: int, kernel: dict[str, Any]) -> list[tuple[int,
 def _agree(group: Sequence[tuple[int, ...]]) -> bool:
     """Whether threads that came by in the same iterations kept the same sum, and none went another way in an iteration than another."""
     sums: dict[tuple[int, int], int] = {}
-    went = 0
-    for visits, total, turns, ways in group:
+    taken = passed = 0
+    for visits, total, turns, took, did_not, _ in group:
         if visits and sums.setdefault((visits, turns), total) != total:
             return False
-        went |= ways
-    return not went & went >> 32 & 0xFFFFFFFF
+        taken |= took
+        passed |= did_not
+    return not taken & passed
 
 
 def differences(expected: Sequence[Output], found: Sequence[Output]) -> list[str]:

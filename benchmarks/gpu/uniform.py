@@ -6,6 +6,9 @@ iterations alone. Threads that came by in the same iterations must have the same
 are said to execute a block together, those of a group must all have come by in the same iterations. Of a branch it also keeps which way
 the thread went in each of the first iterations of the innermost loop around: threads that leave a loop in different iterations have
 different sums of iterations, so that the sums alone say nothing of them.
+
+Kernels that wait for an mbarrier are run once more so that the lanes of a warp ask one after another: as they usually ask at once, they
+would leave a spin loop together though nothing says that they do.
 """
 
 from __future__ import annotations
@@ -29,16 +32,18 @@ from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.uniformity import Uniformity, uniformity
 from ptxkit.isa.binding import Bound
-from ptxkit.rewriters import AddParameter, After, AtEntry, Before, Declare, Site, apply, fresh
-from ptxkit.syntax.nodes import Module
+from ptxkit.rewriters import AddParameter, After, AtEntry, Before, Declare, Replace, Site, apply, fresh
+from ptxkit.rewriters.engine.substitutions import operands_of, text_of
+from ptxkit.syntax.nodes import Instruction, Module
 
-SLOT = 32
+SLOT = 48
+"""Bytes of a slot, as `launcher.MEASURED` has it."""
 MOST_SLOTS = 120
 WIDTHS = (1, 8, 16, 32, 64)
 MULTIPLIERS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
-ITERATIONS = 32
+ITERATIONS = 64
 """Those of the innermost loop whose ways are kept, in the first iterations of the loops around it."""
-SHAPES = ([33, 1, 1], [96, 1, 1])
+SHAPES = ([20, 1, 1], [33, 1, 1], [96, 1, 1])
 FLAT_SHAPES = ([16, 4, 1],)
 
 FEWER: tuple[Callable[[int], int], ...] = (lambda n: n - 1, lambda n: n - 5, lambda n: n // 2 + 3, lambda n: min(n // 3 | 1, 333))
@@ -57,7 +62,7 @@ TEXT = """.version 8.0
     .reg .pred %p<8>; .reg .b32 %r<24>; .reg .b64 %rd<4>;
     ld.param.u64 %rd1, [out]; ld.param.u32 %r1, [n]; cvta.to.global.u64 %rd1, %rd1;
     mov.u32 %r2, %tid.x; mov.u32 %r3, %tid.y; mov.u32 %r4, %tid.z; mov.u32 %r5, %ctaid.x; mov.u32 %r6, %ntid.x; mov.u32 %r7, %ntid.y;
-    mov.u32 %r8, %laneid;
+    mov.u32 %r8, %laneid; and.b32 %r23, %r1, 31;
     mad.lo.u32 %r9, %r4, %r7, %r3; mad.lo.u32 %r9, %r9, %r6, %r2;
     shr.u32 %r10, %r2, 5; and.b32 %r11, %r9, -32; shr.u32 %r12, %r9, 7; shr.u32 %r20, %r2, 4;
     mov.u32 %r13, 0;
@@ -75,8 +80,8 @@ G:  setp.lt.u32 %p1, %r9, %r1; @!%p1 bra H; add.u32 %r13, %r13, 32;
 H:  shr.u32 %r18, %r5, 1; setp.eq.u32 %p2, %r18, 0; @%p2 bra I; add.u32 %r13, %r13, 64;
 I:  and.b32 %r19, %r9, 1; mov.u32 %r14, 0; setp.eq.u32 %p3, %r19, 0; @%p3 bra K;
 J:  add.u32 %r14, %r14, 1;
-K:  add.u32 %r14, %r14, 3; setp.lt.u32 %p4, %r14, 12; @%p4 bra J;
-    setp.gt.u32 %p5, %r14, 12; @%p5 bra M; add.u32 %r13, %r13, 128;
+K:  add.u32 %r14, %r14, 3; setp.lt.u32 %p4, %r14, %r23; @%p4 bra J;
+    setp.gt.u32 %p5, %r14, %r23; @%p5 bra M; add.u32 %r13, %r13, 128;
 M:  mov.u32 %r21, %ntid.z; mul.lo.u32 %r22, %r6, %r7; mul.lo.u32 %r22, %r22, %r21; mad.lo.u32 %r22, %r5, %r22, %r9;
     add.u32 %r13, %r13, %r14; mul.wide.u32 %rd2, %r22, 4; add.u64 %rd1, %rd1, %rd2; st.global.u32 [%rd1], %r13;
     ret;
@@ -90,17 +95,18 @@ M:  mov.u32 %r21, %ntid.z; mul.lo.u32 %r22, %r6, %r7; mul.lo.u32 %r22, %r22, %r2
     )
 )
 LAUNCHES = (
-    ("any_shape", [33, 1, 1]), ("any_shape", [16, 4, 4]), ("any_shape", [32, 32, 1]), ("any_shape", [7, 5, 3]),
+    ("any_shape", [33, 1, 1]), ("any_shape", [16, 4, 4]), ("any_shape", [32, 32, 1]), ("any_shape", [7, 5, 3]), ("any_shape", [48, 3, 1]),
     ("square", [32, 32, 1]), ("odd", [33, 1, 1]), ("cube", [16, 4, 4]), ("rows", [32, 4, 2]),
 )  # fmt: skip
 
 
 def shapes_fixture() -> Fixture:
-    """A module that looks at its place in many ways, launched in many shapes."""
-    arguments = [{"buffer": "u32", "length": 4096, "fill": "zeros", "output": True}, {"scalar": "i32", "value": 77}]
+    """A module that looks at its place in many ways, launched in many shapes, with several numbers."""
+    room = {"buffer": "u32", "length": 4096, "fill": "zeros", "output": True}
     launches = [
-        {"entry": entry, "grid": [4, 1, 1], "block": block, "args": arguments, "id": f"{entry}+{'x'.join(map(str, block))}"}
+        {"entry": entry, "grid": [4, 1, 1], "block": block, "args": [room, {"scalar": "i32", "value": n}], "id": f"{entry}+{n}+{block}"}
         for entry, block in LAUNCHES
+        for n in (77, 20, 1004)
     ]
     return Fixture(FIXTURE, "sm_80", TEXT, tuple(launches))
 
@@ -132,7 +138,7 @@ def with_inputs(fixture: Fixture) -> Fixture:
         has_count = any(argument.get("count") for argument in kernel["args"])
         if not has_count and not any(argument.get("fill") == "random" for argument in kernel["args"]):
             continue
-        for number, fewer in enumerate(FEWER if has_count else FEWER[:2], 1):
+        for number, fewer in enumerate(FEWER, 1):
             arguments = [{**one, "value": max(fewer(one["value"]), 1)} if one.get("count") else one for one in kernel["args"]]
             other = {"args": arguments, "seed": 1000 * number, "spread": number % 2 == 0, "id": f"{kernel['entry']}+input{number}"}
             launches.append({**kernel, **other})
@@ -234,8 +240,11 @@ def _text(routine: Routine, i: int) -> str:
     return " ".join(routine.instructions[i].body_text.split())[:80]
 
 
-def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1) -> str:
-    """The module with probes for these slots in one of its kernels; one may write down what no two lanes agree on."""
+def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1, one_by_one: bool = False) -> str:
+    """The module with probes for these slots in one of its kernels; one may write down what no two lanes agree on.
+
+    With `one_by_one` the lanes of a warp ask one after another whether an mbarrier's phase is over.
+    """
     routine = next(routine for routine in routines(module) if routine.name == entry)
     flow, forest, table = control_flow(routine), loops(routine), registers(routine).table
     new = fresh(module)
@@ -254,7 +263,36 @@ def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1) -> s
         code = _keep(table[slot.register], around, base, place * SLOT, place == spoil, slot.is_branch)
         edit = Before if slot.is_branch else After
         edits.append(edit(Site(routine, slot.instruction), code))
+    if one_by_one:
+        edits += [Replace(Site(routine, i), _asked_one_by_one(routine.instructions[i])) for i in tests(routine)]
     return apply(module, edits, "uniform", marked=False, partly=True).module.text
+
+
+def tests(routine: Routine) -> list[int]:
+    """The instructions that ask whether an mbarrier's phase is over."""
+    asking = []
+    for i, bound in enumerate(bindings(routine)):
+        if isinstance(bound, Bound) and any(one.action == "wait" for one in bound.barrier) and registers(routine).writes[i]:
+            asking.append(i)
+    return asking
+
+
+def _asked_one_by_one(instruction: Instruction) -> str:
+    """The code of a test that each lane makes in its turn, none before a while after the one before it, and that none waits in.
+
+    A warp could run the original so: threads may be held up anywhere, and a test need not wait.
+    """
+    opcode, guard, operands = instruction.opcode, instruction.guard, operands_of(instruction)
+    kept = [".test_wait" if word == ".try_wait" else word for word in opcode.modifiers]
+    has_hint = opcode.has(".try_wait") and len(operands) > 3
+    its_turn = "setp.eq.u32 %pk_m, %pk_k, %pk_l;"
+    if guard is not None:
+        its_turn = f"setp.eq.and.u32 %pk_m, %pk_k, %pk_l, {'!' if guard.negated else ''}{guard.predicate.text.strip()};"
+    asked = text_of(opcode.mnemonic, kept, operands[:-1] if has_hint else operands)
+    return f"""{{ .reg .pred %pk_m; .reg .b32 %pk_k, %pk_l; mov.u32 %pk_l, %laneid; mov.u32 %pk_k, 0;
+pk_turn: {its_turn}
+@%pk_m {asked}
+nanosleep.u32 60; add.u32 %pk_k, %pk_k, 1; setp.lt.u32 %pk_m, %pk_k, 32; @%pk_m bra pk_turn; }}"""
 
 
 def _around(forest: tuple[Loop, ...], block: int) -> list[Loop]:
@@ -278,7 +316,7 @@ def _keep(register: Register, around: list[str], base: str, offset: int, spoil: 
     if spoil:
         lines.append(".reg .b32 %pk_l; .reg .b64 %pk_w; mov.u32 %pk_l, %laneid; cvt.u64.u32 %pk_w, %pk_l; add.u64 %pk_v, %pk_v, %pk_w;")
     if is_branch:
-        lines += _ways(around, f"{base}+{offset + 24}")
+        lines += _ways(around, base, offset + 24)
     lines.append(f"mov.u64 %pk_h, {one:#x};")
     lines += [f"mad.lo.u64 %pk_h, %pk_h, {two:#x}, {counter};" for counter in around]
     lines += [
@@ -291,15 +329,15 @@ def _keep(register: Register, around: list[str], base: str, offset: int, spoil: 
     return "\n".join(lines)
 
 
-def _ways(around: list[str], where: str) -> list[str]:
-    """The code that keeps which way a branch goes: by iteration a bit in the low half of a word if it is taken, in the high half if not."""
-    lines = [".reg .pred %pk_p; .reg .b32 %pk_b; and.b64 %pk_q, %pk_v, 1; xor.b64 %pk_q, %pk_q, 1; shl.b64 %pk_q, %pk_q, 5;"]
-    lines.append("setp.eq.u64 %pk_p, 0, 0;")
+def _ways(around: list[str], base: str, offset: int) -> list[str]:
+    """The code that keeps which way a branch goes: by iteration a bit in a first word if its guard holds, in a second if it does not."""
+    lines = [".reg .pred %pk_p; .reg .b32 %pk_b; .reg .b64 %pk_a; mov.u32 %pk_b, 0; setp.eq.u64 %pk_p, 0, 0;"]
     if around:
-        lines.append(f"sub.u64 %pk_s, {around[-1]}, 1; setp.lt.u64 %pk_p, %pk_s, {ITERATIONS}; add.u64 %pk_q, %pk_q, %pk_s;")
+        lines.append(f"sub.u64 %pk_s, {around[-1]}, 1; setp.lt.u64 %pk_p, %pk_s, {ITERATIONS}; cvt.u32.u64 %pk_b, %pk_s;")
         lines += [f"setp.eq.and.u64 %pk_p, {counter}, 1, %pk_p;" for counter in around[:-1]]
-    lines.append("cvt.u32.u64 %pk_b, %pk_q; mov.u64 %pk_q, 1; shl.b64 %pk_q, %pk_q, %pk_b;")
-    lines.append(f"ld.global.u64 %pk_s, [{where}]; or.b64 %pk_s, %pk_s, %pk_q; @%pk_p st.global.u64 [{where}], %pk_s;")
+    lines.append("and.b64 %pk_a, %pk_v, 1; xor.b64 %pk_a, %pk_a, 1; shl.b64 %pk_a, %pk_a, 3;")
+    lines.append(f"add.u64 %pk_a, %pk_a, {base}; mov.u64 %pk_q, 1; shl.b64 %pk_q, %pk_q, %pk_b;")
+    lines.append(f"ld.global.u64 %pk_s, [%pk_a+{offset}]; or.b64 %pk_s, %pk_s, %pk_q; @%pk_p st.global.u64 [%pk_a+{offset}], %pk_s;")
     return lines
 
 
@@ -320,6 +358,9 @@ def uniform_variants(fixture: Fixture, counts: dict[str, int]) -> list[Variant]:
         about: dict[str, Any] = {"slots": [attrs.astuple(slot)[2:] for slot in found]}
         about["measure"] = True
         made.append(Variant("uniform", watched(module, entry, found), only=entry, capture=capture, about=about))
+        if tests(routine):
+            text = watched(module, entry, found, one_by_one=True)
+            made.append(Variant("one by one", text, only=entry, capture=capture, about=about))
         claimed = [place for place, slot in enumerate(found) if slot.level > Level.THREAD and slot.point > Level.THREAD]
         if claimed and entry == fixture.entries[0]:
             spoiled = lot.choice(claimed)

@@ -15,12 +15,24 @@ from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import routines
 from ptxkit.syntax.parsing import parse
 
+WAITS = """.version 8.0
+.target sm_90
+.address_size 64
+.entry k()
+{
+    .reg .pred %p<2>; .shared .align 8 .b64 bar;
+    setp.eq.u32 %p1, 0, 1;
+L:  @!%p1 mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0, 1000;
+    @!%p1 bra L;
+    ret;
+}
+"""
 LAUNCH = {"id": "k", "entry": "k", "grid": [2, 1, 1], "block": [160, 1, 1]}
 
 
-def rows(*slots: list[tuple[int, int, int]]) -> bytes:
+def rows(*slots: list[tuple[int, ...]]) -> bytes:
     """The rows of threads, from what each slot has for them."""
-    return b"".join([struct.pack("<4Q", *words, 0) for thread in zip(*slots, strict=True) for words in thread])
+    return b"".join([struct.pack("<6Q", *words, *[0] * (6 - len(words))) for thread in zip(*slots, strict=True) for words in thread])
 
 
 @pytest.mark.parametrize(
@@ -36,13 +48,33 @@ def rows(*slots: list[tuple[int, int, int]]) -> bytes:
 def test_levels_are_measured(value: Any, expected: int) -> None:
     kept = rows([(1, value(thread), 9) for thread in range(320)])
 
-    assert launcher.agreements(kept, 32, LAUNCH) == [(expected, 5, 320)]
+    assert launcher.agreements(kept, uniform.SLOT, LAUNCH) == [(expected, 5, 320)]
 
 
 def test_only_the_same_iterations_are_compared() -> None:
     kept = rows([(thread % 2, thread % 2 * 7, thread % 2) for thread in range(320)], [(1, 7, thread % 2) for thread in range(320)])
 
-    assert launcher.agreements(kept, 64, LAUNCH) == [(5, 0, 160), (5, 0, 320)]
+    assert launcher.agreements(kept, 2 * uniform.SLOT, LAUNCH) == [(5, 0, 160), (5, 0, 320)]
+
+
+def test_who_leaves_a_loop_earlier_went_another_way() -> None:
+    """Threads that come by twice and three times are not compared by their sums; but one left in the iteration in which another stayed."""
+    parted = rows([(2, 5, 3, 0b01, 0b10) if thread % 2 else (3, 8, 6, 0b011, 0b100) for thread in range(320)])
+    together = rows([(2, 5, 3, 0b01, 0b10)] * 320)
+
+    assert launcher.agreements(parted, uniform.SLOT, LAUNCH) == [(0, 0, 320)]
+    assert launcher.agreements(together, uniform.SLOT, LAUNCH) == [(5, 5, 320)]
+
+
+def test_lanes_ask_one_by_one() -> None:
+    module = parse(WAITS)
+    (routine,) = routines(module)
+    text = uniform.watched(module, "k", uniform.slots(routine, random.Random(0)), one_by_one=True)
+
+    assert not parse(text).diagnostics
+    assert "try_wait" not in text
+    assert "%pk_m mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;" in text
+    assert "setp.eq.and.u32 %pk_m, %pk_k, %pk_l, !%p1;" in text
 
 
 def test_kernels_are_watched() -> None:
