@@ -39,13 +39,16 @@ def _with(routine: Routine, effect: str) -> list[int]:
 def _grid(routine: Routine) -> Iterator[Finding]:
     launches, waits = _with(routine, LAUNCHES), _with(routine, WAITS)
     touches = [access for access in accesses(routine) if access.space == ".global" and access.address is not None]
+    own = {_pointer(one) for one in touches if one.writes} - {None}
+    # where a kernel says of some memory that nobody writes it meanwhile, what it reads otherwise may be written by another grid
+    distinguishes = any(_is_constant(routine, one) for one in touches)
     if launches and not waits:
-        # what nobody writes meanwhile may be read through the cache that does not look; what is read otherwise may be another grid's
-        reads = [one for one in touches if one.reads and one.memory.access == "read" and not _is_constant(routine, one)]
+        reads = [one for one in touches if one.memory.access == "read" and not one.memory.is_async and not _is_constant(routine, one)]
+        reads = [one for one in reads if distinguishes or _pointer(one) in own]
         if reads:
-            message = "grids that depend on this one may start here, and it never waits for those that it depends on itself"
-            steps_ = ((reads[0].instruction, "what this reads may be written by a grid before"),)
-            yield Finding("G001", launches[0], None, message, (), steps_)
+            message = "this may be written by a grid that this one depends on, and nothing waits for that, though grids may start early here"
+            steps_ = ((launches[0], "grids that depend on this one may start here"),)
+            yield Finding("G001", reads[0].instruction, None, message, (), steps_)
         return
     if not waits:
         return
@@ -57,8 +60,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         pointer = _pointer(one)
         if pointer is None or _is_constant(routine, one):
             continue
-        written = any(other.writes and _pointer(other) is pointer for other in touches)
-        if one.writes or written or (one.memory.access == "read" and pointer not in after):
+        if one.writes or pointer in own or (distinguishes and one.memory.access == "read" and pointer not in after):
             wait = next(i for i in waits if comes_to(routine, one.instruction, i))
             message = "this touches global memory before griddepcontrol.wait: a grid that this one depends on may still write there"
             yield Finding("G002", one.instruction, None, message, (), ((wait, "waited for here"),))

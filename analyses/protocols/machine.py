@@ -355,7 +355,8 @@ class Machine:
             key = (event.step.instruction, event.visit)
             found.visits[key] = found.visits.get(key, 0) + amount
             if found.visits[key] > found.count > 0:
-                self._fault("crowd", agent, event, found.init, NOBODY, address, found.visits[key], found.count)
+                counts = (found.visits[key], found.count, len(agent.places))
+                self._fault("crowd", agent, event, found.init, NOBODY, address, *counts)
             agent.told[address] = found.phase
             _merge(found.clock, self._release(agent))
             found.arrivals.append((agent.index, event.step.instruction))

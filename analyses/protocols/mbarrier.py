@@ -86,12 +86,10 @@ class _Judge:
                 self._tell("M002", fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "unfenced":
                 message = (
-                    "this arrival of the cluster's barrier orders nothing, and no fence.mbarrier_init stands between the initialization of "
-                    "the mbarrier object and it"
+                    "this may come before the initialization of the mbarrier object: the threads met at a barrier of the cluster that "
+                    "orders nothing, and no fence.mbarrier_init stands before it"
                 )
-                relaxed = (i for i, own in steps(self.routine).items() if i > fault.other and any(one.is_relaxed for one in own))
-                at = next(relaxed, fault.other)
-                self._tell("M003", at, message, [(fault.other, "initialized here"), (fault.instruction, "used in another CTA here")])
+                self._tell("M003", fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "completing":
                 message = "this arrival may not complete a phase, and it does"
                 self._tell("M015", fault.instruction, message, [(fault.other, "initialized here")])
@@ -128,7 +126,12 @@ class _Judge:
     def _crowds(self, faults: list[Fault]) -> None:
         for fault in faults:
             if fault.kind == "crowd":
-                arrivals, count = fault.numbers
+                arrivals, count, threads = fault.numbers
+                if threads == 1:
+                    # somebody saw to it that one thread arrives: rather than that, the count is wrong
+                    message = f"at least {arrivals} arrivals come in one phase, and the mbarrier object expects {count}"
+                    self._tell("M005", fault.other, message, [(fault.instruction, "arrived at here")])
+                    continue
                 message = f"at least {arrivals} arrivals come from here in one phase, and the mbarrier object expects {count}"
                 self._tell("M005", fault.instruction, message, [(fault.other, f"initialized for {count} here")])
 
@@ -264,7 +267,7 @@ class _Judge:
             return
         for fault in faults:
             if fault.kind.startswith("race ") and "refill" not in fault.kind and not self._is_same(fault, machine):
-                self._race(fault)
+                self._race(fault, machine)
 
     def _asked(self, fault: Fault, machine: Machine) -> int | None:
         """The instruction by which one of two threads asked for a phase that it had to wait for."""
@@ -322,13 +325,24 @@ class _Judge:
         uses = [number for number in ssa(self.routine).uses[fault.instruction] if number >= 0]
         return not uses or known.used(uses[-1], control_flow(self.routine).block_of[fault.instruction]) >= Level.CTA
 
-    def _race(self, fault: Fault) -> None:
+    def _race(self, fault: Fault, machine: Machine) -> None:
         one, two = self._name(fault.one), self._name(fault.two)
         did = {"read": ("reads", "writes"), "write": ("writes", "writes"), "after": ("writes", "reads")}[fault.kind.split()[1]]
         rule = "S009" if fault.kind.endswith("in warp") else "G005" if fault.kind.endswith("across") else "S003"
+        relaxed = self._relaxed(fault, machine) if rule == "G005" else None
         if any(key[0] == rule and where[0] == fault.other for key, one_ in self.found.items() for where in one_.steps):
             return
         message = f"{one} {did[0]} what {two} {did[1]}, and nothing says which comes first"
-        certain = fault.instruction != fault.other
-        where = "written here" if did[1] == "writes" else "read here"
-        self._tell(rule, fault.instruction, message, [(fault.other, where)], is_certain=certain)
+        where = (fault.other, "written here" if did[1] == "writes" else "read here")
+        if relaxed is not None:
+            message = f"this arrival orders nothing: {message}"
+            self._tell(rule, relaxed, message, [where, (fault.instruction, "and touched here")])
+            return
+        self._tell(rule, fault.instruction, message, [where], is_certain=fault.instruction != fault.other)
+
+    def _relaxed(self, fault: Fault, machine: Machine) -> int | None:
+        """The arrival at the barrier of the cluster that orders nothing, by which a thread left what it had touched."""
+        for event in machine.agents[fault.numbers[0]].trace.events[fault.numbers[1] :]:
+            if event.step.does is Does.CLUSTER_ARRIVE:
+                return event.step.instruction if event.step.is_relaxed else None
+        return None

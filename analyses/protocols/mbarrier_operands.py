@@ -58,7 +58,7 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
         parity = bound.operand("parity")
         at = child_of(routine, i, parity) if parity is not None else child
         yield Finding("M016", i, at, f"a parity is 0 or 1; it is {_number(step.amount)}")
-    yield from _remote(i, bound, step, operand, child)
+    yield from _remote(routine, i, bound, step, operand, child)
 
 
 def object_operand(bound: Bound) -> BoundOperand | None:
@@ -68,7 +68,7 @@ def object_operand(bound: Bound) -> BoundOperand | None:
     return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)
 
 
-def _remote(i: int, bound: Bound, step: Step, operand: BoundOperand, child: int) -> Iterator[Finding]:
+def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOperand, child: int) -> Iterator[Finding]:
     assert step.address is not None
     rank = other_rank(step.address)
     if rank is None:
@@ -81,7 +81,25 @@ def _remote(i: int, bound: Bound, step: Step, operand: BoundOperand, child: int)
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
         yield Finding("M014", i, child, "this form takes an mbarrier object of the own CTA, and the address is one of another", where)
     elif bound.has(".cta"):
-        yield Finding("M020", i, child, "the object lies in another CTA, and the scope is .cta: nothing is published there", where)
+        wait = _acquired(routine, step.address)
+        if wait is not None:
+            message = "the object lies in another CTA, and the scope is .cta: nothing is published there, though a wait acquires it"
+            yield Finding("M020", i, child, message, where, ((wait, "waited for in the scope of the cluster here"),))
+
+
+def _acquired(routine: Routine, address: Term) -> int | None:
+    """A wait at the object of its own CTA that lies at such an address, for what other CTAs of the cluster have published."""
+    offset, parts = address.linear
+    local = (offset, {atom.serial: factor for atom, factor in parts if atom.operator != "peer"})
+    for i, own in steps(routine).items():
+        bound = bindings(routine)[i]
+        for step in own:
+            if step.does is not Does.WAIT or step.address is None or not isinstance(bound, Bound) or not bound.has(".cluster"):
+                continue
+            offset, parts = step.address.linear
+            if (offset, {atom.serial: factor for atom, factor in parts}) == local:
+                return i
+    return None
 
 
 def other_rank(address: Term) -> Term | None:
