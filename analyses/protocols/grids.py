@@ -46,7 +46,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         reads = [one for one in touches if one.memory.access == "read" and not one.memory.is_async and not _is_constant(routine, one)]
         reads = [one for one in reads if distinguishes or _pointer(one) in own]
         if reads:
-            message = "this may be written by a grid that this one depends on, and nothing waits for that, though grids may start early here"
+            message = "this may be written by a grid that this one depends on: nothing waits for that, and grids may start early"
             steps_ = ((launches[0], "grids that depend on this one may start here"),)
             yield Finding("G001", reads[0].instruction, None, message, (), steps_)
         return

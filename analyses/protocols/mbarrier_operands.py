@@ -81,25 +81,28 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
         yield Finding("M014", i, child, "this form takes an mbarrier object of the own CTA, and the address is one of another", where)
     elif bound.has(".cta"):
-        wait = _acquired(routine, step.address)
-        if wait is not None:
+        # what is read by this arrival alone may need no order: where others arrive and wait in the scope of the cluster, something does
+        wait, other = (_in_cluster(routine, step.address, does) for does in (Does.WAIT, Does.ARRIVE))
+        if wait is not None and other is not None:
             message = "the object lies in another CTA, and the scope is .cta: nothing is published there, though a wait acquires it"
-            yield Finding("M020", i, child, message, where, ((wait, "waited for in the scope of the cluster here"),))
+            steps_ = ((wait, "waited for in the scope of the cluster here"), (other, "another arrival in that scope"))
+            yield Finding("M020", i, child, message, where, steps_)
 
 
-def _acquired(routine: Routine, address: Term) -> int | None:
-    """A wait at the object of its own CTA that lies at such an address, for what other CTAs of the cluster have published."""
-    offset, parts = address.linear
-    local = (offset, {atom.serial: factor for atom, factor in parts if atom.operator != "peer"})
+def _in_cluster(routine: Routine, address: Term, does: Does) -> int | None:
+    """Where something is done in the scope of the cluster to the object of whatever CTA that lies at such an address."""
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
-        for step in own:
-            if step.does is not Does.WAIT or step.address is None or not isinstance(bound, Bound) or not bound.has(".cluster"):
-                continue
-            offset, parts = step.address.linear
-            if (offset, {atom.serial: factor for atom, factor in parts}) == local:
+        if isinstance(bound, Bound) and bound.has(".cluster"):
+            if any(step.does is does and step.address is not None and _place(step.address) == _place(address) for step in own):
                 return i
     return None
+
+
+def _place(address: Term) -> tuple[int, dict[int, int]]:
+    """An address without the CTA that it is mapped to."""
+    offset, parts = address.linear
+    return offset, {atom.serial: factor for atom, factor in parts if atom.operator != "peer"}
 
 
 def other_rank(address: Term) -> Term | None:
