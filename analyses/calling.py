@@ -26,6 +26,9 @@ def context_of(routine: Routine) -> Context:
     others = [other for other in siblings if not other.function.header.is_entry]
     if not others:
         return Context(not has_other_dimensions(routine), GRID, _all(routine, GRID), {})
+    if len({other.name for other in siblings}) < len(siblings):
+        # no module that can be assembled: who calls which of two functions of one name cannot be said
+        return Context(False, THREAD, _all(routine, THREAD), {})
     return _contexts(siblings[0])[id(routine)]
 
 

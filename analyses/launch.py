@@ -57,7 +57,10 @@ class Launch:
 
 @fact
 def launch(routine: Routine) -> Launch:
-    """What the directives of a kernel say of the shape of its CTAs; else, and in a function that is called, the limits of all devices."""
+    """What the directives of a kernel say of the shape of its CTAs; else, and in a function that is called, the limits of all devices.
+
+    A shape that no device can have says nothing.
+    """
     header = routine.function.header
     said: dict[str, tuple[int, int, int]] = {}
     for directive in header.directives if header.is_entry else ():
@@ -65,7 +68,7 @@ def launch(routine: Routine) -> Launch:
         if 1 <= len(sizes) <= 3 and all(isinstance(size, int) and size > 0 for size in sizes):
             said[directive.name] = tuple([*map(int, sizes), 1, 1][:3])  # type: ignore[assignment, arg-type]
     exactly = said.get(".reqntid")
-    if exactly is not None:
+    if exactly is not None and exactly[2] <= MOST_IN_Z and math.prod(exactly) <= MOST_THREADS:
         return Launch(exactly, exactly)
     # of .maxntid only the product is kept to: a CTA may be longer in x if it is shorter in y
     product = min(MOST_THREADS, math.prod(said.get(".maxntid", (MOST_THREADS, 1, 1))))

@@ -30,7 +30,8 @@ def _kind_wanted(module: Module, use: Use) -> Kind:
     opcode = statement.opcode
     flow = flow_of(opcode.text)
     operand = statement.children[inside[0]]
-    if flow in ("branch", "branch-indexed") and operand is statement.operands[-1]:
+    last = statement.operands[-1] if statement.operands else None
+    if flow in ("branch", "branch-indexed") and operand is last:
         return Kind.LABEL
     if flow == "call":
         return Kind.PARAMETER if isinstance(operand, Group) else Kind.FUNCTION

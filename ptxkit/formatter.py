@@ -49,7 +49,8 @@ class CannotFormat(ValueError):
 def format_module(module: Module, width: int = WIDTH) -> str:
     """The text of a module in the canonical layout; line ends are all as the first one is.
 
-    The layout of a text in that layout is that text. Raises CannotFormat where `module.diagnostics` has syntax errors.
+    The layout of a text in that layout is that text. Raises CannotFormat where there is text that could not be read as PTX; a statement
+    that only stands in the wrong place is no trouble.
     """
     lines = _Printer(width).module(module)
     text = "\n".join([*lines, ""])
@@ -198,10 +199,10 @@ class _Printer:
         commented = self._has_comment.get(id(shape))
         if commented is None:
             commented = self._has_comment[id(shape)] = has_comment(shape)
-        if commented:
-            return "\n".join(wrapped(spacer.marked(statement), margin, base, self.width))
         children = statement.children
         count = 2 if type(children[0]) is Guard else 1
+        if commented or "/" in children[count - 1].text:
+            return "\n".join(wrapped(spacer.marked(statement), margin, base, self.width))
         key = (id(children[0]), id(children[count - 1]))
         head = self._heads.get(key)
         if head is None:

@@ -43,6 +43,7 @@ def content(module: Module) -> list[str]:
         if isinstance(piece, Opcode):
             mnemonic, modifiers = split_opcode(piece.text)
             found.append(mnemonic + "".join(sorted(modifiers)))
+            found += ["".join(comment.split()) for comment in COMMENT.findall(piece.text)]
         elif isinstance(piece, Leaf):
             # `- 1` becomes `-1`, one token
             texts = piece.text.replace(",", " , ").split() if isinstance(piece, Numbers) else [piece.text]

@@ -92,7 +92,7 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
     registers as they are.
     """
     of, known = loads(routine), tensor(routine)
-    if of is None or known is None:
+    if of is None or known is None or LOADS not in known.starts:
         return (), ()
     found = tuple(touches(of))
     if FEW * len(found) <= len(known.starts[LOADS]):

@@ -21,7 +21,7 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
     """Lay PTX files out in the one canonical way, in place.
 
     PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file is written whole or not
-    at all, and not touched if it has a syntax error. Tokens and comments stay; modifiers are put into the manual's order.
+    at all, and not touched if something in it cannot be read as PTX. Tokens and comments stay; modifiers are put into the manual's order.
 
     Exit codes: 0 done, 1 something would change (with --check or --diff), 2 something could not be formatted.
     """
