@@ -22,11 +22,13 @@ TEXTS = {
     "a branch without an operand, its guard undeclared": ".entry k() { @%q bra.un; }\n",
     "two functions of one name, with calls": ".func (.reg .b32 r) f(.reg .b32 x) { ret; }\n" + kernel("call f;", "f()")
     + ".func f(.reg .b32 a, .reg .b32 b, .reg .b32 c) {\n.shared .b8 s[64];\nst.shared.u32 [c], a;\nbar.sync 0;\nret;\n}\n",
-    "tensor loads that nothing comes to": kernel("tcgen05.fence::before_thread_sync;\nret;\ntcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];\n"
+    "tensor loads that nothing comes to": kernel("tcgen05.fence::before_thread_sync;\nret;\n"
+    "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];\n"
     "tcgen05.wait::ld.sync.aligned;\nmov.b32 %r4, %r3;"),
     "more threads than any device has": f".entry k()\n.reqntid 42949672962\n{{\n{REGISTERS}mov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n"
     "@%p1 bra L;\nbar.sync 0;\nL:\nret;\n}\n",
-    "comments in an operation": kernel("ld /*one*/ .param /*two\n  lines*/ .u32 %r1, [k];\nmul// three\n.lo .u32 %r1, %r1, %r1;\nbar /*four*/ .sync 0;"),
+    "comments in an operation": kernel("ld /*one*/ .param /*two\n  lines*/ .u32 %r1, [k];\n"
+    "mul// three\n.lo .u32 %r1, %r1, %r1;\nbar /*four*/ .sync 0;"),
     "a parameter of the type `.entry`": ".func f(.reg .b32.entry x) { ret; }\n",
     "a parameter that is `.visible`": ".func f(.reg.visible .b32 x) { ret; }\n",
 }  # fmt: skip
