@@ -18,8 +18,9 @@ from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import Edge, Via, callees, control_flow, flow_of
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.loops import loops
+from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuilt, settler
+from ptxkit.analyses.protocols.setting import Setting
 from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does, Step, spins, steps
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.routine import Routine
@@ -38,14 +39,24 @@ NUMBER = 4096
 """What a parameter is that may be a count: such a number has many divisors, and is more than any ring is long."""
 POINTER = 1 << 40
 GRID = (128, 16, 16)
-MOST_ROUNDS = 24
-MOST_PATHS = 24
-MOST_BLOCKS = 2500
-MOST_EVENTS = 1500
-MOST_SPREAD = 4
-"""So many times an access is kept on a path, and then so many more times the stages of a ring need."""
-
 Numbers = tuple[int, ...]
+
+
+@attrs.frozen
+class Most:
+    """How far threads are followed."""
+
+    rounds: int = 24
+    """Of a loop."""
+    paths: int = 24
+    blocks: int = 2500
+    events: int = 1500
+    visits: int = 12
+    """So many times an access is kept on a path: as many as the stages of a ring need."""
+
+
+MOST = Most(rounds=20_000, paths=200, blocks=400_000, events=100_000, visits=20_000)
+"""In a launch that is given."""
 
 
 @attrs.frozen(eq=False)
@@ -74,6 +85,8 @@ class Trace:
     """Whether a number that the kernel was launched with made it leave out something that others may wait for."""
     why: int = -1
     """The instruction at which it was lost."""
+    unknown: Term | None = None
+    """What would have to be known there."""
 
 
 @attrs.define(eq=False)
@@ -92,12 +105,17 @@ class _Path:
 
 
 class Tracer:
-    """Follows the threads of one CTA."""
+    """Follows the threads of one CTA. With a `setting` that is what the kernel is launched with, in the cluster of that number."""
 
-    def __init__(self, routine: Routine, rank: int, ranks: int) -> None:
+    def __init__(self, routine: Routine, rank: int, ranks: int, setting: Setting | None = None, cluster: int = 0) -> None:
         self.routine = routine
         self.rank = rank
         self.ranks = ranks
+        self.setting = setting
+        self.cluster = cluster
+        self.most = Most() if setting is None else MOST
+        self.looks_at_place = False
+        """Whether anything depended on where in the grid the CTA is."""
         self.is_sized = cluster_size(routine) is not None
         """Whether it is known how many CTAs a cluster has."""
         self.flow = control_flow(routine)
@@ -173,7 +191,7 @@ class Tracer:
     def _leaf(self, leaf: Term) -> int | None:
         """The number of a leaf that is the same for all threads of the CTA."""
         if leaf.operator == "parameter":
-            return _parameter(leaf)
+            return _parameter(leaf) if self.setting is None else _given_parameter(leaf, self.setting)
         if leaf.operator == "address":
             symbol = self.known.symbol(leaf)
             base = self._bases.get((symbol.name, symbol.path)) if symbol is not None else None
@@ -190,6 +208,8 @@ class Tracer:
             name = str(leaf.data[0])
             stem, _, component = name.partition(".")
             place = "xyz".find(component) if component else -1
+            if self.setting is not None:
+                return self._launched(stem, place)
             if stem == "%ctaid":
                 return self.rank if place == 0 else 0
             if stem == "%nctaid":
@@ -209,6 +229,24 @@ class Tracer:
                 "%cluster_nctaid.z": 1,
             }.get(name)
         return None
+
+    def _launched(self, stem: str, place: int) -> int | None:
+        """The number in a special register of a kernel that is launched so."""
+        setting = self.setting
+        assert setting is not None
+        if stem in ("%ctaid", "%clusterid"):
+            self.looks_at_place = True
+            at = setting.place(self.cluster, self.rank)[place]
+            return at if stem == "%ctaid" else at // setting.cluster[place]
+        if stem in ("%nctaid", "%nclusterid"):
+            return setting.grid[place] if stem == "%nctaid" else setting.grid[place] // setting.cluster[place]
+        return {
+            "%ntid": setting.block[place],
+            "%cluster_ctaid": setting.within(self.rank)[place],
+            "%cluster_nctaid": setting.cluster[place],
+            "%cluster_ctarank": self.rank,
+            "%cluster_nctarank": self.ranks,
+        }.get(stem)
 
     def numbers(self, term: Term, path: _Path) -> Numbers | None:
         """What a term is for each thread of a path, or once for all; None if it is not known."""
@@ -258,7 +296,7 @@ class Tracer:
         found = self._found
         while stack:
             path = stack.pop()
-            if len(stack) + len(found) >= MOST_PATHS:
+            if len(stack) + len(found) >= self.most.paths:
                 found.append(self._end(path, lost=True))
                 continue
             while True:
@@ -298,7 +336,7 @@ class Tracer:
         block = self.flow.blocks[path.block]
         if path.at == 0:
             path.length += 1
-            if path.length > MOST_BLOCKS or len(path.events) > MOST_EVENTS:
+            if path.length > self.most.blocks or len(path.events) > self.most.events:
                 return self._end(path, cut=True)
             if path.source >= 0 or path.skipped >= 0:
                 if path.skipped >= 0:
@@ -309,8 +347,8 @@ class Tracer:
             if loop is not None and path.source >= 0:
                 rounds = path.rounds.get(path.block, 0) + 1 if loop.blocks >> path.source & 1 else 0
                 path.rounds[path.block] = rounds
-                if rounds > MOST_ROUNDS:
-                    return self._end(path, cut=True)
+                if rounds > self.most.rounds:
+                    return None if self._leave_loop(path, loop) else self._end(path, cut=True)
         for i in self.events.get(path.block, ()):
             if i < block.start + path.at:
                 continue
@@ -341,7 +379,7 @@ class Tracer:
         path.visits[i] = visit + 1
         for step in self.steps[i]:
             synchronizes = step.does in SYNCHRONIZES and not _peeks(step)
-            if not synchronizes and visit >= MOST_SPREAD + 8:
+            if not synchronizes and visit >= self.most.visits:
                 continue
             address = self.numbers(step.address, path) if step.address is not None else None
             amount = self.numbers(step.amount, path) if step.amount is not None else None
@@ -400,6 +438,18 @@ class Tracer:
         path.source, path.skipped, path.block, path.at = path.block, region, meet, 0
         return None
 
+    def _leave_loop(self, path: _Path, loop: Loop) -> bool:
+        """To where a loop in which nothing matters to other threads is left; False if something does."""
+        if any(loop.blocks >> block & 1 for block in self.sync_blocks):
+            return False
+        meet = path.block
+        while meet >= 0 and loop.blocks >> meet & 1:
+            meet = self.post.parent[meet] if meet in self.post else -1
+        if not 0 <= meet < len(self.flow.blocks):
+            return False
+        path.source, path.skipped, path.block, path.at = path.block, loop.blocks, meet, 0
+        return True
+
     def _region(self, start: int, meet: int) -> int | None:
         """The blocks on the ways from a block to where they meet; None if they come back to it."""
         key = (start, meet)
@@ -441,6 +491,8 @@ class Tracer:
 
     def _is_by_launch(self, condition: Term, path: _Path, holds: bool) -> bool:
         """Whether a condition would not be what it is for all threads of a path if the kernel were launched with other numbers."""
+        if self.setting is not None:
+            return False
         key = condition.serial
         found = self._by_launch.get(key)
         if found is None:
@@ -506,6 +558,15 @@ def _parameter(leaf: Term) -> int:
     return NUMBER if leaf.width >= 16 else 1
 
 
+def _given_parameter(leaf: Term, setting: Setting) -> int | None:
+    """What a parameter, or a part of one, is in a launch; None if that is not said."""
+    name, offset = str(leaf.data[0]), leaf.data[2]
+    number = setting.parameters.get(f"{name}+{offset}")
+    if number is None and not offset:
+        number = setting.parameters.get(name)
+    return None if number is None else number & ((1 << leaf.width) - 1)
+
+
 def hash_of(leaf: Term) -> int:
     """A number that tells parameters apart, the same on every run."""
     return sum(ord(letter) * (place + 1) for place, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
@@ -552,11 +613,11 @@ def cluster_size(routine: Routine) -> int | None:
     return None
 
 
-def traces(routine: Routine, ranks: int) -> list[Trace]:
+def traces(routine: Routine, ranks: int, setting: Setting | None = None) -> list[Trace]:
     """The traces of all threads of a cluster of so many CTAs."""
     found: list[Trace] = []
     for rank in range(ranks):
-        found += Tracer(routine, rank, ranks).run()
+        found += Tracer(routine, rank, ranks, setting).run()
     return found
 
 

@@ -1,0 +1,94 @@
+"""What a kernel is launched with: how many threads, in which clusters, and the numbers that it is given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import attrs
+
+from ptxkit.positions import Index
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Function, Module
+from ptxkit.syntax.parsing import parse
+
+Shape = tuple[int, int, int]
+CLUSTER = ".reqnctapercluster"
+
+
+class CannotLaunch(ValueError):
+    """The kernel says of itself that it is not launched so."""
+
+
+@attrs.frozen
+class Setting:
+    """A launch. `parameters` are numbers by name, or by `name+offset` for a part of a structure; `boxes` bytes by tensor map."""
+
+    block: Shape
+    grid: Shape = (1, 1, 1)
+    cluster: Shape = (1, 1, 1)
+    parameters: Mapping[str, int] = attrs.field(factory=dict)
+    boxes: Mapping[str, int] = attrs.field(factory=dict)
+    """How many bytes a copy with a tensor map has, by the parameter that the map is."""
+
+    @property
+    def ranks(self) -> int:
+        """The CTAs of a cluster."""
+        return math.prod(self.cluster)
+
+    def place(self, cluster: int, rank: int) -> Shape:
+        """The place in the grid of a CTA of a cluster; clusters are counted along x first."""
+        width, height = self.grid[0] // self.cluster[0], self.grid[1] // self.cluster[1]
+        at = (cluster % width, cluster // width % height, cluster // (width * height))
+        own = self.within(rank)
+        return (
+            at[0] * self.cluster[0] + own[0],
+            at[1] * self.cluster[1] + own[1],
+            at[2] * self.cluster[2] + own[2],
+        )
+
+    def within(self, rank: int) -> Shape:
+        """The place of a CTA in its cluster."""
+        return rank % self.cluster[0], rank // self.cluster[0] % self.cluster[1], rank // (self.cluster[0] * self.cluster[1])
+
+    @property
+    def clusters(self) -> int:
+        """How many clusters the grid has."""
+        return math.prod(self.grid) // self.ranks
+
+
+def launched(module: Module, kernel: str, setting: Setting) -> Module:
+    """The module with a kernel that says it is launched so. Raises CannotLaunch where it says otherwise, KeyError without such a kernel."""
+    found = next((i for i, child in enumerate(module.children) if isinstance(child, Function) and child.name == kernel), None)
+    function = module.children[found] if found is not None else None
+    if found is None or not isinstance(function, Function) or function.body is None or not function.header.is_entry:
+        raise KeyError(kernel)
+    said: dict[str, tuple[int, ...]] = {}
+    for directive in function.header.directives:
+        sizes = [constant_value(argument) for argument in directive.arguments]
+        if sizes and all(isinstance(size, int) for size in sizes):
+            said[directive.name] = tuple(map(int, sizes))  # type: ignore[arg-type]
+    _agree(said, setting)
+    if any(size % part for size, part in zip(setting.grid, setting.cluster, strict=True)):
+        raise CannotLaunch(f"a grid of {_spoken(setting.grid)} has no clusters of {_spoken(setting.cluster)}")
+    words = []
+    if ".reqntid" not in said:
+        words.append(f".reqntid {_spoken(setting.block)} ")
+    if CLUSTER not in said:
+        words.append(f"{CLUSTER} {_spoken(setting.cluster)} ")
+    start = Index(module).span((found, 1)).start
+    text = module.text
+    return parse(text[:start] + "".join(words) + text[start:], module.path)
+
+
+def _agree(said: Mapping[str, tuple[int, ...]], setting: Setting) -> None:
+    """Raises CannotLaunch where directives of a kernel rule a launch out."""
+    for name, asked in ((".reqntid", setting.block), (CLUSTER, setting.cluster)):
+        if name in said and (*said[name], 1, 1)[:3] != asked:
+            raise CannotLaunch(f"the kernel is launched with {name} {_spoken(said[name])}, not with {_spoken(asked)}")
+    if ".maxntid" in said and math.prod(setting.block) > math.prod(said[".maxntid"]):
+        raise CannotLaunch(f"the kernel has at most {_spoken(said['.maxntid'])} threads (.maxntid), not {_spoken(setting.block)}")
+
+
+def _spoken(shape: tuple[int, ...]) -> str:
+    return ", ".join(map(str, shape))
