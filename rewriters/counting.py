@@ -4,7 +4,7 @@ What flows into a block flows out of it. So, if a spanning tree of the graph is 
 (Knuth, Ball and Larus). One node more, the outside, stands for whoever calls and is returned to. The tree takes the edges in the deepest
 loops. A counter stands in a block or under the guard of a branch: no edge is split, control flows as before.
 
-Who leaves has entered, once. Else a thread keeps its counts in registers: one bit where control comes at most once, 32 of them to a
+Who leaves has entered, once. Else a thread keeps its counts in registers: one bit where control comes at most once, 30 of them to a
 register, and a register for each counter in a loop. Where the function is left, the threads that leave together add theirs up. A whole warp
 then adds all sums to memory at once, each lane one; of a part of a warp, one thread adds them one after the other.
 """
@@ -21,7 +21,7 @@ from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.isa.binding import flow_of
-from ptxkit.rewriters.engine.edits import AtEntry, AtExits, Before, Declare
+from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
@@ -34,6 +34,10 @@ GROUP = 5
 """Bits that are added up at once, each in a field of 6 bits: 32 threads have no more than 32 of one."""
 SPREAD, FIELDS = sum([1 << GROUP * n for n in range(GROUP)]), sum([1 << 6 * n for n in range(GROUP)])
 """Times the first, and by the second, bit n of a group is where field n starts."""
+ROUND = WARP // GROUP * GROUP
+"""Bits of a register: a warp adds the sums of so many to memory at once."""
+MOST_ROUNDS = 2
+"""More, and the sums of a warp are made one by one, in loops."""
 SMALL = 1 << 27
 """Below this, 32 counts are less than 2^32."""
 OUTSIDE = -1
@@ -115,12 +119,14 @@ def count_ways(plan: Plan, registers: int, derive: bool) -> None:
         return
     buffer = plan.region("counters", 8, max(1, total))
     at = 0
+    some_in_memory = False
     for routine, listed, counted, counters in wanted:
         in_memory = exits and calls(routine)
         if in_memory:
             _count_in_memory(plan, routine, buffer, counters, at)
         else:
             _count_in_registers(plan, routine, buffer, counters, at, registers)
+        some_in_memory |= in_memory or sum([_depth(routine, counter) > 0 for counter in counters]) > registers
         flow = control_flow(routine)
         functions.append(
             {
@@ -133,6 +139,8 @@ def count_ways(plan: Plan, registers: int, derive: bool) -> None:
         )
         at += len(counters)
     plan.data["functions"] = functions
+    if some_in_memory:
+        plan.put(AddToModule(f".global .align 8 .b64 {_unread(plan)}[{buffer.region.rows}];"))
 
 
 def _tree(routine: Routine, derive: bool) -> Counted | None:
@@ -230,23 +238,37 @@ def _blocks(routine: Routine) -> Counted | None:
 
 
 def _count_in_memory(plan: Plan, routine: Routine, buffer: Buffer, counters: Iterable[Counter], first: int) -> None:
+    _find_counters(plan, routine, buffer)
     for number, counter in enumerate(counters, first):
-        plan.put(Before(Site(routine, counter.instruction), _add(plan, buffer, number)), whole=routine)
+        plan.put(Before(Site(routine, counter.instruction), _add(plan, number)), whole=routine)
 
 
-def _add(plan: Plan, buffer: Buffer, number: int, guard: str = "") -> str:
-    """Code that adds one to a counter in memory for each thread; the compiler makes one addition of those of a warp."""
-    base, copy, on = plan.name("b"), plan.name("c"), plan.name("on")
-    return under(
-        guard,
-        f"""{{ .reg .b64 {base}; .reg .b32 {copy}; .reg .pred {on};
-        !mov.pred {on}, 0;
+def _unread(plan: Plan) -> str:
+    """The name of a variable with as many counters as there are, to which counts go while there is no buffer."""
+    return plan.batch.fresh.symbol(f"p{plan.number}_unread")
+
+
+def _find_counters(plan: Plan, routine: Routine, buffer: Buffer) -> None:
+    """Has a register hold where the counters in memory are, for `_add`; without a buffer they are in a variable that nobody reads.
+
+    To ask at each counter where it is, and whether it is, takes the compiler as long as all else.
+    """
+    base, copy, on, start = plan.name("b"), plan.name("c"), plan.name("on"), plan.name("at")
+    unread = _unread(plan)
+    plan.put(Declare(routine, f".reg .b64 {start};"), whole=routine)
+    code = f"""{{ .reg .b64 {base}; .reg .b32 {copy}; .reg .pred {on};
         ld{buffer.space}.u64 {base}, [{buffer.words}];
         setp.ne.u64 {on}, {base}, 0;
         {buffer.copied(base, copy)}
-        @{on} red.global.add.u64 [{base}+{number * 8}], 1;
-        }}""",
-    )
+        mov.u64 {start}, {unread};
+        selp.b64 {start}, {base}, {start}, {on};
+        }}"""
+    plan.put(AtEntry(routine, under("", code)), whole=routine)
+
+
+def _add(plan: Plan, number: int, guard: str = "") -> str:
+    """Code that adds one to a counter in memory for each thread; the compiler makes one addition of those of a warp."""
+    return under(guard, f"red.global.add.u64 [{plan.name('at')}+{number * 8}], 1;")
 
 
 def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: Sequence[Counter], first: int, most: int) -> None:
@@ -254,7 +276,9 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
     looping = sorted([n for n in range(len(counters)) if depth[n]], key=lambda n: -depth[n])
     once = [n for n, counter in enumerate(counters) if not depth[n] and not counter.is_entry]
     own = {n: plan.name("n", k) for k, n in enumerate(looping[:most])}
-    bits = {n: (plan.name("f", k // 32), k % 32) for k, n in enumerate(once)}
+    bits = {n: (plan.name("f", k // ROUND), k % ROUND) for k, n in enumerate(once)}
+    if len(looping) > most:
+        _find_counters(plan, routine, buffer)
     words = sorted({register for register, _ in bits.values()})
     kept = [*own.values(), *words]
     entry = next((n for n, counter in enumerate(counters) if counter.is_entry), NONE)
@@ -273,7 +297,7 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
             step = ""
         site = Site(routine, counter.instruction)
         if not counter.indices:
-            code = under(counter.guard, step) if step else _add(plan, buffer, first + n, counter.guard)
+            code = under(counter.guard, step) if step else _add(plan, first + n, counter.guard)
             plan.put(Before(site, code), whole=routine)
             continue
         hit = plan.name("i")
@@ -281,7 +305,7 @@ def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: 
         also = f", {counter.guard[1:]}" if counter.guard else ""
         for k in counter.indices:
             test = f"{{ .reg .pred {hit}; setp.eq{'.and' if also else ''}.u32 {hit}, {index}, {k}{also};"
-            code = under(f"@{hit}", step) if step else _add(plan, buffer, first + n, f"@{hit}")
+            code = under(f"@{hit}", step) if step else _add(plan, first + n, f"@{hit}")
             plan.put(Before(site, f"{test} {code} }}"), whole=routine)
     if kept or entry != NONE:
         guarded = any(one.guard is not None and flow_of(one.opcode.text) in ("return", "exit") for one in routine.instructions)
@@ -301,6 +325,16 @@ class _Kept:
     entry: int
     """The counter to which each thread that leaves adds one, or NONE."""
 
+    @property
+    def rounds(self) -> list[int]:
+        """The counters from which on a warp adds 32 at once: of bits only those of one register."""
+        found = list(range(0, max(len(self.bits), 1), ROUND))
+        others = [*self.own, *([self.entry] if self.entry != NONE else [])]
+        for n in sorted(others):
+            if n >= found[-1] + WARP:
+                found.append(n)
+        return found
+
 
 def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
     """Code that adds the counts of the threads that are here to memory. Only with `branches` it may branch."""
@@ -311,7 +345,7 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
     lines += [f"ld{buffer.space}.u64 {base}, [{buffer.words}];"]
     together = plan.knows(REDUX)
     loop = branches and len(bits) > FEW
-    at_once = branches and max(*own, *bits, kept.entry, 0) < WARP and len(bits) <= WARP // GROUP * GROUP
+    at_once = branches and len(kept.rounds) <= MOST_ROUNDS
     part, done = plan.batch.fresh.label(f"p{plan.number}_part"), plan.batch.fresh.label(f"p{plan.number}_done")
     if at_once:
         lines += [*_whole_warp(plan, buffer, kept, part), f"bra {done};", f"{part}:"]
@@ -347,42 +381,55 @@ def _flush(plan: Plan, buffer: Buffer, kept: _Kept, branches: bool) -> str:
 
 
 def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]:
-    """Code with which each lane adds one sum to memory, if all 32 threads are here and no count is large; it goes to `part` if not."""
+    """Code with which each lane adds sums to memory, if all 32 threads are here and no count is large; it goes to `part` if not."""
     own, bits = kept.own, kept.bits
-    base, copy, on, mask, low, sum_, at, test = [plan.name(role) for role in ("b", "c", "on", "m", "l", "s", "t", "q")]
+    base, copy, on, mask, low, at = [plan.name(role) for role in ("b", "c", "on", "m", "l", "t")]
     value, lane, field = [plan.name(role) for role in ("v", "i", "g")]
     lines = [f"{{ .reg .b32 {value}, {lane}, {field};", f"activemask.b32 {mask};", f"setp.eq.u32 {on}, {mask}, -1;"]
     if own:
         lines += [f"mov.u32 {low}, 0;", *[f"or.b32 {low}, {low}, {register};" for register in own.values()]]
         lines += [f"setp.lt.and.u32 {on}, {low}, {SMALL}, {on};", f"vote.sync.all.pred {on}, {on}, {mask};"]
-    lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;"]
-    lines += [f"mov.u32 {lane}, %laneid;", f"mov.u32 {value}, 0;"]
-    if bits:
-        register = next(iter(bits.values()))[0]
-        lines += [f"mov.u32 {copy}, 0;", f"mul.lo.u32 {field}, {lane}, 6;"]
-        if len(bits) > GROUP:
-            # which group the lane's field is in, and where
-            lines += [f"mul.lo.u32 {copy}, {lane}, {-(-1024 // GROUP)};", f"shr.u32 {copy}, {copy}, 10;"]
-            lines += [f"mul.lo.u32 {low}, {copy}, {6 * GROUP};", f"sub.u32 {field}, {field}, {low};"]
-        for start in range(0, len(bits), GROUP):
-            lines += [f"shr.u32 {low}, {register}, {start};", f"and.b32 {low}, {low}, {(1 << GROUP) - 1};"]
-            lines += [f"mul.lo.u32 {low}, {low}, {SPREAD};", f"and.b32 {low}, {low}, {FIELDS};"]
-            lines += [f"redux.sync.add.u32 {low}, {low}, {mask};"]
-            # with one group only, the fields of other lanes are behind its last and empty
-            lines += [f"setp.eq.u32 {test}, {copy}, {start // GROUP};", f"selp.b32 {value}, {low}, {value}, {test};"]
-        lines += [f"shr.u32 {value}, {value}, {field};", f"and.b32 {value}, {value}, 63;"]
-    for n, register in own.items():
-        lines += [f"redux.sync.add.u32 {low}, {register}, {mask};", f"setp.eq.u32 {test}, {lane}, {n};"]
-        lines += [f"selp.b32 {value}, {low}, {value}, {test};"]
-    if kept.entry != NONE:
-        lines += [f"setp.eq.u32 {test}, {lane}, {kept.entry};", f"selp.b32 {value}, {WARP}, {value}, {test};"]
-    lines += [f"setp.ne.and.u32 {test}, {value}, 0, {on};"]
-    lines += [f"shl.b32 {lane}, {lane}, 3;"]
+    lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;", f"mov.u32 {lane}, %laneid;"]
+    # the lane's place in memory
+    lines += [f"shl.b32 {low}, {lane}, 3;"]
     if buffer.region.copies > 1:
         lines += [f"mov.u32 {copy}, %smid;", f"and.b32 {copy}, {copy}, {buffer.region.copies - 1};"]
-        lines += [f"mad.lo.u32 {lane}, {copy}, {buffer.stride}, {lane};"]
-    lines += [f"cvt.u64.u32 {at}, {lane};", f"add.u64 {at}, {base}, {at};", f"cvt.u64.u32 {sum_}, {value};"]
-    return [*lines, f"@{test} red.global.add.u64 [{at}+{8 * kept.first}], {sum_};", "}"]
+        lines += [f"mad.lo.u32 {low}, {copy}, {buffer.stride}, {low};"]
+    lines += [f"cvt.u64.u32 {at}, {low};", f"add.u64 {at}, {base}, {at};"]
+    if bits:
+        # which group the lane's field is in, and where
+        lines += [f"mov.u32 {copy}, 0;", f"mul.lo.u32 {field}, {lane}, 6;"]
+        if len(bits) > GROUP:
+            lines += [f"mul.lo.u32 {copy}, {lane}, {-(-1024 // GROUP)};", f"shr.u32 {copy}, {copy}, 10;"]
+            lines += [f"mul.lo.u32 {low}, {copy}, {6 * GROUP};", f"sub.u32 {field}, {field}, {low};"]
+    for start in kept.rounds:
+        lines += _round(plan, kept, start)
+    return [*lines, "}"]
+
+
+def _round(plan: Plan, kept: _Kept, start: int) -> list[str]:
+    """Code with which the lanes add the sums of 32 counters in a row to memory."""
+    copy, on, mask, low, sum_, at, test = [plan.name(role) for role in ("c", "on", "m", "l", "s", "t", "q")]
+    value, lane, field = [plan.name(role) for role in ("v", "i", "g")]
+    lines = [f"mov.u32 {value}, 0;"]
+    here = min(len(kept.bits) - start, ROUND)
+    for first in range(0, here, GROUP):
+        register, _ = kept.bits[start]
+        lines += [f"shr.u32 {low}, {register}, {first};", f"and.b32 {low}, {low}, {(1 << GROUP) - 1};"]
+        lines += [f"mul.lo.u32 {low}, {low}, {SPREAD};", f"and.b32 {low}, {low}, {FIELDS};"]
+        lines += [f"redux.sync.add.u32 {low}, {low}, {mask};"]
+        # with one group only, the fields of other lanes are behind its last and empty
+        lines += [f"setp.eq.u32 {test}, {copy}, {first // GROUP};", f"selp.b32 {value}, {low}, {value}, {test};"]
+    if here > 0:
+        lines += [f"shr.u32 {value}, {value}, {field};", f"and.b32 {value}, {value}, 63;"]
+    for n, register in kept.own.items():
+        if start <= n < start + WARP:
+            lines += [f"redux.sync.add.u32 {low}, {register}, {mask};", f"setp.eq.u32 {test}, {lane}, {n - start};"]
+            lines += [f"selp.b32 {value}, {low}, {value}, {test};"]
+    if start <= kept.entry < start + WARP:
+        lines += [f"setp.eq.u32 {test}, {lane}, {kept.entry - start};", f"selp.b32 {value}, {WARP}, {value}, {test};"]
+    lines += [f"setp.ne.and.u32 {test}, {value}, 0, {on};", f"cvt.u64.u32 {sum_}, {value};"]
+    return [*lines, f"@{test} red.global.add.u64 [{at}+{8 * (kept.first + start)}], {sum_};"]
 
 
 def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int]]) -> list[str]:
