@@ -23,13 +23,18 @@ Results = dict[str, tuple[Level, ...]]
 def context_of(routine: Routine) -> Context:
     """The context of a function in its module."""
     siblings = routine.siblings or [routine]
-    others = [other for other in siblings if not other.function.header.is_entry]
-    if not others:
+    if not _has_inner(siblings[0]):
         return Context(not has_other_dimensions(routine), GRID, _all(routine, GRID), {})
     if len({other.name for other in siblings}) < len(siblings):
         # no module that can be assembled: who calls which of two functions of one name cannot be said
         return Context(False, THREAD, _all(routine, THREAD), {})
     return _contexts(siblings[0])[id(routine)]
+
+
+@fact
+def _has_inner(first: Routine) -> bool:
+    """Whether a module has functions that are no kernels."""
+    return not all(routine.function.header.is_entry for routine in first.siblings or [first])
 
 
 @fact

@@ -2,9 +2,9 @@
 
 Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose ways meet at it
 (`sync_dependence`), a value read outside of a loop also that of the branches by which threads leave the loop in different iterations. What
-its term says of a value raises it again (`agreement`), and what is known of a loop that counts raises the branch by which it is left
-(`trips`). In a loop with several entries iterations mean nothing if threads part there: all
-values made in it fall.
+its term says of a value raises it again (`agreement`). What is known of a loop that counts raises the branch by which it is left
+(`trips`), and the branches on the way to one may raise it (`decided`). In a loop with several entries iterations mean nothing if threads
+part there: all values made in it fall.
 
 A value that is loaded counts as one for all threads that load from one address. That does not hold behind a loop in which threads wait
 for one another one by one, as for a lock: not before the next barrier of the CTA.
@@ -20,6 +20,7 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context, Parameters
+from ptxkit.analyses.decided import is_decided
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import loops
@@ -36,6 +37,8 @@ from ptxkit.isa.binding import GENERIC, Bound
 from ptxkit.syntax.nodes import Address, Guard
 
 THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID
+MOST_WAYS = 64
+"""Blocks that are looked at between a branch and where its ways meet, to tell which of several equal values come from there."""
 
 
 class Propagation:
@@ -77,7 +80,8 @@ class Propagation:
             if value.origin is not Origin.ENTRY:
                 self._made_in[value.block].append(number)
         self._tangled = [loop for loop in self.forest.loops if not loop.is_reducible]
-        self._counted: dict[int, Level] = {}
+        self._proved: dict[int, Level] = {}
+        """By block whose branch depends on values that differ, how far threads agree on it nevertheless."""
         self._parted: dict[int, set[int]] = {}
         """By join, the blocks whose branches part threads that meet there."""
         self._ways_of: dict[tuple[int, int], int] = {}
@@ -249,16 +253,16 @@ class Propagation:
         return level
 
     def _ways(self, branch: int, join: int) -> int:
-        """The set of the blocks by which control can come from the end of a block to another for the first time."""
+        """The set of the blocks by which control can come from the end of a block to another for the first time; all, if they are many."""
         found = self._ways_of.get((branch, join))
         if found is None:
-            seen, work = 1 << branch, [branch]
-            while work:
+            seen, work = {branch}, [branch]
+            while work and len(seen) < MOST_WAYS:
                 for successor in self.flow.blocks[work.pop()].successors:
-                    if successor != join and not seen >> successor & 1:
-                        seen |= 1 << successor
+                    if successor != join and successor not in seen:
+                        seen.add(successor)
                         work.append(successor)
-            found = self._ways_of[branch, join] = seen
+            found = self._ways_of[branch, join] = -1 if work else sum([1 << block for block in seen])
         return found
 
     def _write(self, number: int, value: Value, bound: Bound, plan: Transfer) -> Level:
@@ -363,10 +367,11 @@ class Propagation:
             deciding = uses[:1] if guarded else ()
         level = min([self.used(use, block) for use in deciding], default=GRID)
         if level < CTA and level < self.branches[block]:
-            counted = self._counted.get(block)
-            if counted is None:
-                counted = self._counted[block] = leaving(self.known, self.template, block)
-            level = max(level, counted)
+            proved = self._proved.get(block)
+            if proved is None:
+                decided = is_decided(self.known, block)
+                proved = self._proved[block] = GRID if decided else leaving(self.known, self.template, block)
+            level = max(level, proved)
         if level >= self.branches[block]:
             return
         self.branches[block] = level

@@ -18,7 +18,7 @@ from ptxkit.analyses.lanes import Lanes, Numbers
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import Term
+from ptxkit.analyses.terms import Term, negated
 from ptxkit.analyses.transfer import How, transfer
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
@@ -142,10 +142,22 @@ class Reach:
             return Coming(narrowed.sure, narrowed.possible, narrowed.ever, True)
         always = self.template.numbers(condition)
         first = always or self.first.numbers(condition, block)
+        if first is None:
+            for part in self._all_of(condition):
+                coming = self._narrowed(coming, part, block)
         if first is None or (coming.one and not self._is_alike(first)):
             return Coming(0, coming.possible, coming.ever)
         holds = mask(first)
         return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
+
+    def _all_of(self, condition: Term) -> tuple[Term, ...]:
+        """The conditions that all hold where one holds; none if it is not made of others."""
+        if condition.operator == "and":
+            return condition.args
+        positive = negated(condition)
+        if positive is not None and positive.operator == "or":
+            return tuple([self._values.terms.invert(one) for one in positive.args])
+        return ()
 
     def _is_alike(self, numbers: Numbers) -> bool:
         return all(len(set(numbers[start : start + WARP])) == 1 for start in range(0, len(numbers), WARP))

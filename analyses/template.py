@@ -6,7 +6,9 @@ to have one dimension: nothing reads `%tid.y` or `%tid.z`. What all of the most 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import cached_property
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import bindings
@@ -44,13 +46,22 @@ class Template:
         self.has_places = shape is not None or flat
         """Whether the place of each thread is known; else only its lane."""
         self.assumption = "" if shape is not None or not flat else ONE_DIMENSION
-        width, height, depth = shape or (known.most[0], 1, 1)
-        places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
-        self.threads = tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+        self.shape = shape or (known.most[0], 1, 1)
+        self.count = math.prod(self.shape)
+        """How many threads there are."""
         self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))
         self._source = source
         self._vectors: dict[Term, Numbers | None] = {}
         self._samples: dict[int, dict[Term, int | None]] = {}
+
+    @cached_property
+    def threads(self) -> tuple[Thread, ...]:
+        """The threads in their order."""
+        return tuple([Thread(*self._place(linear), linear) for linear in range(self.count)])
+
+    def _place(self, thread: int) -> tuple[int, int, int]:
+        width, height, _ = self.shape
+        return thread % width, thread // width % height, thread // width // height
 
     def special(self, name: str, thread: int) -> int | None:
         """What a special register is for a thread; None if that depends on more than its place."""
@@ -66,8 +77,7 @@ class Template:
         if name in MASKS:
             one = 1 << lane
             return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": _FULL & -one, "gt": _FULL & (-one << 1)}[name[-2:]]
-        place = self.threads[thread]
-        return {"x": place.x, "y": place.y, "z": place.z}[name[-1]] if self.has_places else None
+        return self._place(thread)["xyz".index(name[-1])] if self.has_places else None
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
@@ -78,7 +88,7 @@ class Template:
 
     def number(self, term: Term, thread: int) -> int | None:
         """What a term is for one thread."""
-        if thread >= len(self.threads):
+        if thread >= self.count:
             return None
         return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
 
@@ -97,10 +107,9 @@ class Template:
 
     def _numbers(self, at: Term) -> Numbers | None:
         found = self._vectors
-        count = len(self.threads)
         if at.operator == SUM:
             mask = (1 << at.width) - 1
-            total = [at.offset] * count
+            total = [at.offset] * self.count
             for atom, factor in at.parts:
                 numbers = found[atom]
                 if numbers is None:
@@ -110,7 +119,7 @@ class Template:
         if at.is_leaf:
             if self._leaf(at, 0) is None:
                 return None
-            leaves = [self._leaf(at, thread) for thread in range(count)]
+            leaves = [self._leaf(at, thread) for thread in range(self.count)]
             return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
         args = [found[arg] for arg in at.args]
         if at.operator not in OPERATORS or any(numbers is None for numbers in args):
@@ -127,7 +136,7 @@ class Template:
     def agreement(self, term: Term) -> Level:
         """How far threads agree on a term that depends on their place alone; THREAD also if it depends on more."""
         first = self.number(term, 0)
-        if first is None or any(self.number(term, thread) not in (first, None) for thread in SAMPLES if thread < len(self.threads)):
+        if first is None or any(self.number(term, thread) not in (first, None) for thread in SAMPLES if thread < self.count):
             return Level.THREAD
         numbers = self.numbers(term)
         return Level.THREAD if numbers is None else self.level(numbers)

@@ -655,7 +655,7 @@ def _prmt(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 def _zext(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     a = args[0]
-    positive = _negated(a) if a.width == 1 else None
+    positive = negated(a) if a.width == 1 else None
     if positive is not None:
         return terms.sub(terms.constant(1, width), terms.apply("zext", width, (positive,)))
     if a.operator == SUM:
@@ -696,7 +696,7 @@ def _trunc(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     return None
 
 
-def _negated(condition: Term) -> Term | None:
+def negated(condition: Term) -> Term | None:
     """What a predicate is the opposite of, if it says so."""
     if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
         return condition.parts[0][0]
@@ -707,7 +707,7 @@ def _select(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     condition, a, b = args
     if condition.constant is not None:
         return a if condition.constant else b
-    positive = _negated(condition)
+    positive = negated(condition)
     if positive is not None:
         condition, a, b = positive, b, a
     if a.operator == "select" and a.args[0] is condition:

@@ -85,7 +85,7 @@ class Uniformity:
         if block not in self._flow.reachable:
             return False
         ever = self.reach.block(block).ever
-        return all((ever >> first & WARP_MASK).bit_count() < 2 for first in range(0, len(self.solved.template.threads), WARP))
+        return all((ever >> first & WARP_MASK).bit_count() < 2 for first in range(0, self.solved.template.count, WARP))
 
     def _guard_level(self, i: int) -> Level:
         block = self._flow.block_of[i]
@@ -152,14 +152,14 @@ class Uniformity:
         template = self.solved.template
         if not template.has_places and coming.sure != self.reach.all:
             return None
-        return ThreadSet(coming.sure, len(template.threads), template.is_certain, coming.one, template.assumption)
+        return ThreadSet(coming.sure, template.count, template.is_certain, coming.one, template.assumption)
 
     def sure(self, i: int) -> ThreadSet:
         """Threads that execute instruction `i` for certain; there may be more."""
         template = self.solved.template
         coming = self.reach.instruction(i) if self._flow.block_of[i] in self._flow.reachable else None
         mask = coming.sure if coming is not None and not coming.one and self.routine.function.header.is_entry else 0
-        return ThreadSet(mask, len(template.threads), template.is_certain, False, template.assumption)
+        return ThreadSet(mask, template.count, template.is_certain, False, template.assumption)
 
     def blame(self, block: int) -> tuple[Step, ...]:
         """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads agree."""

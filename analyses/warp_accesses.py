@@ -104,7 +104,7 @@ class WarpAccesses:
         found = self._uniformity.threads(access.instruction)
         if found is not None and found.one_per_warp:
             return ()
-        size = len(self._template.threads)
+        size = self._template.count
         warps = found.warps if found is not None else ((1 << min(WARP, size)) - 1,)
         number = max(range(len(warps)), key=lambda i: (warps[i].bit_count(), -i))
         lanes = [lane for lane in range(access.lanes or WARP) if warps[number] >> lane & 1]

@@ -112,7 +112,7 @@ def _pair(
 ) -> Divergence | None:
     """One thread of each set, from the smallest group that has some of both. With `swap` the guard holds for the others."""
     template = reach.template
-    count = len(template.threads)
+    count = template.count
     if not ones or not others:
         return None
     for scope in GROUPS:
@@ -145,7 +145,7 @@ def _elected(solved: Propagation, reach: Reach, i: int, coming: Coming) -> Diver
     """One lane is elected and another is not: of a warp that comes there whole."""
     full = (1 << WARP) - 1
     template = reach.template
-    for start in range(0, len(template.threads), WARP):
+    for start in range(0, template.count, WARP):
         if coming.sure >> start & full == full:
             one, other = template.threads[start], template.threads[start + 1]
             why = f"{_predicate(solved, i)} holds for the one lane of each warp that is elected, as {one}, and for no other"
@@ -161,7 +161,7 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
     names = {str(leaf.data[0]) for leaf in leaves if leaf.operator == "special"}
     if not names & {"%tid.x", "%tid.y", "%tid.z", "%laneid"}:
         return None, ""
-    count = min(WARP, len(reach.template.threads))
+    count = min(WARP, reach.template.count)
     for tried in TRIED:
         chosen = {leaf: _example(reach, leaf, tried) for leaf in leaves if _is_chosen(leaf)}
         numbers = []
@@ -170,7 +170,7 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
             numbers.append(evaluate(condition, lambda leaf, thread=thread: reach.template.special(str(leaf.data[0]), thread), memory))  # type: ignore[misc]
         if None not in numbers and len(set(numbers)) == 2:
             first = numbers[0]
-            rest = [first or 0] * (len(reach.template.threads) - count)
+            rest = [first or 0] * (reach.template.count - count)
             return tuple([number or 0 for number in numbers] + rest), ", ".join(_spoken(chosen))
     return None, ""
 

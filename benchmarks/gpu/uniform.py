@@ -39,6 +39,11 @@ from ptxkit.syntax.nodes import Instruction, Module
 SLOT = 48
 """Bytes of a slot, as `launcher.MEASURED` has it."""
 MOST_SLOTS = 120
+LATER = (
+    "{ .reg .b32 %pk_w; mov.u32 %pk_w, %warpid; and.b32 %pk_w, %pk_w, 3; add.u32 %pk_w, %pk_w, 1; mul.lo.u32 %pk_w, %pk_w, 5000;"
+    " nanosleep.u32 %pk_w; }"
+)
+"""What holds a warp up for some microseconds, each warp for another time."""
 WIDTHS = (1, 8, 16, 32, 64)
 MULTIPLIERS = (0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93, 0xA0761D6478BD642F, 0xE7037ED1A0B428DB)
 ITERATIONS = 64
@@ -243,7 +248,7 @@ def _text(routine: Routine, i: int) -> str:
 def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1, one_by_one: bool = False) -> str:
     """The module with probes for these slots in one of its kernels; one may write down what no two lanes agree on.
 
-    With `one_by_one` the lanes of a warp ask one after another whether an mbarrier's phase is over.
+    With `one_by_one` the lanes of a warp ask one after another whether an mbarrier's phase is over, and warps arrive at different times.
     """
     routine = next(routine for routine in routines(module) if routine.name == entry)
     flow, forest, table = control_flow(routine), loops(routine), registers(routine).table
@@ -265,6 +270,7 @@ def watched(module: Module, entry: str, found: list[Slot], spoil: int = -1, one_
         edits.append(edit(Site(routine, slot.instruction), code))
     if one_by_one:
         edits += [Replace(Site(routine, i), _asked_one_by_one(routine.instructions[i])) for i in tests(routine)]
+        edits += [Before(Site(routine, i), LATER) for i in arrivals(routine)]
     return apply(module, edits, "uniform", marked=False, partly=True).module.text
 
 
@@ -277,6 +283,16 @@ def tests(routine: Routine) -> list[int]:
     return asking
 
 
+def arrivals(routine: Routine) -> list[int]:
+    """The instructions that arrive at a barrier which an operand names."""
+    bounds = bindings(routine)
+    return [
+        i
+        for i, bound in enumerate(bounds)
+        if isinstance(bound, Bound) and any(one.action in ("arrive", "expect") and one.operand for one in bound.barrier)
+    ]
+
+
 def _asked_one_by_one(instruction: Instruction) -> str:
     """The code of a test that each lane makes in its turn, none before a while after the one before it, and that none waits in.
 
@@ -285,14 +301,15 @@ def _asked_one_by_one(instruction: Instruction) -> str:
     opcode, guard, operands = instruction.opcode, instruction.guard, operands_of(instruction)
     kept = [".test_wait" if word == ".try_wait" else word for word in opcode.modifiers]
     has_hint = opcode.has(".try_wait") and len(operands) > 3
-    its_turn = "setp.eq.u32 %pk_m, %pk_k, %pk_l;"
-    if guard is not None:
-        its_turn = f"setp.eq.and.u32 %pk_m, %pk_k, %pk_l, {'!' if guard.negated else ''}{guard.predicate.text.strip()};"
+    too = "" if guard is None else f", {'!' if guard.negated else ''}%pk_g"
     asked = text_of(opcode.mnemonic, kept, operands[:-1] if has_hint else operands)
-    return f"""{{ .reg .pred %pk_m; .reg .b32 %pk_k, %pk_l; mov.u32 %pk_l, %laneid; mov.u32 %pk_k, 0;
-pk_turn: {its_turn}
-@%pk_m {asked}
-nanosleep.u32 60; add.u32 %pk_k, %pk_k, 1; setp.lt.u32 %pk_m, %pk_k, 32; @%pk_m bra pk_turn; }}"""
+    lines = ["{ .reg .pred %pk_m, %pk_g; .reg .b32 %pk_l; mov.u32 %pk_l, %laneid;"]
+    if guard is not None:
+        # what is asked may write it
+        lines.append(f"mov.pred %pk_g, {guard.predicate.text.strip()};")
+    for lane in range(32):
+        lines.append(f"setp.eq{'.and' if too else ''}.u32 %pk_m, %pk_l, {lane}{too}; @%pk_m {asked} nanosleep.u32 60;")
+    return "\n".join([*lines, "}"])
 
 
 def _around(forest: tuple[Loop, ...], block: int) -> list[Loop]:

@@ -253,6 +253,16 @@ class TestPoints:
         refuted = known.point(find(routine, "membar")).fails(Level.WARP)
         assert refuted is not None and "elected" in refuted.why
 
+    def test_several_conditions(self) -> None:
+        """One thread is left by `tid == 0 && n > 3`, whatever `n` is; and it agrees with itself."""
+        code = """mov.u32 %r1, %tid.x; ld.param.u32 %r2, [n]; setp.ne.s32 %p1, %r1, 0; setp.lt.s32 %p2, %r2, 4; or.pred %p3, %p1, %p2;
+        @%p3 bra E; W: mbarrier.test_wait.parity.shared.b64 %p4, [bar], 0; @!%p4 bra W; membar.gl; E: ret;"""
+        known, block = branch(kernel(code), "@!%p4 bra")
+        assert known.branch(block).level == Level.WARP
+        assert known.threads(find(known.routine, "membar")) is None
+        known, block = branch(kernel(code.replace("or.pred", "and.pred")), "@!%p4 bra")
+        assert known.branch(block).level == Level.THREAD
+
     def test_unknown_is_neither(self) -> None:
         routine = kernel(
             """ld.param.u64 %d1, [p]; atom.global.add.u32 %r1, [%d1], 1; setp.eq.u32 %p1, %r1, 0;

@@ -22,6 +22,7 @@ WAITS = """.version 8.0
 {
     .reg .pred %p<2>; .shared .align 8 .b64 bar;
     setp.eq.u32 %p1, 0, 1;
+    bar.sync 0;
 L:  @!%p1 mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0, 1000;
     @!%p1 bra L;
     ret;
@@ -73,8 +74,9 @@ def test_lanes_ask_one_by_one() -> None:
 
     assert not parse(text).diagnostics
     assert "try_wait" not in text
-    assert "%pk_m mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;" in text
-    assert "setp.eq.and.u32 %pk_m, %pk_k, %pk_l, !%p1;" in text
+    assert "mov.pred %pk_g, %p1;" in text
+    for lane in range(32):
+        assert f"setp.eq.and.u32 %pk_m, %pk_l, {lane}, !%pk_g; @%pk_m mbarrier.test_wait.parity.shared::cta.b64 %p1, [bar], 0;" in text
 
 
 def test_kernels_are_watched() -> None:
