@@ -34,7 +34,11 @@ def last_branch(routine: Routine) -> int:
         # another number is compared
         ("and.b32 %r3, %r1, 7; setp.eq.u32 %p1, %r3, 0; @!%p1 bra B; setp.eq.u32 %p3, %r2, 0; @%p3 bra A;", False),
         # it is made anew in between
-        ("setp.eq.u32 %p1, %r2, 0; @!%p1 bra B; xor.b32 %r2, %r2, %r1; and.b32 %r2, %r2, 3; setp.eq.u32 %p3, %r2, 0; @%p3 bra A;", False),
+        (
+            """setp.eq.u32 %p1, %r2, 0; @!%p1 bra B; ld.shared.u32 %r3, [flag]; add.u32 %r3, %r3, %r1; and.b32 %r2, %r3, 3;
+            setp.eq.u32 %p3, %r2, 0; @%p3 bra A;""",
+            False,
+        ),
         # control comes from elsewhere too
         ("setp.eq.u32 %p2, %r1, 9; @%p2 bra M; setp.eq.u32 %p1, %r2, 0; @!%p1 bra B; M: setp.eq.u32 %p3, %r2, 0; @%p3 bra A;", False),
         # both ways lead to the same place
