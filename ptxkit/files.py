@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 
@@ -32,15 +32,34 @@ def read(path: str) -> str:
 
 
 def write(path: str, text: str) -> None:
-    """Writes a file whole: beside it first, then renamed, so that a failure leaves what was there. Raises OSError."""
-    target = Path(path)
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    """Writes a file whole: beside it first, then renamed, so that a failure leaves what was there. Raises OSError that names the path."""
+    write_all({path: text})
+
+
+def write_all(texts: Mapping[str, str]) -> None:
+    """Writes several files, all or none: nothing is renamed before each is written. Raises OSError that names the path.
+
+    A link stays one, what it leads to is written. What is there and no file, such as `/dev/null`, is written to, not replaced.
+    """
+    ready: list[tuple[str, str, Path]] = []
+    at = ""
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(encode(text))
-        replace(beside, target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
+        for at, text in texts.items():
+            target = Path(at).resolve()
+            if target.exists() and not target.is_file():
+                target.write_bytes(encode(text))
+                continue
+            handle, beside = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+            ready.append((at, beside, target))
+            with os.fdopen(handle, "wb") as file:
+                file.write(encode(text))
+        for at, beside, target in ready:  # noqa: B007 - `at` says below which one failed
+            replace(beside, target)
+    except BaseException as failed:
+        for _, beside, _ in ready:
+            Path(beside).unlink(missing_ok=True)
+        if isinstance(failed, OSError):
+            failed.filename = at
         raise
 
 

@@ -13,7 +13,7 @@ from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.rewriters.engine.points import is_block_pragma, is_bound_pragma, points
-from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging
+from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging, require_readable
 from ptxkit.rewriters.engine.tree import without
 from ptxkit.syntax.nodes import Loc, Module, Path
 
@@ -25,8 +25,13 @@ def dead_code(module: Module, *, function: str = "") -> Rewrite:
 
     Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and whatever the instruction table does not know
     stay. Where a branch goes to a label that is not there, unreachable code stays too. Labels and declarations stay.
-    Raises Refused for a module with debugging data, which says in which registers values are, read or not.
+    Raises Refused for a module with debugging data, which says in which registers values are, read or not, and for one with syntax errors;
+    ValueError for a function that is not there.
     """
+    require_readable(module)
+    known = [found.name for found in module.functions]
+    if function and function not in known:
+        raise ValueError(f"no function is called {function!r}; there are {', '.join(sorted(known)) or 'none'}")
     refusals = debugging(module)
     if refusals:
         raise Refused(module, refusals)

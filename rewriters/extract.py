@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.names import Names, Scope, names_in, resolve
-from ptxkit.rewriters.engine.rewrite import Manifest, Rewrite
+from ptxkit.rewriters.engine.rewrite import Manifest, Rewrite, require_readable
 from ptxkit.rewriters.engine.tree import without
 from ptxkit.rewriters.strip_debug import without_debug_word
 from ptxkit.syntax.nodes import (
@@ -29,9 +29,13 @@ def extract(module: Module, *, kernel: str) -> Rewrite:
     """The module with only these kernels or functions (names with commas) and what they need: functions they may call or take the address
     of, variables, and what the initial values of those name.
 
-    Debugging sections describe the whole file and go, but for those that a `.loc` names. Raises ValueError for a name that no function has.
+    Debugging sections describe the whole file and go, but for those that a `.loc` names. Raises ValueError for a name that no function has,
+    Refused for a module with syntax errors.
     """
+    require_readable(module)
     wanted = kernel.replace(",", " ").split()
+    if not wanted:
+        raise ValueError("no kernel is named")
     known = {function.name for function in module.functions}
     for name in wanted:
         if name not in known:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 
 from ptxkit.isa.binding import match
+from ptxkit.isa.directives import directives
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Refused, Rewrite
@@ -41,6 +42,10 @@ def performance(
     missing = sorted(wanted - {function.name for function in module.kernels})
     if missing:
         raise ValueError(f"no kernel is called {missing[0]!r}")
+    removed = [f".{name.lstrip('.')}" for name in remove.replace(",", " ").split()]
+    unknown = [name for name in removed if name not in directives()]
+    if unknown:
+        raise ValueError(f"there is no directive {unknown[0]!r}")
     children = []
     for i, child in enumerate(module.children):
         if isinstance(child, Function) and child.is_entry and child.body is not None and (not wanted or child.name in wanted):
@@ -49,8 +54,8 @@ def performance(
                 message = f"`{child.name}` shares registers out itself; its limit cannot be changed alone"
                 raise Refused(module, [Refusal("registers-shared-out", (i, *at), message)])
             header = child.header
-            for name in remove.replace(",", " ").split():
-                header = without_directive(header, f".{name.lstrip('.')}")
+            for name in removed:
+                header = without_directive(header, name)
             for name, arguments in options.items():
                 if arguments:
                     header = with_directive(header, f".{name}", arguments)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from ptxkit.isa.registers import special_register
 from ptxkit.names import Kind, Symbol, resolve
 from ptxkit.rewriters.engine.renaming import renamed
-from ptxkit.rewriters.engine.rewrite import Manifest, Refusal, Refused, Rewrite, debugging
+from ptxkit.rewriters.engine.rewrite import Manifest, Refusal, Refused, Rewrite, debugging, require_readable
 from ptxkit.syntax.nodes import Module
 
 WHAT = ("symbols", "functions", "variables", "labels", "registers", "all")
@@ -14,9 +17,10 @@ def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "
     """Renames what a module defines, with all uses: `names` are pairs such as `old=new,other=new2`; else all get a prefix or suffix.
 
     `what` is symbols (functions and variables of the module), functions, variables, labels, registers or all. What is `.extern`
-    keeps its name unless it is in `names`; linkage stays. A `%` or `$` stays in front. Raises Refused where a new name is taken, ValueError
-    for names that nothing declares.
+    keeps its name unless it is in `names`; linkage stays. A `%` or `$` stays in front. Raises Refused where a new name is taken, and for
+    a module with syntax errors; ValueError for names that nothing declares, and for what would be no name.
     """
+    require_readable(module)
     if what not in WHAT:
         raise ValueError(f"one of {', '.join(WHAT)} is renamed, not {what!r}")
     pairs = dict([_pair(word) for word in names.replace(",", " ").split()])
@@ -46,6 +50,8 @@ def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "
             new = new_name(symbol, symbol.name)
             if new == symbol.name:
                 continue
+            if not _is_name(new, symbol):
+                raise ValueError(f"{new!r} is no name for {symbol.name!r}")
             outside[symbol.name] = new
             if scope is root:
                 done.append(f"{symbol.name} -> {new}")
@@ -58,12 +64,16 @@ def rename(module: Module, *, prefix: str = "", suffix: str = "", names: str = "
     return Rewrite(renamed(module, new_name, outside=outside), Manifest("rename", options, changes=tuple(done)))
 
 
-def _pair(word: str) -> tuple[str, str]:
-    from ptxkit.syntax.nodes import Name
-    from ptxkit.syntax.parsing import parse_operand
+def _is_name(text: str, symbol: Symbol) -> bool:
+    """Whether it can be the name of that (4.3); `%` and the names of special registers are for registers only, or for nothing."""
+    if not re.fullmatch(r"(?:[a-zA-Z][\w$]*|[_$%][\w$]+)", text, re.ASCII) or text == "WARP_SZ" or special_register(text) is not None:
+        return False
+    return not text.startswith("%") or symbol.name.startswith("%")
 
+
+def _pair(word: str) -> tuple[str, str]:
     old, equals, new = word.partition("=")
-    if not equals or not isinstance(parse_operand(new), Name):
+    if not equals or not new:
         raise ValueError(f"pairs of names as old=new are expected, not {word!r}")
     return old, new
 

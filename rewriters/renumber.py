@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.names import Kind, Scope, Symbol, names_in
 from ptxkit.rewriters.engine.renaming import renamed
-from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging
+from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging, require_readable
 from ptxkit.syntax.nodes import Module, Opcode
 
 
@@ -13,8 +13,9 @@ def renumber(module: Module) -> Rewrite:
     """Numbers the members of every register family (`%r<100>`) in the order in which they first appear, from 0, and declares no more.
 
     Families keep their names, registers declared one by one too; a number that would mean something else in an inner scope is left out.
-    Raises Refused for a module with debugging data, which speaks of registers by name.
+    Raises Refused for a module with debugging data, which speaks of registers by name, and for one with syntax errors.
     """
+    require_readable(module)
     refusals = debugging(module)
     if refusals:
         raise Refused(module, refusals)

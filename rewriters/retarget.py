@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import attrs
+
 from ptxkit.check import Binder
+from ptxkit.diagnostics import Diagnostic
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.directives import directives
 from ptxkit.isa.targets import Version, parse_version, runs, split_target, targets
 from ptxkit.names import resolve
 from ptxkit.operands import Shaper
+from ptxkit.positions import Index
 from ptxkit.requirement import module_needs
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.code import code, guarded
@@ -17,7 +21,7 @@ from ptxkit.rewriters.engine.expansions import SUBSTITUTIONS
 from ptxkit.rewriters.engine.fresh import fresh
 from ptxkit.rewriters.engine.fusing import Operation, fusible, unrounded
 from ptxkit.rewriters.engine.points import is_bound_pragma
-from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Rewrite, diagnostics
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Refused, Rewrite, diagnostics, require_readable
 from ptxkit.rewriters.engine.substitutions import Goal
 from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module, Name, Node, Number, Path, Pragma, Target
 from ptxkit.syntax.nodes import Version as VersionStatement
@@ -30,8 +34,10 @@ def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
 
     With a target and no version, the version stays unless the target needs a higher one; with neither, the lowest version. Every
     substitution is one that changes no result, and is checked against the instruction table. Raises Refused, with every instruction
-    and directive that cannot be expressed, if there is one; ValueError for a target or version that is none, and for a module without them.
+    and directive that cannot be expressed, if there is one, and for a module with syntax errors or instructions that the table does not
+    know; ValueError for a target or version that is none, a version without the target, and for a module without them.
     """
+    require_readable(module)
     named = next((word for word in module.targets if word.startswith("sm_")), None)
     if named is None or module.version is None:
         raise ValueError("the module names no target or no version")
@@ -40,6 +46,9 @@ def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
     if wanted not in targets():
         raise ValueError(f"no target is known as {wanted!r}")
     if version and version != "lowest":
+        since = targets()[wanted].since
+        if parse_version(version) < since:
+            raise ValueError(f"{wanted} is there from PTX {since[0]}.{since[1]}, not in {version}")
         return _to(module, wanted, parse_version(version), target, version)
     versions = _versions(module, wanted, lowest=version == "lowest" or not target)
     failed: FailedCheck | None = None
@@ -68,6 +77,9 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
     changes: list[str] = []
     goal = Goal(version, target, fresh(module))
     binder = Binder(module, resolve(module), version, target)
+    unknown = list(_unknown(binder))
+    if unknown:
+        raise Refused(module, unknown)
     found = list(_substituted(binder, goal))
     fused = fusible(module, _operations(binder)) & {path for path, *_ in found} if found else frozenset()
     for path, old, new, why in found:
@@ -81,20 +93,43 @@ def _to(module: Module, target: str, version: Version, *options: str) -> Rewrite
         if isinstance(node, Pragma) and all(not _has_pragma(text, goal) for text in node.strings):
             edits[path] = ()
             changes.append(f".pragma {node.strings[0]}: pragmas change no result")
-    for i, child in enumerate(module.children):
-        if isinstance(child, VersionStatement):
-            edits[(i, 0)] = (Number(f"{version[0]}.{version[1]}"),)
-        elif isinstance(child, Target):
-            for j, word in enumerate(child.children):
-                if word.text.startswith("sm_"):
-                    edits[(i, j)] = (Name(target),)
-    moved = module.edit(edits)
+    heads = _heads(module, goal)
+    moved = module.edit({**edits, **heads})
     errors = new_errors(module, moved)
     if errors:
         whys = diagnostics(module, [Refusal("fusible", path, FUSIBLE) for path in sorted(fused)])
-        raise FailedCheck(moved, (*errors, *whys))
+        unsaid = _unsaid(module, heads, edits)
+        raise FailedCheck(module, (*unsaid, *whys)) if unsaid else FailedCheck(moved, errors)
     manifest = Manifest("retarget", {"target": options[0], "version": options[1]}, changes=tuple(changes))
     return Rewrite(moved, manifest)
+
+
+def _heads(module: Module, goal: Goal) -> dict[Path, Sequence[Node]]:
+    """The edits that name the version and the target."""
+    edits: dict[Path, Sequence[Node]] = {}
+    for i, child in enumerate(module.children):
+        if isinstance(child, VersionStatement):
+            edits[(i, 0)] = (Number(f"{goal.version[0]}.{goal.version[1]}"),)
+        elif isinstance(child, Target):
+            for j, word in enumerate(child.children):
+                if word.text.startswith("sm_"):
+                    edits[(i, j)] = (Name(goal.target),)
+    return edits
+
+
+def _unsaid(module: Module, heads: dict[Path, Sequence[Node]], edits: dict[Path, Sequence[Node]]) -> list[Diagnostic]:
+    """What the module as it is has against the new version and target, at its own lines, less what is written otherwise."""
+    bare = module.edit(heads)
+    index = Index(bare)
+    spans = [index.span(path) for path in edits]
+    left = [found for found in new_errors(module, bare) if not any(span.start <= found.span.start < span.end for span in spans)]
+    return [attrs.evolve(found, message=found.message.replace("; the file says", "; this is to be")) for found in left]
+
+
+def _unknown(binder: Binder) -> Iterator[Refusal]:
+    for site, shaper in binder.sites():
+        if not isinstance(binder.verdict(site.instruction, shaper).bound, Bound):
+            yield Refusal("unknown-instruction", site.path, f"what `{site.instruction.opcode.text}` needs is not known")
 
 
 def _operations(binder: Binder) -> dict[Path, Operation]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from ptxkit.analyses.registers import Register, registers
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.values import values as values_of
-from ptxkit.isa.types import types
+from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind
 from ptxkit.rewriters.dead_code import dead_code, is_pure
 from ptxkit.rewriters.engine.checking import new_errors
@@ -19,7 +20,7 @@ from ptxkit.rewriters.engine.code import code, traits
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.engine.points import points
-from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite
+from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite, require_readable
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.literals import number_value
 from ptxkit.syntax.nodes import Address, Function, Instruction, Module, Name, Node, Path, Vector, shape
@@ -34,8 +35,10 @@ def specialize(module: Module, *, kernel: str, values: str = "", reqntid: str = 
     as `128,1,1`, the size of the block is fixed too. With `clean`, what then never runs or has no use goes. The parameters stay in the
     signature; who launches the kernel must still pass these values. An array of bytes is given as `hex:00ff…`, as in memory.
 
-    Raises ValueError for a kernel or parameter that is not there, or a value that does not fit; Refused if the module gets an error by it.
+    Raises ValueError for a kernel or parameter that is not there, or a value that does not fit; Refused if the module gets an error by it
+    or has syntax errors.
     """
+    require_readable(module)
     at = next((i for i, child in enumerate(module.children) if isinstance(child, Function) and child.name == kernel and child.body), None)
     if at is None or not (function := module.children[at]).is_entry:  # type: ignore[attr-defined]
         raise ValueError(f"no kernel is called {kernel!r}; there are {', '.join(k.name for k in module.kernels) or 'none'}")
@@ -78,21 +81,35 @@ def _bytes(function: Function, values: str) -> dict[str, bytes]:
 
 def _encoded(text: str, type_: str, size: int) -> bytes:
     if text.startswith("hex:"):
-        data = bytes.fromhex(text.removeprefix("hex:"))
+        try:
+            data = bytes.fromhex(text.removeprefix("hex:"))
+        except ValueError:
+            raise ValueError(f"pairs of hexadecimal digits are expected after hex:, not {text!r}") from None
         if len(data) != size:
             raise ValueError(f"{size} bytes are needed, not {len(data)}: {text!r}")
         return data
     known = types()[type_]
     if known.bytes != size:
         raise ValueError(f"the bytes of an array are given as hex:…, not {text!r}")
-    value = number_value(text)
-    if known.kind == "float" or isinstance(value, float):
-        if isinstance(value, int):
-            value = float(value)
-        return struct.pack({2: "<e", 4: "<f", 8: "<d"}[size], value)
+    try:
+        value = number_value(text)
+        if known.kind == "float" or isinstance(value, float):
+            return _encoded_float(float(value), text, known)
+    except (ValueError, OverflowError):
+        raise ValueError(f"{text!r} is no number that fits into {type_}") from None
     if not -(1 << (8 * size - 1)) <= value < 1 << (8 * size):
         raise ValueError(f"{text} does not fit into {size} bytes")
     return (value & ((1 << (8 * size)) - 1)).to_bytes(size, "little")
+
+
+def _encoded_float(value: float, text: str, type_: Type) -> bytes:
+    """A number as a float of that type, or as one of its size. Raises ValueError or OverflowError if it is none."""
+    formats = {2: "<e", 4: "<f", 8: "<d"}
+    if type_.kind not in ("float", "untyped") or type_.bytes not in formats or type_.name == ".bf16":
+        raise ValueError
+    if math.isinf(value) and not text.lstrip("-").lower().startswith(("0f", "0d")):
+        raise OverflowError
+    return struct.pack(formats[type_.bytes], value)
 
 
 def _loads(routine: Routine, given: dict[str, bytes]) -> dict[Path, Sequence[Node]]:

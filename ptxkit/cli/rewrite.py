@@ -58,7 +58,8 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
     except files.CannotRead as error:
         _fail(str(error))
     try:
-        rewrite = rewriter(ptxkit.parse(text, path), **given)
+        module = ptxkit.parse(text, path)
+        rewrite = rewriter(module, **given)
     except Refused as refused:
         from rich.console import Console
 
@@ -72,15 +73,19 @@ def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dic
         sys.exit(1)
     except ValueError as error:
         _fail(str(error))
+    outputs = {} if output == "-" else {output: rewrite.text}
+    if manifest:
+        outputs[manifest] = json.dumps(rewrite.manifest.as_json(), indent=1) + "\n"
     try:
+        files.write_all(outputs)
         if output == "-":
             click.echo(files.encode(rewrite.text), nl=False)
-        else:
-            files.write(output, rewrite.text)
-        if manifest:
-            files.write(manifest, json.dumps(rewrite.manifest.as_json(), indent=1) + "\n")
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}")
+    if module.diagnostics:
+        first = module.diagnostics[0]
+        where = f"{path}:{first.span.line}:{first.span.column}: {first.message}"
+        click.echo(f"ptxkit: {where}; what cannot be read stays as it is", err=True)
     done = rewrite.manifest
     for count, what in ((len(done.changes), "change"), (len(done.probes), "probe"), (len(rewrite.refusals), "refused point")):
         if count:

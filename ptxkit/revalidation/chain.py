@@ -11,7 +11,7 @@ from ptxkit import files
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.targets import parse_version
 from ptxkit.revalidation.architectures import architectures, named_target
-from ptxkit.revalidation.log import Message, messages
+from ptxkit.revalidation.log import Message, lacks_architecture, messages
 from ptxkit.revalidation.places import Locator
 from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
 from ptxkit.revalidation.verdict import Outcome, Skipped, Verdict
@@ -66,6 +66,9 @@ def revalidate(
             skipped.append(Skipped(name, str(why)))
             continue
         except CompilerBug as bug:
+            if lacks_architecture(bug.log):  # nvJitLink ends the process where it has never heard of one
+                skipped.append(Skipped(name, f"{name} {bug.version or ''} makes no code for {request.architectures[0]}".replace("  ", " ")))
+                continue
             reason = f"{bug} in {timeout:g} s" if str(bug) == "no answer" else str(bug)
             diagnostics, paths = _located(name, module, target, messages(bug.log))
             verdict = Verdict(Outcome.COMPILER_BUG, name, bug.version, request.architectures[0], reason, diagnostics, paths, log=bug.log)
@@ -108,7 +111,7 @@ def _judged(name: str, module: Module, request: Request, answer: Answer) -> Verd
         said, answer = _unresolved_allowed(said, answer)
     errors = [message for message in said if message.severity is Severity.ERROR]
     if not errors and not answer.accepted:
-        said = (*said, Message(Severity.ERROR, f"refused without a word about why ({answer.status})"))
+        said = (*said, _unexplained(module, answer.status))
     bug = next((message.text for message in errors if message.is_bug), "")
     valid = answer.accepted and not errors
     outcome = Outcome.COMPILER_BUG if bug else Outcome.VALID if valid else Outcome.INVALID
@@ -125,6 +128,14 @@ def _judged(name: str, module: Module, request: Request, answer: Answer) -> Verd
         log=answer.log,
         cubin=answer.cubin if valid else None,
     )
+
+
+def _unexplained(module: Module, status: str) -> Message:
+    """What stands for the message of a compiler that gives none, with what ptxkit itself has against the module."""
+    ours = next(iter(module.diagnostics), None)
+    missing = "" if module.version is not None else "; ptxkit: the module names no `.version`"
+    why = f"; ptxkit: {ours.message}" if ours is not None else missing
+    return Message(Severity.ERROR, f"refused without a word about why ({status}){why}", ours.span.line if ours is not None else None)
 
 
 def _unresolved_allowed(said: tuple[Message, ...], answer: Answer) -> tuple[tuple[Message, ...], Answer]:

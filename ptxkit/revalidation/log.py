@@ -16,7 +16,7 @@ _ADVICE = re.compile(r"\(C\d+\)")
 _BUG = re.compile(r"internal (compiler )?error|\(C79\d\d\)|assertion\b.*\bfail", re.IGNORECASE)
 _UNRESOLVED = re.compile(r"Undefined reference to |Unresolved extern ")
 
-_NO_ARCHITECTURE = re.compile(r"Value '.*' is not defined for option 'gpu-name'")
+_NO_ARCHITECTURE = re.compile(r"Value '.*' is not defined for option 'gpu-name'|Unknown arch name '")
 
 _SEVERITIES = {"fatal": Severity.ERROR, "error": Severity.ERROR, "warning": Severity.WARNING, "info": Severity.INFO}
 

@@ -66,6 +66,12 @@ class FailedCheck(Refused):
         return self._errors
 
 
+def require_readable(module: Module) -> None:
+    """Raises Refused, with the syntax errors, if there are any: what cannot be read may use any name, and be reached from anywhere."""
+    if module.diagnostics:
+        raise FailedCheck(module, module.diagnostics)
+
+
 class Probe(NamedTuple):
     """Where code was put in: before or after the instruction of that number (from 0, in document order), or at another `place`."""
 

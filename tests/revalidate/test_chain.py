@@ -320,6 +320,22 @@ def test_without_any_validator(nothing: None) -> None:
     assert [one.validator for one in verdict.skipped] == ["nvjitlink", "ptxas"]
 
 
+def test_an_architecture_that_there_is_not_is_no_compiler_bug() -> None:
+    """nvJitLink ends the process then."""
+    verdict = revalidate(GOOD, "nvjitlink", "ptxas", target="sm_5")
+
+    assert verdict.outcome is Outcome.UNAVAILABLE
+
+
+def test_without_a_word_ours_are_said() -> None:
+    for text, why in (("", "names no `.version`"), (f"\ufeff{GOOD}", "syntax error")):
+        verdict = revalidate(text, "nvjitlink")
+        if verdict.outcome is Outcome.UNAVAILABLE:
+            pytest.skip(verdict.reason)
+        assert verdict.outcome is Outcome.INVALID
+        assert why in verdict.diagnostics[0].message
+
+
 def test_nobody_asked_is_not_valid() -> None:
     assert revalidate(GOOD).outcome is Outcome.UNAVAILABLE
 

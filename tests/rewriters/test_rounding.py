@@ -112,7 +112,7 @@ def test_the_numbers_are_those_of_the_machine() -> None:
 
 # --- the machine
 
-BITS = {".b16": 16, ".b32": 32, ".b64": 64, ".u32": 32}
+BITS = {".b16": 16, ".b32": 32, ".b64": 64, ".u32": 32, ".u16": 16, ".s16": 16, ".s32": 32}
 
 
 class Machine:
@@ -175,7 +175,11 @@ class Machine:
             return low | high << size
         if kind in FORMATS:
             return _arithmetic(mnemonic, kind, given, how)
+        if kind.startswith(".s"):
+            given = [one - (one >> BITS[kind] - 1 << BITS[kind]) for one in given]
         bits: dict[str, Callable[..., int]] = {
+            "min": min,
+            "max": max,
             "add": lambda a, b: a + b,
             "and": lambda a, b: a & b,
             "bfe": lambda a, at, count: a >> at & (1 << count) - 1,
@@ -328,11 +332,61 @@ def test_every_bfloat_is_a_float() -> None:
         machine.run(upper)
         wide = value(machine.registers["f3"], ".f32")
         assert wide == number or (wide != wide and number != number)
-        if bits % 16 < 3:
-            machine.run(to_half)
-            machine.run(to_double)
-            assert machine.registers["a3"] == rounded(number, ".f16")
-            assert machine.registers["d"] == rounded(number, ".f64")
+        machine.run(to_half)
+        machine.run(to_double)
+        assert machine.registers["a3"] == rounded(number, ".f16")
+        assert machine.registers["d"] == rounded(number, ".f64")
+
+
+@pytest.mark.parametrize(
+    "word", ["min.relu.s32", "max.relu.s32", "min.relu.s16x2", "max.relu.s16x2", "min.u16x2", "max.s16x2", "add.u16x2", "add.s16x2"]
+)
+def test_integers(word: str) -> None:
+    statements = written("8.0", "sm_90", "sm_80", f"{word} r3, r1, r2;")
+    size = 16 if word.endswith("x2") else 32
+    lot = random.Random(word)
+    some = [0, 1, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x7FFF8000, *[lot.getrandbits(32) for _ in range(50)]]
+
+    def one(a: int, b: int) -> int:
+        if ".s" in word:
+            a, b = [number - (number >> size - 1 << size) for number in (a, b)]
+        result = {"min": min, "max": max, "add": lambda a, b: a + b}[word[:3]](a, b)
+        return (max(result, 0) if ".relu" in word else result) & (1 << size) - 1
+
+    for a, b in itertools.product(some, repeat=2):
+        machine = Machine(r1=a, r2=b)
+        machine.run(statements)
+        cut = (1 << size) - 1
+        assert machine.registers["r3"] == sum([one(a >> at & cut, b >> at & cut) << at for at in range(0, 32, size)])
+
+
+@pytest.mark.parametrize("words", ["", ".NaN", ".ftz", ".ftz.NaN"])
+@pytest.mark.parametrize("word", ["min", "max"])
+def test_three_floats(word: str, words: str) -> None:
+    """Of numbers in a row the least does not depend on how they are taken together: -0 is less than 0, what is no number counts or not."""
+    statements = written("8.8", "sm_100", "sm_90", f"{word}{words}.f32 f4, f1, f2, f3;")
+    some = [0, 1, 0x7FFFFF, 0x800000, 0x3F800000, 0x7F7FFFFF, 0x7F800000, 0x7FC00000, 0x7F800001]
+
+    def kept(bits: int) -> int:
+        return bits & 1 << 31 if "ftz" in words and not bits & 0x7F800000 else bits
+
+    def key(bits: int) -> tuple[Number, int]:
+        return value(bits, ".f32"), -(bits >> 31)
+
+    def expected(given: list[int]) -> int:
+        numbers = [kept(one) for one in given if value(one, ".f32") == value(one, ".f32")]
+        if not numbers or ("NaN" in words and len(numbers) < len(given)):
+            return NOTHING[".f32"]
+        return (min if word == "min" else max)(numbers, key=key)
+
+    class Least(Machine):
+        def _computed(self, mnemonic: str, words: tuple[str, ...], sources: list[str]) -> int:
+            return expected([self.get(source) for source in sources])
+
+    for given in itertools.product([bits | sign for bits in some for sign in (0, 1 << 31)], repeat=3):
+        machine = Least(f1=given[0], f2=given[1], f3=given[2])
+        machine.run(statements)
+        assert machine.registers["f4"] == expected(list(given))
 
 
 @pytest.mark.parametrize("kind", [".f16", ".bf16"])

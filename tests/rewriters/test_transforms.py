@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from click.testing import CliRunner, Result
 
 import ptxkit
 from ptxkit.cli import main
-from ptxkit.rewriters import Refused, all_rewriters
+from ptxkit.rewriters import Refused, Rewrite, all_rewriters
 from ptxkit.rewriters.dead_code import dead_code
 from ptxkit.rewriters.extract import extract
 from ptxkit.rewriters.performance import performance
@@ -107,6 +108,80 @@ class TestRefusals:
             retarget(module, target="sm_75")
         assert [found.span.line for found in refused.value.diagnostics] == [6, 7]
 
+    def test_retarget_speaks_of_lines_of_the_file(self) -> None:
+        body = "\n.reg .b32 r<3>;\nredux.sync.add.s32 r2, r1, -1;\nbarrier.cluster.arrive;\nret;\n"
+        module = ptxkit.parse(f".version 8.0\n.target sm_90\n.address_size 64\n.entry k() {{{body}}}")
+
+        with pytest.raises(Refused) as refused:
+            retarget(module, target="sm_75")
+        assert [(found.span.line, found.message) for found in refused.value.diagnostics] == [
+            (7, "`barrier.cluster.arrive` needs sm_90 (from .version 7.8); this is to be sm_75")
+        ]
+
+    def test_retarget_of_what_the_table_does_not_know(self) -> None:
+        with pytest.raises(Refused) as refused:
+            retarget(ptxkit.parse(f"{HEAD}.entry k() {{ .reg .b32 r; frob.sync r, r; ret; }}"), target="sm_75")
+        assert refused.value.diagnostics[0].name == "unknown-instruction"
+
+    def test_a_version_without_the_target(self) -> None:
+        with pytest.raises(ValueError, match=r"sm_100a is there from PTX 8\.6"):
+            retarget(ptxkit.parse(HEAD), target="sm_100a", version="8.0")
+
+    @pytest.mark.parametrize(
+        "transform",
+        [
+            dead_code,
+            renumber,
+            retarget,
+            lambda module: rename(module, prefix="a_"),
+            lambda module: extract(module, kernel="k"),
+            lambda module: specialize(module, kernel="k"),
+        ],
+    )
+    def test_what_cannot_be_read(self, transform: Callable[[ptxkit.Module], Rewrite]) -> None:
+        """What stands there may use any register: here that of a move that nothing else reads."""
+        module = ptxkit.parse(f"{HEAD}.entry k() {{ .reg .b32 r<3>; mov.b32 r1, 0; add.s32 r2, r1 r1; ret; }}")
+
+        with pytest.raises(Refused) as refused:
+            transform(module)
+        assert refused.value.diagnostics == module.diagnostics
+
+    @pytest.mark.parametrize("name", ["1 2", "a-b", "a.b", "", "%tid", "%k", "WARP_SZ", "_", "$", "é"])
+    def test_rename_to_no_name(self, name: str) -> None:
+        module = ptxkit.parse(f"{HEAD}.entry k() {{ ret; }}")
+
+        with pytest.raises(ValueError):
+            rename(module, names=f"k={name}")
+
+    @pytest.mark.parametrize("prefix", ["1 ", "-", "a."])
+    def test_rename_with_no_prefix_of_a_name(self, prefix: str) -> None:
+        with pytest.raises(ValueError):
+            rename(ptxkit.parse(f"{HEAD}.entry k() {{ ret; }}"), prefix=prefix)
+
+    @pytest.mark.parametrize("name", ["ret", "_a", "$1", "a$b"])
+    def test_rename_to_any_name(self, name: str) -> None:
+        assert rename(ptxkit.parse(f"{HEAD}.entry k() {{ ret; }}"), names=f"k={name}").module.kernels[0].name == name
+
+    @pytest.mark.parametrize(
+        "value", ["g=1e10", "g=abc", "f=1e39", "f=1e400", "f=hex:zz", "f=", "i=1.5", "b=1.5", "h=1.5", "f=0x1p3", "9=1", "f"]
+    )
+    def test_specialize_for_no_value(self, value: str) -> None:
+        parameters = ".param .f16 g, .param .f32 f, .param .u64 i, .param .b8 b, .param .bf16 h"
+        module = ptxkit.parse(f"{HEAD}.entry k({parameters}) {{ ret; }}")
+
+        with pytest.raises(ValueError, match=r"number|parameter|digits"):
+            specialize(module, kernel="k", values=value)
+
+    def test_what_is_not_there(self) -> None:
+        module = ptxkit.parse(f"{HEAD}.entry k() {{ ret; }}")
+        for call in (
+            lambda: dead_code(module, function="f"),
+            lambda: extract(module, kernel=" "),
+            lambda: performance(module, remove="foo"),
+        ):
+            with pytest.raises(ValueError):
+                call()
+
     @pytest.mark.parametrize(("target", "version"), [("sm_1", ""), ("x", ""), ("", "8"), ("", "x.y")])
     def test_retarget_to_what_is_none(self, target: str, version: str) -> None:
         with pytest.raises(ValueError):
@@ -180,6 +255,23 @@ class TestCommand:
         assert result.exit_code == 0
         assert "/*ptxkit+*/ mov.b32 %pk_nothing, 0;" in result.stdout
         assert '"rewriter": "noop_probe"' in (tmp_path / "m.json").read_text()
+
+    def test_what_cannot_be_read_stays_and_is_said(self, tmp_path: Path) -> None:
+        path = tmp_path / "k.ptx"
+        path.write_text(HEAD + ".entry k() {\nadd.s32 ;\nret; }\n")
+        result = run("strip-debug", str(path))
+
+        assert (result.exit_code, result.stdout) == (0, path.read_text())
+        assert f"{path}:5:9: " in result.stderr
+
+    def test_both_files_or_none(self, tmp_path: Path) -> None:
+        path = tmp_path / "k.ptx"
+        path.write_text(HEAD + ".entry k() { ret; }\n")
+        result = run("strip", str(path), "-o", str(tmp_path / "out.ptx"), "--manifest", str(tmp_path / "nowhere" / "m.json"))
+
+        assert result.exit_code == 2
+        assert result.stderr == f"ptxkit: {tmp_path / 'nowhere' / 'm.json'}: No such file or directory\n"
+        assert [found.name for found in tmp_path.iterdir()] == ["k.ptx"]
 
     @pytest.mark.parametrize("arguments", [("strip", "nowhere.ptx"), ("extract", "-", "--kernel", "k"), ("nothing", "-")])
     def test_cannot_run(self, arguments: tuple[str, ...]) -> None:

@@ -1,0 +1,52 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from ptxkit import files
+
+
+def test_all_or_none(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_text("old")
+    wrong = tmp_path / "nowhere" / "x"
+
+    with pytest.raises(OSError) as failed:
+        files.write_all({str(kept): "new", str(wrong): "new"})
+    assert failed.value.filename == str(wrong)
+    assert kept.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [kept]
+
+
+def test_a_folder_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(OSError) as failed:
+        files.write(str(tmp_path), "text")
+    assert failed.value.filename == str(tmp_path)
+
+
+def test_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("old")
+    (tmp_path / "link").symlink_to("file")
+    files.write(str(tmp_path / "link"), "new")
+
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "new"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names there")
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[str] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_text()))
+    reader.start()
+    files.write(str(pipe), "text")
+    reader.join(10)
+
+    assert read == ["text"]
+    assert pipe.is_fifo()
