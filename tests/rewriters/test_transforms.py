@@ -258,11 +258,11 @@ class TestCommand:
 
     def test_what_cannot_be_read_stays_and_is_said(self, tmp_path: Path) -> None:
         path = tmp_path / "k.ptx"
-        path.write_text(HEAD + ".entry k() {\nadd.s32 ;\nret; }\n")
+        path.write_text(HEAD + ".entry k() {\nadd.s32 r1, ;\nret; }\n")
         result = run("strip-debug", str(path))
 
         assert (result.exit_code, result.stdout) == (0, path.read_text())
-        assert f"{path}:5:9: " in result.stderr
+        assert f"{path}:5:13: " in result.stderr
 
     def test_both_files_or_none(self, tmp_path: Path) -> None:
         path = tmp_path / "k.ptx"
