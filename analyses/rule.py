@@ -17,6 +17,7 @@ import attrs
 from ptxkit import calls, check, declarations, directives
 from ptxkit.analyses import cfg
 from ptxkit.analyses.cfg import ControlFlow
+from ptxkit.analyses.reactions import reactions, release
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.names import Names, resolve
@@ -116,6 +117,10 @@ class Facts:
         return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others, fix=fix)
 
 
+FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
+NEVER_RUN = "never gets to see it: a program runs only when an assembler has taken it."
+
+
 @attrs.frozen
 class Rule:
     """A lint rule. `bad` and `good` are whole modules, or statements to be put into a kernel; a test runs them."""
@@ -130,10 +135,41 @@ class Rule:
     check: Callable[[Facts], Iterator[Diagnostic]]
     default: bool = True
     """Whether `ptxkit lint` applies it when nothing is selected."""
+    proof: str = FROM_THE_TEXT
+    """What has to be known before it is reported."""
+    sanitizer: str = NEVER_RUN
+    """What compute-sanitizer does about it."""
 
     @property
     def family(self) -> str:
         return self.id[0]
+
+    @property
+    def ptxas(self) -> str:
+        """What ptxas does about the bad example."""
+        return f"{release()} {reactions()[self.id]}"
+
+
+_KERNEL = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k()
+{{
+.reg .pred %p<8>;
+.reg .b16 %rs<8>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<16>;
+.reg .f32 %f<16>;
+.reg .f64 %fd<8>;
+{}
+ret;
+}}
+"""
+
+
+def in_module(example: str) -> str:
+    """An example of a rule, put into a kernel unless it is a module itself."""
+    return example if ".version" in example else _KERNEL.format(example)
 
 
 @functools.cache

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import gc
 import json
 import random
 import resource
@@ -305,7 +304,6 @@ def run_slice(number: int) -> dict[str, Any]:
     """Examines the inputs of a slice; what came of them, as plain data."""
     signal.signal(signal.SIGVTALRM, _stop)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    gc.freeze()
     counts: Counter[str] = Counter()
     failures = []
     slowest = 0.0

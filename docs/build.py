@@ -58,6 +58,10 @@ def rule_page(rule: Rule) -> str:
 
 {rule.why}
 
+* How it is proved: {rule.proof[0].lower()}{rule.proof[1:]}
+* ptxas {rule.ptxas}.
+* compute-sanitizer: {rule.sanitizer}
+
 ## Bad
 
 ```

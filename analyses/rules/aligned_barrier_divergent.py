@@ -48,5 +48,10 @@ RULE = Rule(
     "otherwise behaviour is undefined: threads hang, or run on too early (9.7.14.1).",
     bad="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;",
     good="mov.u32 %r1, %ctaid.x;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;",
+    proof=(
+        "Two threads are named, by their places, with the way that each goes: one executes the barrier, the other takes another branch "
+        "and goes on to something else than its end."
+    ),
+    sanitizer="synccheck reports threads of a warp that come apart at a barrier, when a run goes that way.",
     check=check,
 )

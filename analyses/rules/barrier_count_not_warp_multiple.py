@@ -43,5 +43,7 @@ RULE = Rule(
     why="Barriers count whole warps, and an arrival must say how many (9.7.14.1); ptxas checks only counts that are written out.",
     bad="mov.u32 %r1, 48;\nbar.sync 1, %r1;",
     good="mov.u32 %r1, 64;\nbar.sync 1, %r1;",
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="synccheck reports invalid arguments of barriers, in a run that comes there.",
     check=check,
 )

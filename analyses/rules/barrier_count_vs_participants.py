@@ -58,5 +58,10 @@ RULE = Rule(
     + "@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
     good=HEAD
     + "@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
+    proof=(
+        "Which threads come to each barrier of that number follows exactly from their places, and all counts are constants; the sums "
+        "differ."
+    ),
+    sanitizer="the program hangs in it as without it; a count that is too small shows as a hazard in racecheck, if data are raced for.",
     check=check,
 )

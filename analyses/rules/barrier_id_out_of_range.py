@@ -43,5 +43,7 @@ RULE = Rule(
     why="A CTA has sixteen barriers, 0 to 15 (9.7.14.1); ptxas refuses other numbers only where they are written out.",
     bad="mov.u32 %r1, 16;\nbar.sync %r1;",
     good="mov.u32 %r1, 15;\nbar.sync %r1;",
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="synccheck reports invalid arguments of barriers, in a run that comes there.",
     check=check,
 )

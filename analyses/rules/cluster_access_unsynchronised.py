@@ -84,5 +84,10 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof=(
+        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
+        "possible, two CTAs touch the same bytes and nothing orders them."
+    ),
+    sanitizer="racecheck follows shared memory; whether it does across CTAs was not measured.",
     check=check,
 )

@@ -79,5 +79,10 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof=(
+        "The cluster has several CTAs by its directives, and a way leads from the remote access to the end with no barrier of the "
+        "cluster behind it."
+    ),
+    sanitizer="memcheck may report the access of a CTA that is gone when a run comes to it.",
     check=check,
 )

@@ -39,6 +39,11 @@ RULE = Rule(
         "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
         "cp.async.wait_all;"
     ),
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "group is pending where the function ends. It is no mistake by itself."
+    ),
+    sanitizer="no tool of it looks for this.",
     check=check,
     default=False,
 )

@@ -51,5 +51,13 @@ RULE = Rule(
         "add.s32 %r7, %r1, %r6;\n"
         "ld.shared.u32 %r5, [%r7];"
     ),
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "bytes read are, for a named thread, those that another one copies, and no barrier stands behind the other's wait."
+    ),
+    sanitizer=(
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "H200 it reported this in the one case."
+    ),
     check=check,
 )

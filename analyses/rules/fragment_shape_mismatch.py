@@ -38,5 +38,10 @@ RULE = Rule(
     "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
     good="wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];\n"
     "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
+    proof=(
+        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
+        "registers of the operand hold one. The shapes differ."
+    ),
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -74,5 +74,7 @@ RULE = Rule(
     " (9.7.15.3.2, 9.7.15.3.3).",
     bad="wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 8;",
     good="wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, 16;",
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="memcheck may report addresses at run time; a stride that is too small no tool of it knows.",
     check=check,
 )

@@ -42,5 +42,10 @@ RULE = Rule(
     "wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];\n"
     "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1}, {%r2, %r3},"
     " {0, 0, 0, 0, 0, 0, 0, 0};",
+    proof=(
+        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
+        "registers of the operand hold one. The types differ."
+    ),
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -59,5 +59,10 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof=(
+        "Control flow alone: a launch of dependents, a read of memory that is not constant, and no wait. How the kernel is launched is "
+        "not known, so it is a warning."
+    ),
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -98,5 +98,13 @@ setp.lt.s32 %p1, %r4, %r1;
 ret;
 }
 """,
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; one "
+        "way round the loop commits nothing, and the read behind the wait meets the copy."
+    ),
+    sanitizer=(
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "H200 it reported this in the one case."
+    ),
     check=check,
 )

@@ -79,5 +79,10 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof=(
+        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
+        "possible, two named threads of one warp touch the same bytes, and no bar.warp.sync or the like is between."
+    ),
+    sanitizer="racecheck reports hazards within a warp in a run that comes there.",
     check=check,
 )

@@ -24,5 +24,7 @@ RULE = Rule(
     ),
     bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() .minnctapersm 2 { ret; }",
     good=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() .maxntid 256 .minnctapersm 2 { ret; }",
+    proof="The directives are compared with each other and with the limits of the target.",
+    sanitizer="nothing: a kernel that cannot be launched is reported by the driver.",
     check=check,
 )

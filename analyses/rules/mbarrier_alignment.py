@@ -31,5 +31,7 @@ RULE = Rule(
         "mov.u32 %r1, bar;\n"
         "mbarrier.init.shared.b64 [%r1+8], 1;\n"
     ),
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="memcheck reports it in a run that comes there.",
     check=check,
 )

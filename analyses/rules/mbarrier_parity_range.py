@@ -37,5 +37,7 @@ RULE = Rule(
         "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;\n"
         "@!%p1 bra WAIT;\n"
     ),
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

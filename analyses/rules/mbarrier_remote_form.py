@@ -83,5 +83,7 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof="The address comes from mapa, by data flow.",
+    sanitizer="synccheck reports operations on objects of another CTA, in a run that comes there.",
     check=check,
 )

@@ -91,5 +91,7 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof="The address comes from mapa, by data flow, and the scope is written. A warning, since nothing may be published by it.",
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -45,6 +45,8 @@ RULE = Rule(
     why="A function ends with `ret`, `exit` or `trap`, or with a branch; ptxas adds a return silently (9.7.13.6).",
     bad=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; }",
     good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; ret; }",
+    proof="Control flow alone: the last instruction may let control go on.",
+    sanitizer="no tool of it looks for this.",
     check=check,
     default=False,
 )

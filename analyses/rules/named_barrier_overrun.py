@@ -72,5 +72,10 @@ RULE = Rule(
     + "@%p1 bra other;\nbar.arrive 1, 128;\n"
     "bar.sync 2, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nbar.arrive 2, 128;\n"
     "bar.sync 1, 128;\nret;\n}\n",
+    proof=(
+        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be "
+        "complete."
+    ),
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

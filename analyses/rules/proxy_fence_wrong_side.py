@@ -49,5 +49,7 @@ bar.sync 0;
 @%p1 bra END;
 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
 END:""",
+    proof="As for P001, with a proxy fence that stands elsewhere; a writing thread is named that does not come to it.",
+    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
 )

@@ -77,5 +77,7 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof="Both stores come one behind the other with nothing that releases between, and the flag is polled elsewhere in the kernel.",
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

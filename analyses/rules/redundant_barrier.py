@@ -61,6 +61,8 @@ RULE = Rule(
     " nothing to order.",
     bad="bar.sync 0;\nadd.u32 %r1, %r2, 1;\nbar.sync 0;",
     good="bar.sync 0;\nst.shared.u32 [%r3], %r1;\nbar.sync 0;",
+    proof="Between the barriers there is nothing on any way that touches memory, asks a clock, or lets threads part.",
+    sanitizer="no tool of it looks for this.",
     check=check,
     default=False,
 )

@@ -74,5 +74,10 @@ RULE = Rule(
         "ret;\n"
         "}\n"
     ),
+    proof=(
+        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
+        "possible, two named threads touch the same bytes, and nothing orders them."
+    ),
+    sanitizer="racecheck reports it in a run that comes there; not if the compiler has moved one access away, and ptxas may.",
     check=check,
 )

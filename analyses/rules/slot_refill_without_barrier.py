@@ -49,5 +49,13 @@ RULE = Rule(
         "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
         "cp.async.wait_all;"
     ),
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "refill touches, for a named pair of threads, what another one reads since the last barrier."
+    ),
+    sanitizer=(
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "H200 it reported this in the one case."
+    ),
     check=check,
 )

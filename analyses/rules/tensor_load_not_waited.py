@@ -59,5 +59,10 @@ tcgen05.wait::ld.sync.aligned;
 st.shared.u32 [taddr], %r3;
 ret;
 }""",
+    proof=(
+        "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
+        "before the wait on purpose are left alone."
+    ),
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -65,5 +65,7 @@ tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
 END:
 ret;
 }""",
+    proof="Which warps load and which free follows from their places, and no barrier stands between.",
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

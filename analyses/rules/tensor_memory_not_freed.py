@@ -56,5 +56,7 @@ ld.shared.u32 %r1, [taddr];
 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
 ret;
 }""",
+    proof="A way leads from the allocation to the end on which nothing frees it.",
+    sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -74,6 +74,8 @@ RULE = Rule(
     good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p)\n.reqntid 128\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
     "ld.param.u64 %rd1, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd2, %r0, 4;\nadd.u64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r0;\n"
     "ret;\n}",
+    proof="The addresses of all lanes of a warp are worked out; where the first lies in its sector is taken as is best for the program.",
+    sanitizer="no tool of it; the profiler counts sectors.",
     check=check,
     default=False,
 )

@@ -70,5 +70,10 @@ RULE = Rule(
     why="A register has no value until an instruction gives it one (5.1.1); ptxas takes whatever is there, without a word.",
     bad="add.u32 %r1, %r2, 1;\nst.global.u32 [%rd1], %r1;",
     good="mov.u64 %rd1, 0;\nmov.u32 %r2, 7;\nadd.u32 %r1, %r2, 1;\nst.global.u32 [%rd1], %r1;",
+    proof=(
+        "All ways from the entry to the read are looked at, with guards and branches on one predicate kept together; an error if no "
+        "way writes the register."
+    ),
+    sanitizer="initcheck looks at memory, not at registers.",
     check=check,
 )

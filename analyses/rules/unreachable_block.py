@@ -48,6 +48,8 @@ RULE = Rule(
     why="Nothing branches there; often a label was lost, or a branch lost its guard (9.7.13.3).",
     bad="bra done;\nadd.u32 %r1, %r1, 1;\ndone:",
     good="@%p1 bra done;\nadd.u32 %r1, %r1, 1;\ndone:",
+    proof="Control flow alone: no way from the entry leads there.",
+    sanitizer="no tool of it looks for this.",
     check=check,
     default=False,
 )

@@ -50,6 +50,8 @@ RULE = Rule(
     why="It costs nothing in the machine code, but is often the trace of a slip: the wrong name was used somewhere (5.4.1).",
     bad=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 lonely; ret; }",
     good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 busy; mov.u32 busy, 1; ret; }",
+    proof="Names are resolved; nothing refers to this one.",
+    sanitizer="no tool of it looks for this.",
     check=check,
     default=False,
 )

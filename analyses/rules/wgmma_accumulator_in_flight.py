@@ -45,5 +45,7 @@ RULE = Rule(
         "wgmma.wait_group.sync.aligned 0;\n"
         "add.f32 %f5, %f0, %f1;"
     ),
+    proof="Data flow over registers in flight: the register is touched on a way with no wait behind the wgmma.",
+    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 1.",
     check=check,
 )

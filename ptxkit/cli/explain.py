@@ -4,8 +4,29 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.rule import Rule
+
+
+FIELDS = ("id", "name", "severity", "summary", "why", "proof", "ptxas", "sanitizer", "bad", "good")
+
+
+def about(rule: Rule) -> dict[str, str | bool]:
+    """A rule as plain data."""
+    return {**{name: str(getattr(rule, name)) for name in FIELDS}, "default": rule.default}
+
+
+def told(rule: Rule) -> str:
+    """A rule for people."""
+    lines = [f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}", "", rule.why, ""]
+    lines += [f"How it is proved: {rule.proof}", f"ptxas {rule.ptxas}.", f"compute-sanitizer: {rule.sanitizer}", ""]
+    for title, example in (("bad", rule.bad), ("good", rule.good)):
+        lines += [f"{title}:", *[f"    {line}" for line in example.splitlines()], ""]
+    return "\n".join([*lines, f"To accept a finding: // ptxkit: ignore[{rule.id}] reason"])
 
 
 @click.command()
@@ -20,17 +41,7 @@ def command(what: str, format_: str) -> None:
 
     rule = next((rule for rule in all_rules() if what in (rule.id, rule.name)), None)
     if rule is not None:
-        if format_ == "json":
-            click.echo(
-                json.dumps(
-                    {name: str(getattr(rule, name)) for name in ("id", "name", "severity", "summary", "why", "bad", "good")}, indent=1
-                )
-            )
-            return
-        click.echo(f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}\n\n{rule.why}\n")
-        for title, example in (("bad", rule.bad), ("good", rule.good)):
-            click.echo(f"{title}:\n" + "\n".join(f"    {line}" for line in example.splitlines()) + "\n")
-        click.echo(f"To accept a finding: // ptxkit: ignore[{rule.id}] reason")
+        click.echo(json.dumps(about(rule), indent=1) if format_ == "json" else told(rule))
         return
     from ptxkit.isa.explain import describe, entries_with, forms_with
 
