@@ -22,13 +22,15 @@ def lint(
     version: tuple[int, int] | None = None,
     *,
     ignores: bool = True,
+    facts: Facts | None = None,
 ) -> tuple[Diagnostic, ...]:
     """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
 
-    `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. A rule that fails on
-    a module is a bug of ptxkit and raises.
+    `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. `facts`
+    are those of the module, for this target and version, if something has asked for some before. A rule that fails on a module is a bug of
+    ptxkit and raises.
     """
-    facts = Facts(module, target, version)
+    facts = facts if facts is not None else Facts(module, target, version)
     rules = select() if rules is None else tuple(rules)
     with collector_paused():
         found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]

@@ -91,6 +91,33 @@ class Index:
                     i += 1
         return at + _leading(node)
 
+    def path_at(self, offset: int) -> Path:
+        """The path of the innermost node that has the character at an offset; what leads a statement belongs to the block around it."""
+        at, path = self._places[bisect.bisect_right(self._places, offset, key=lambda place: place[0]) - 1]
+        node = self.module.at(path)
+        if isinstance(node, Module | Block | Function | Section):
+            return path
+        if not at + _leading(node) <= offset < at + len(node.text):
+            return path[:-1]
+        while True:
+            i = 0
+            for piece in node.pieces():
+                text = piece if isinstance(piece, str) else piece.text
+                if offset < at + len(text):
+                    break
+                at += len(text)
+                i += not isinstance(piece, str)
+            else:
+                return path
+            if isinstance(piece, str):
+                return path
+            path, node = (*path, i), piece
+
+    @functools.cached_property
+    def _places(self) -> list[tuple[int, Path]]:
+        """Where statements and blocks start, in the order of the text; of those that start at one place the innermost is last."""
+        return sorted((start, path) for path, start in self._starts.items())
+
     def span(self, path: Path) -> Span:
         """The span of the node at a path, without what leads it; of a function, that of its header."""
         node = self.module.at(path)

@@ -31,7 +31,7 @@ def forbidden(path: Path, *prefixes: str) -> list[str]:
     return [name for name in imports(path) if any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)]
 
 
-@pytest.mark.parametrize("path", [path for path in files("ptxkit") if "cli" not in path.parts], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [path for path in files("ptxkit") if not {"cli", "lsp"} & set(path.parts)], ids=lambda path: path.name)
 def test_the_language_imports_no_analysis(path: Path) -> None:
     assert not forbidden(path, "ptxkit.analyses", "ptxkit.rewriters", "analyses", "rewriters")
 

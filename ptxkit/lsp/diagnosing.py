@@ -1,0 +1,55 @@
+"""The findings of an open file, by the settings of its project."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
+
+import attrs
+
+from ptxkit.analyses.linting import lint
+from ptxkit.analyses.rule import Rule
+from ptxkit.cli._job import Job, rules_of
+from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.lsp.document import Document
+
+QUICK = ("E", "V")
+"""The families that need no analysis of the program: what an assembler would refuse."""
+
+
+def path_of(uri: str) -> str | None:
+    """The path of a file's URI; None for what is no file, such as a text that was never saved."""
+    parts = urlsplit(uri)
+    return url2pathname(unquote(parts.path)) if parts.scheme == "file" else None
+
+
+def settings_of(path: str | None) -> tuple[Configuration, str]:
+    """What is settled for a file, and what is wrong with that, if something is."""
+    try:
+        return find(Path(path).resolve().parent if path else Path.cwd()), ""
+    except BadConfiguration as error:
+        return Configuration(), str(error)
+
+
+def findings(document: Document, quick: bool = False) -> tuple[Diagnostic, ...]:
+    """What the rules find in a document; with `quick`, only those that take no time."""
+    rules = _rules(document.settings)
+    if quick:
+        rules = tuple([rule for rule in rules if rule.family in QUICK])
+    found = lint(document.module, rules, facts=document.facts)
+    return tuple([_settled(diagnostic, document.settings) for diagnostic in found])
+
+
+def _rules(settings: Configuration) -> tuple[Rule, ...]:
+    """The rules that a project asks for; those on by default where it names one that there is not."""
+    try:
+        return rules_of(Job(settings.select, settings.ignore, settings.severity))
+    except ValueError:
+        return rules_of(Job())
+
+
+def _settled(diagnostic: Diagnostic, settings: Configuration) -> Diagnostic:
+    wanted = severity_of(settings.severity, diagnostic.rule, diagnostic.name) if settings.severity else None
+    return diagnostic if wanted in (None, OFF) else attrs.evolve(diagnostic, severity=Severity(wanted))

@@ -1,0 +1,351 @@
+"""The server: the protocol on one side, offsets into texts on the other.
+
+Findings that need no analysis are sent at once when a text has come to rest, all others when a thread has found them; what is asked
+meanwhile is answered from the tree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+
+import ptxkit
+from ptxkit import formatter
+from ptxkit.diagnostics import Diagnostic, Edit, Severity, Span
+from ptxkit.lsp import coloring, completion, navigation, outline
+from ptxkit.lsp.diagnosing import findings, path_of, settings_of
+from ptxkit.lsp.document import Document
+from ptxkit.lsp.hover import hover
+from ptxkit.names import Kind
+
+REST = 0.2
+"""Seconds without a change after which a text is looked at."""
+
+_SEVERITY = {
+    Severity.ERROR: lsp.DiagnosticSeverity.Error,
+    Severity.WARNING: lsp.DiagnosticSeverity.Warning,
+    Severity.INFO: lsp.DiagnosticSeverity.Information,
+}
+_SYMBOL = {
+    Kind.FUNCTION: lsp.SymbolKind.Function,
+    Kind.VARIABLE: lsp.SymbolKind.Variable,
+    Kind.PARAMETER: lsp.SymbolKind.Variable,
+    Kind.REGISTER: lsp.SymbolKind.Variable,
+    Kind.LABEL: lsp.SymbolKind.Key,
+}
+_COMPLETION = {
+    "opcode": lsp.CompletionItemKind.Keyword,
+    "modifier": lsp.CompletionItemKind.Property,
+    "directive": lsp.CompletionItemKind.Keyword,
+    "special": lsp.CompletionItemKind.Constant,
+    "register": lsp.CompletionItemKind.Variable,
+    "variable": lsp.CompletionItemKind.Variable,
+    "parameter": lsp.CompletionItemKind.Variable,
+    "label": lsp.CompletionItemKind.Reference,
+    "function": lsp.CompletionItemKind.Function,
+}
+
+
+class Server(LanguageServer):
+    """The open documents, and the thread that applies the rules to them."""
+
+    def __init__(self) -> None:
+        super().__init__("ptxkit", ptxkit.__version__)
+        self.documents: dict[str, Document] = {}
+        self.before: dict[str, Document] = {}
+        """By URI the last document that was parsed and is not the present one: its names will do while one types."""
+        self.colors: dict[str, tuple[Document, tuple[tuple[int, int, int, int], ...]]] = {}
+        self.found: dict[str, tuple[Document, tuple[Diagnostic, ...]]] = {}
+        self.waiting: dict[str, asyncio.TimerHandle] = {}
+        self.analyst = ThreadPoolExecutor(1, "analyst")
+
+    def document(self, uri: str) -> Document:
+        """The document of a URI as it is now."""
+        known = self.documents.get(uri)
+        text = self.workspace.get_text_document(uri)
+        if known is None or known.text != text.source:
+            if known is not None and known.is_parsed:
+                self.before[uri] = known
+            path = path_of(uri)
+            settings, wrong = settings_of(path)
+            if wrong and known is None:
+                self.window_log_message(lsp.LogMessageParams(lsp.MessageType.Warning, wrong))
+            known = self.documents[uri] = Document(text.source, path, text.version or 0, settings)
+        return known
+
+    # places
+
+    def offset(self, document: Document, position: lsp.Position) -> int:
+        """The offset of a position, which counts in the client's units."""
+        starts = document.line_starts
+        if position.line >= len(starts):
+            return len(document.text)
+        line = document.line_text(position.line)
+        at = min(position.character, len(line))
+        if not line.isascii():
+            at, units = 0, 0
+            while at < len(line) and units < position.character:
+                units += self.workspace.position_codec.client_num_units(line[at])
+                at += 1
+        return starts[position.line] + at
+
+    def position(self, document: Document, offset: int) -> lsp.Position:
+        """The position of an offset, in the client's units."""
+        line = document.line_at(offset)
+        before = document.text[document.line_starts[line] : offset]
+        return lsp.Position(line, len(before) if before.isascii() else self.workspace.position_codec.client_num_units(before))
+
+    def range(self, document: Document, start: int, end: int) -> lsp.Range:
+        """The range between two offsets."""
+        return lsp.Range(self.position(document, start), self.position(document, end))
+
+    def range_of(self, document: Document, span: Span) -> lsp.Range:
+        """The range of a span."""
+        return self.range(document, span.start, span.end)
+
+    def text_edit(self, document: Document, edit: Edit) -> lsp.TextEdit:
+        """An edit as the protocol has it."""
+        return lsp.TextEdit(self.range(document, edit.start, edit.end), edit.text)
+
+    # findings
+
+    def look_later(self, uri: str, delay: float = REST) -> None:
+        """Has a document looked at when it has not changed for a while."""
+        if uri in self.waiting:
+            self.waiting.pop(uri).cancel()
+        self.waiting[uri] = asyncio.get_running_loop().call_later(delay, self.look, uri)
+
+    def look(self, uri: str) -> None:
+        """Has all that is to be found out about a document found out by the other thread."""
+        self.waiting.pop(uri, None)
+        self.analyst.submit(self._analyse, uri, self.document(uri), asyncio.get_running_loop())
+
+    def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
+        """In the other thread: applies the rules that take no time, prepares what hover asks, and applies all rules."""
+        for quick in (True, False):
+            if self.documents.get(uri) is not document:
+                # the text has changed since
+                return
+            try:
+                found = findings(document, quick)
+            except Exception:
+                # a rule that fails is a bug of ours, and no reason to leave the editor without answers
+                logging.getLogger(__name__).exception("a rule failed on %s", uri)
+                return
+            loop.call_soon_threadsafe(self.publish, uri, document, found)
+            if quick:
+                document.warm_up()
+        document.is_analysed = True
+
+    def publish(self, uri: str, document: Document, found: tuple[Diagnostic, ...]) -> None:
+        """Sends findings, unless the text has changed since."""
+        if self.documents.get(uri) is not document:
+            return
+        self.found[uri] = (document, found)
+        said = [self._diagnostic(uri, document, diagnostic) for diagnostic in found]
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, said, document.version))
+
+    def _diagnostic(self, uri: str, document: Document, found: Diagnostic) -> lsp.Diagnostic:
+        related = [
+            lsp.DiagnosticRelatedInformation(lsp.Location(uri, self.range_of(document, one.span)), one.message) for one in found.related
+        ]
+        origin = [f"from {found.origin.path}:{found.origin.line}"] if found.origin is not None else []
+        return lsp.Diagnostic(
+            range=self.range_of(document, found.span),
+            severity=_SEVERITY[found.severity],
+            code=found.rule,
+            source="ptxkit",
+            message="\n".join([found.message, *found.notes, *origin]),
+            related_information=related,
+        )
+
+
+def server() -> Server:
+    """A server with all its features, not running yet."""
+    made = Server()
+    for register in (_synchronise, _navigate, _write, _show):
+        register(made)
+    return made
+
+
+def _synchronise(ls: Server) -> None:
+    @ls.feature(lsp.TEXT_DOCUMENT_DID_OPEN)
+    def opened(params: lsp.DidOpenTextDocumentParams) -> None:
+        ls.look_later(params.text_document.uri, 0)
+
+    @ls.feature(lsp.TEXT_DOCUMENT_DID_CHANGE)
+    def changed(params: lsp.DidChangeTextDocumentParams) -> None:
+        ls.look_later(params.text_document.uri)
+
+    @ls.feature(lsp.TEXT_DOCUMENT_DID_CLOSE)
+    def closed(params: lsp.DidCloseTextDocumentParams) -> None:
+        uri = params.text_document.uri
+        if uri in ls.waiting:
+            ls.waiting.pop(uri).cancel()
+        for of in (ls.documents, ls.before, ls.colors, ls.found):
+            of.pop(uri, None)
+        ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, []))
+
+
+def _navigate(ls: Server) -> None:
+    def asked(params: Any) -> tuple[Document, int]:
+        document = ls.document(params.text_document.uri)
+        return document, ls.offset(document, params.position)
+
+    @ls.feature(lsp.TEXT_DOCUMENT_HOVER)
+    def hovered(params: lsp.HoverParams) -> lsp.Hover | None:
+        document, offset = asked(params)
+        found = hover(document, offset)
+        if found is None:
+            return None
+        start, end, text = found
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), ls.range(document, start, end))
+
+    @ls.feature(lsp.TEXT_DOCUMENT_DEFINITION)
+    def defined(params: lsp.DefinitionParams) -> lsp.Location | None:
+        document, offset = asked(params)
+        at = navigation.definition(document, offset)
+        if at is None:
+            return None
+        length = len(document.node_at(at)[1].text)
+        return lsp.Location(params.text_document.uri, ls.range(document, at, at + length))
+
+    @ls.feature(lsp.TEXT_DOCUMENT_REFERENCES)
+    def referred(params: lsp.ReferenceParams) -> list[lsp.Location]:
+        document, offset = asked(params)
+        places = navigation.references(document, offset, params.context.include_declaration)
+        return [lsp.Location(params.text_document.uri, ls.range(document, at, at + len(text))) for at, text in places]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
+    def highlighted(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:
+        document, offset = asked(params)
+        kinds = {True: lsp.DocumentHighlightKind.Write, False: lsp.DocumentHighlightKind.Read}
+        return [
+            lsp.DocumentHighlight(ls.range(document, at, at + len(text)), kinds[written])
+            for at, text, written in navigation.highlights(document, offset)
+        ]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_PREPARE_RENAME)
+    def may_rename(params: lsp.PrepareRenameParams) -> lsp.Range | None:
+        document, offset = asked(params)
+        found = document.symbol_at(offset)
+        if found is None:
+            return None
+        start = document.index.offset(found[0])
+        return ls.range(document, start, start + len(found[1].text))
+
+    @ls.feature(lsp.TEXT_DOCUMENT_RENAME, lsp.RenameOptions(prepare_provider=True))
+    def renamed(params: lsp.RenameParams) -> lsp.WorkspaceEdit:
+        document, offset = asked(params)
+        try:
+            edits = navigation.rename(document, offset, params.new_name)
+        except navigation.CannotRename as error:
+            raise JsonRpcInvalidParams(str(error)) from None
+        return _workspace_edit(ls, params.text_document.uri, document, edits)
+
+
+def _write(ls: Server) -> None:
+    @ls.feature(lsp.TEXT_DOCUMENT_COMPLETION, lsp.CompletionOptions(trigger_characters=[".", "%", "@", "["]))
+    def completed(params: lsp.CompletionParams) -> lsp.CompletionList:
+        document = ls.document(params.text_document.uri)
+        known = document if document.is_parsed else ls.before.get(params.text_document.uri, document)
+        found = completion.complete(document, ls.offset(document, params.position), known)
+        at = params.position
+        items = [
+            lsp.CompletionItem(
+                one.text,
+                kind=_COMPLETION.get(one.kind, lsp.CompletionItemKind.Text),
+                detail=one.detail,
+                sort_text=f"{number:04}",
+                text_edit=lsp.TextEdit(lsp.Range(lsp.Position(at.line, at.character - one.length), at), one.text),
+            )
+            for number, one in enumerate(found)
+        ]
+        return lsp.CompletionList(is_incomplete=len(found) >= completion.MOST, items=items)
+
+    @ls.feature(lsp.TEXT_DOCUMENT_FORMATTING)
+    def formatted(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
+        document = ls.document(params.text_document.uri)
+        try:
+            text = formatter.format_module(document.module, document.settings.width or formatter.WIDTH)
+        except formatter.CannotFormat as error:
+            ls.window_show_message(lsp.ShowMessageParams(lsp.MessageType.Warning, str(error)))
+            return []
+        if text == document.text:
+            return []
+        return [lsp.TextEdit(ls.range(document, 0, len(document.text)), text)]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_CODE_ACTION, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix]))
+    def offered(params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+        uri = params.text_document.uri
+        document, found = ls.found.get(uri, (None, ()))
+        if document is None or ls.document(uri) is not document:
+            return []
+        start, end = ls.offset(document, params.range.start), ls.offset(document, params.range.end)
+        actions = []
+        for one in found:
+            if one.fix is None or one.span.end < start or one.span.start > end:
+                continue
+            actions.append(
+                lsp.CodeAction(
+                    f"{one.rule}: {one.fix.message}{'' if one.fix.is_safe else ' (may change what the program does)'}",
+                    kind=lsp.CodeActionKind.QuickFix,
+                    is_preferred=one.fix.is_safe,
+                    edit=_workspace_edit(ls, uri, document, one.fix.edits),
+                )
+            )
+        return actions
+
+
+def _show(ls: Server) -> None:
+    @ls.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
+    def listed(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+        document = ls.document(params.text_document.uri)
+        return [_symbol(ls, document, entry) for entry in outline.outline(document)]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_FOLDING_RANGE)
+    def folded(params: lsp.FoldingRangeParams) -> list[lsp.FoldingRange]:
+        document = ls.document(params.text_document.uri)
+        return [lsp.FoldingRange(first - 1, last - 1) for first, last in outline.folds(document)]
+
+    legend = lsp.SemanticTokensLegend(list(coloring.TYPES), [])
+
+    def colored(uri: str) -> tuple[tuple[int, int, int, int], ...]:
+        document = ls.document(uri)
+        known = ls.colors.get(uri)
+        if known is None or known[0] is not document:
+            known = ls.colors[uri] = (document, coloring.colored(document))
+        return known[1]
+
+    @ls.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, legend)
+    @ls.thread()
+    def colored_whole(params: lsp.SemanticTokensParams) -> lsp.SemanticTokens:
+        return lsp.SemanticTokens(coloring.encoded(colored(params.text_document.uri)))
+
+    @ls.feature(lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE, legend)
+    @ls.thread()
+    def colored_part(params: lsp.SemanticTokensRangeParams) -> lsp.SemanticTokens:
+        part = coloring.between(colored(params.text_document.uri), params.range.start.line, params.range.end.line)
+        return lsp.SemanticTokens(coloring.encoded(part))
+
+
+def _symbol(ls: Server, document: Document, entry: outline.Entry) -> lsp.DocumentSymbol:
+    return lsp.DocumentSymbol(
+        name=entry.name or "?",
+        kind=_SYMBOL[entry.kind],
+        range=ls.range_of(document, entry.whole),
+        selection_range=ls.range_of(document, entry.own),
+        detail=entry.detail,
+        children=[_symbol(ls, document, inner) for inner in entry.inside],
+    )
+
+
+def _workspace_edit(ls: Server, uri: str, document: Document, edits: Iterable[Edit]) -> lsp.WorkspaceEdit:
+    return lsp.WorkspaceEdit(changes={uri: [ls.text_edit(document, edit) for edit in edits]})
