@@ -79,10 +79,10 @@ def rename(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
     places = _places(document, name.text, symbol)
     is_family = symbol.count is not None and name.text == symbol.name
     edits = [Edit(at, at + len(name.text if not is_family else symbol.name), new) for at, text in places]
-    if symbol.count is not None and not is_family:
+    if symbol.count is not None and not is_family and document.meaning(symbol.path, new) is not symbol:
         edits.append(_own_declaration(document, symbol, new))
     edits.sort(key=lambda edit: edit.start)
-    _check(document, len(edits), tuple(edits))
+    _check(document, new, tuple(edits))
     return tuple(edits)
 
 
@@ -123,13 +123,13 @@ def _own_declaration(document: Document, symbol: Symbol, new: str) -> Edit:
     return Edit(span.end, span.end, f"\n{margin if margin.isspace() else ''}.reg {vector}{symbol.type} {new};")
 
 
-def _check(document: Document, count: int, edits: tuple[Edit, ...]) -> None:
+def _check(document: Document, new: str, edits: tuple[Edit, ...]) -> None:
     """Raises CannotRename if after these edits a name means something else than before, or is declared twice."""
     pieces, moved, at, length = [], [], 0, 0
     for edit in edits:
         pieces += [document.text[at : edit.start], edit.text]
         length += edit.start - at
-        moved.append(length + len(edit.text) - len(edit.text.split()[-1].rstrip(";")) if edit.start == edit.end else length)
+        moved.append(length + edit.text.rindex(new))
         length += len(edit.text)
         at = edit.end
     after = Document("".join([*pieces, document.text[at:]]), document.path)
@@ -139,6 +139,5 @@ def _check(document: Document, count: int, edits: tuple[Edit, ...]) -> None:
     symbol = next((found[2] for found in meanings if found is not None), None)
     if symbol is None or any(found is None or found[2] is not symbol for found in meanings):
         raise CannotRename("that name means something else there")
-    stem = symbol.name if symbol.count is not None else edits[0].text.split()[-1].rstrip(";")
-    if len(_places(after, stem, symbol)) != count:
+    if len(_places(after, new, symbol)) != len(edits):
         raise CannotRename("that name is used for something else there")

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from lsprotocol import types as lsp
@@ -64,7 +65,9 @@ class Server(LanguageServer):
         self.colors: dict[str, tuple[Document, tuple[tuple[int, int, int, int], ...]]] = {}
         self.found: dict[str, tuple[Document, tuple[Diagnostic, ...]]] = {}
         self.waiting: dict[str, asyncio.TimerHandle] = {}
-        self.analyst = ThreadPoolExecutor(1, "analyst")
+        self.tasks: SimpleQueue[tuple[str, Document, asyncio.AbstractEventLoop]] = SimpleQueue()
+        # a daemon: nobody waits for rules when the editor is closed
+        Thread(target=self._work, name="analyst", daemon=True).start()
 
     def document(self, uri: str) -> Document:
         """The document of a URI as it is now."""
@@ -125,7 +128,11 @@ class Server(LanguageServer):
     def look(self, uri: str) -> None:
         """Has all that is to be found out about a document found out by the other thread."""
         self.waiting.pop(uri, None)
-        self.analyst.submit(self._analyse, uri, self.document(uri), asyncio.get_running_loop())
+        self.tasks.put((uri, self.document(uri), asyncio.get_running_loop()))
+
+    def _work(self) -> None:
+        while True:
+            self._analyse(*self.tasks.get())
 
     def _analyse(self, uri: str, document: Document, loop: asyncio.AbstractEventLoop) -> None:
         """In the other thread: applies the rules that take no time, prepares what hover asks, and applies all rules."""

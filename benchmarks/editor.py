@@ -1,0 +1,154 @@
+"""`ptxkit lsp` asked by a real client over standard input and output: how long an editor waits.
+
+    python benchmarks/editor.py [FILE] [--record FILE.md]
+
+FILE is a large PTX file, by default the one of the reference corpus that is nearest to 1 MB. Times are wall-clock, of one server process:
+from opening the file to the first findings and to those of all rules, and of single questions at 50 places by lot, before and after a
+keystroke. `--record` writes down what was said in a short session on a small file instead, as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import re
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "lsp"))
+from client import Client, position  # noqa: E402
+
+CORPUS = ROOT.parent / "shared" / "corpus"
+URI = "file:///tmp/measured.ptx"
+DOCUMENT = {"uri": URI}
+PUBLISHED = "textDocument/publishDiagnostics"
+
+
+def measure(path: Path) -> None:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    print(f"{path.name}: {len(text) / 1e6:.2f} MB, {text.count(chr(10)):,} lines")
+    places = _places(text, 50)
+    client = Client(str(ROOT))
+    _say("server started", _timed(client.start))
+    opened = time.perf_counter()
+    client.open(URI, text)
+    first = client.notified(PUBLISHED)
+    _say(f"opened to first findings ({len(first['diagnostics'])})", time.perf_counter() - opened)
+    _asked("hover while the rules are at work", client, "hover", places[:15])
+    last = client.notified(PUBLISHED)
+    _say(f"opened to all findings ({len(last['diagnostics'])})", time.perf_counter() - opened)
+    _asked("hover", client, "hover", places)
+    _asked("definition", client, "definition", places)
+    _asked("highlight", client, "documentHighlight", places)
+    line = places[0]["line"]
+    here = {"line": line, "character": 0}
+    for version, typed in enumerate(("\tld.", "global.", "v4.f32 ", "%f1, [%rd"), 2):
+        change = {"range": {"start": here, "end": here}, "text": typed}
+        client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": version}, contentChanges=[change])
+        here = {"line": line, "character": here["character"] + len(typed)}
+        seconds, found = client.timed("textDocument/completion", textDocument=DOCUMENT, position=here)
+        _say(f"completion right after `{typed.strip()}` is typed ({len(found['items'])})", seconds)
+    changed = time.perf_counter()
+    client.notified(PUBLISHED)
+    _say("then to the first findings", time.perf_counter() - changed)
+    for what in ("documentSymbol", "foldingRange", "semanticTokens/full"):
+        _say(what, client.timed(f"textDocument/{what}", textDocument=DOCUMENT)[0])
+    client.close()
+
+
+def _places(text: str, count: int) -> list[dict[str, int]]:
+    """Registers by lot, each as a place in it."""
+    lot = random.Random(0)
+    found = [match.start() + 1 for match in re.finditer(r"%\w+", text)]
+    starts = [0, *[match.end() for match in re.finditer("\n", text)]]
+    lines = {start: number for number, start in enumerate(starts)}
+    chosen = [(at, text.rfind("\n", 0, at) + 1) for at in lot.sample(found, count)]
+    return [{"line": lines[start], "character": at - start} for at, start in chosen]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _asked(what: str, client: Client, method: str, places: list[dict[str, int]]) -> None:
+    spans = [client.timed(f"textDocument/{method}", textDocument=DOCUMENT, position=place)[0] for place in places]
+    print(f"  {what}: median {statistics.median(spans) * 1e3:.0f} ms, worst {max(spans) * 1e3:.0f} ms")
+
+
+def _say(what: str, seconds: float) -> None:
+    print(f"  {what}: {seconds * 1e3:,.0f} ms")
+
+
+EXAMPLE = """.version 8.5
+.target sm_80
+.address_size 64
+.visible .entry sum(.param .u64 p) {
+    .reg .b32 %r<9>;
+    .reg .pred %q;
+    .shared .b32 tile[64];
+    mov.u32 %r1, %tid.x;
+    setp.gt.u32 %q, %r1, 5;
+    @%q bra $L_end;
+    bar.sync 0;
+$L_end:
+    st.shared.b32 [tile], %r1;
+    ret;
+}
+"""
+
+
+def record(path: Path) -> None:
+    """Writes down a session: what the client sends, and what comes back."""
+    client = Client(str(ROOT))
+    client.start()
+    client.open(URI, EXAMPLE)
+    client.notified(PUBLISHED)
+    client.notified(PUBLISHED)
+    for method, words in (("hover", "bar.sync"), ("hover", "%r1, 5"), ("definition", "$L_end;"), ("documentHighlight", "%r1, 5")):
+        client.request(f"textDocument/{method}", textDocument=DOCUMENT, position=position(EXAMPLE, words))
+    client.request("textDocument/rename", textDocument=DOCUMENT, position=position(EXAMPLE, "%r1, 5"), newName="%thread")
+    here = position(EXAMPLE, "    ret;")
+    change = {"range": {"start": here, "end": here}, "text": "    shfl.sync.\n"}
+    client.notify("textDocument/didChange", textDocument={**DOCUMENT, "version": 2}, contentChanges=[change])
+    client.request("textDocument/completion", textDocument=DOCUMENT, position={**here, "character": 14})
+    client.close()
+    lines = [
+        "# A session with `ptxkit lsp`",
+        "",
+        "Recorded by `python benchmarks/editor.py --record docs/editor-session.md`: what a client and the server said to each other, with",
+        "the seconds since the server was started. Long messages are cut at `…`.",
+        "",
+    ]
+    for seconds, who, message in client.exchange:
+        body = message.get("params", message.get("result", message.get("error")))
+        lines += [f"**{seconds:.2f} s, {who}**: {message.get('method', 'answer')}", "", "```json", _short(body), "```", ""]
+    path.write_text("\n".join(lines), encoding="utf-8")
+
+
+def _short(body: Any, most: int = 1800) -> str:
+    text = json.dumps(body, indent=1, ensure_ascii=False)
+    return text if len(text) <= most else text[:most] + " …"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", nargs="?", type=Path)
+    parser.add_argument("--record", type=Path)
+    chosen = parser.parse_args()
+    if chosen.record is not None:
+        record(chosen.record)
+        return
+    path = chosen.file or min(CORPUS.rglob("*.ptx"), key=lambda one: abs(one.stat().st_size - 1_000_000))
+    measure(path)
+
+
+if __name__ == "__main__":
+    main()

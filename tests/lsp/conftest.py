@@ -1,0 +1,5 @@
+"""Nothing here works without the library that speaks the protocol."""
+
+import pytest
+
+pytest.importorskip("pygls")

@@ -1,0 +1,158 @@
+"""The server, asked by a client over standard input and output."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from client import Client, position
+
+URI = "file:///nowhere/kernel.ptx"
+TEXT = """.version 8.5
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p) {
+    .reg .b32 %r<9>;
+    .reg .b64 %rd<3>;
+    .reg .pred %q;
+    .shared .b32 tile;
+    mov.u32 %r1, %tid.x;
+    setp.gt.u32 %q, %r1, 5; // é 😀
+    @%q bra $L_end;
+    bar.sync 0;
+$L_end:
+    st.shared.b32 [tile], %r1;
+    ret;
+}
+"""
+DOCUMENT = {"uri": URI}
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Iterator[Client]:
+    running = Client(str(Path(__file__).resolve().parents[2]))
+    yield running
+    running.process.kill()
+
+
+def findings(client: Client) -> list[tuple[str, int]]:
+    """Rule and line, from 1, of each finding that is sent next."""
+    sent = client.notified("textDocument/publishDiagnostics")
+    return [(one["code"], one["range"]["start"]["line"] + 1) for one in sent["diagnostics"]]
+
+
+def settled(client: Client) -> list[tuple[str, int]]:
+    """What all rules find: it is sent after what takes no time."""
+    findings(client)
+    return findings(client)
+
+
+def edit(client: Client, version: int, start: dict[str, int], end: dict[str, int], text: str) -> None:
+    change = {"range": {"start": start, "end": end}, "text": text}
+    client.notify("textDocument/didChange", textDocument={"uri": URI, "version": version}, contentChanges=[change])
+
+
+def test_a_session(client: Client) -> None:
+    capabilities = client.start()
+    assert capabilities["hoverProvider"] and capabilities["semanticTokensProvider"]
+    client.open(URI, TEXT)
+    assert ("C001", 12) in settled(client)
+
+    hover = client.request("textDocument/hover", textDocument=DOCUMENT, position=position(TEXT, "bar.sync"))
+    assert "barrier" in hover["contents"]["value"]
+    found = client.request("textDocument/definition", textDocument=DOCUMENT, position=position(TEXT, "bra $L", inside=5))
+    assert found["range"]["start"] == {"line": 12, "character": 0}
+    context = {"includeDeclaration": False}
+    found = client.request("textDocument/references", textDocument=DOCUMENT, position=position(TEXT, "%r1"), context=context)
+    assert [place["range"]["start"]["line"] for place in found] == [8, 9, 13]
+    found = client.request("textDocument/documentHighlight", textDocument=DOCUMENT, position=position(TEXT, "%r1"))
+    assert [place["kind"] for place in found] == [3, 2, 2]
+    (kernel,) = client.request("textDocument/documentSymbol", textDocument=DOCUMENT)
+    assert (kernel["name"], kernel["detail"], [inner["name"] for inner in kernel["children"]]) == ("k", "kernel", ["tile", "$L_end"])
+    assert client.request("textDocument/foldingRange", textDocument=DOCUMENT) == [{"startLine": 3, "endLine": 15}]
+    full = client.request("textDocument/semanticTokens/full", textDocument=DOCUMENT)["data"]
+    whole = {"start": {"line": 0, "character": 0}, "end": {"line": 99, "character": 0}}
+    assert client.request("textDocument/semanticTokens/range", textDocument=DOCUMENT, range=whole)["data"] == full
+    assert len(full) % 5 == 0 and len(full) > 100
+
+    # a mistake is typed, and found; then it is cured, and the barrier is moved in front of the branch
+    end = position(TEXT, "    ret;")
+    edit(client, 2, end, end, "    add.f32 %r1, %r1, 1\n")
+    assert {rule[0] for rule, _ in settled(client)} >= {"E"}
+    edit(client, 3, end, {"line": end["line"] + 1, "character": 0}, "")
+    assert ("C001", 12) in settled(client)
+    edit(client, 4, position(TEXT, "    bar.sync"), position(TEXT, "$L_end:\n    st"), "")
+    assert "C001" not in [rule for rule, _ in settled(client)]
+    client.notify("textDocument/didClose", textDocument=DOCUMENT)
+    assert findings(client) == []
+    client.close()
+
+
+def test_renaming_and_formatting(client: Client) -> None:
+    client.start()
+    client.open(URI, TEXT)
+    at = position(TEXT, "%q bra")
+    found = client.request("textDocument/prepareRename", textDocument=DOCUMENT, position=at)
+    assert found["end"]["character"] - found["start"]["character"] == 2
+    edits = client.request("textDocument/rename", textDocument=DOCUMENT, position=at, newName="late")["changes"][URI]
+    assert sorted(one["range"]["start"]["line"] for one in edits) == [6, 9, 10]
+    answer = client.ask("textDocument/rename", textDocument=DOCUMENT, position=at, newName="%r1")
+    assert "else" in answer["error"]["message"] or "declared" in answer["error"]["message"]
+    options = {"tabSize": 4, "insertSpaces": True}
+    (whole,) = client.request("textDocument/formatting", textDocument=DOCUMENT, options=options)
+    assert "bar.sync" in whole["newText"] and whole["newText"] != TEXT
+    client.close()
+
+
+def test_positions_count_in_the_client_s_units(client: Client) -> None:
+    client.start()
+    client.open(URI, TEXT.replace("    ret;", "    ret; /* 😀 */ mov.u32 %r2, %r1;"))
+    at = {"line": 14, "character": len("    ret; /* 😀 */ mov.u32 %r") + 1}
+    found = client.request("textDocument/hover", textDocument=DOCUMENT, position=at)
+    assert "%r2" in found["contents"]["value"]
+    assert found["range"]["start"]["character"] == len("    ret; /* 😀 */ mov.u32 ") + 1
+    client.close()
+
+
+def test_quick_fixes_are_those_of_the_findings(client: Client) -> None:
+    client.start()
+    text = TEXT.replace("    ret;", "    ret; // ptxkit: ignore[R001] nothing to see")
+    client.open(URI, text)
+    assert "X001" in [rule for rule, _ in settled(client)]
+    place = {"start": {"line": 14, "character": 20}, "end": {"line": 14, "character": 20}}
+    (action,) = client.request("textDocument/codeAction", textDocument=DOCUMENT, range=place, context={"diagnostics": []})
+    (change,) = action["edit"]["changes"][URI]
+    assert change["newText"] == "" and change["range"]["end"]["line"] == 14
+    client.close()
+
+
+def test_any_text_is_answered(client: Client) -> None:
+    client.start()
+    for number, text in enumerate(["", "}{", "\x00\x01", ".entry", "é" * 50, "ld.global.", "// only a comment"]):
+        document = {"uri": f"{URI}{number}"}
+        client.open(document["uri"], text)
+        place: Any = {"line": 0, "character": min(len(text), 3)}
+        for method in ("hover", "definition", "completion", "documentHighlight", "prepareRename"):
+            client.request(f"textDocument/{method}", textDocument=document, position=place)
+        for method in ("documentSymbol", "foldingRange", "semanticTokens/full"):
+            client.request(f"textDocument/{method}", textDocument=document)
+        settled(client)
+    client.close()
+
+
+def test_a_large_file_is_answered_while_it_is_looked_at(client: Client) -> None:
+    kernel = TEXT[TEXT.index(".visible") :]
+    body = "".join(f"    add.s32 %r{2 + i % 7}, %r{1 + i % 8}, {i};\n" for i in range(12_000))
+    text = TEXT.replace("    ret;", body + "    ret;") + "".join(kernel.replace("entry k(", f"entry k{i}(") for i in range(1000))
+    assert len(text) > 600_000
+    client.start()
+    client.open(URI, text)
+    client.notified("textDocument/publishDiagnostics")
+    middle = position(text, "%r4, %r4, 8003")
+    spans = [client.timed("textDocument/hover", textDocument=DOCUMENT, position=middle)[0] for _ in range(15)]
+    # no claim about speed (those are in docs/figures.md), only that nobody waits for the rules to end
+    assert statistics.median(spans) < 2
+    client.close()
