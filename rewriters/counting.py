@@ -393,8 +393,7 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
     # the lane's place in memory
     lines += [f"shl.b32 {low}, {lane}, 3;"]
     if buffer.region.copies > 1:
-        lines += [f"mov.u32 {copy}, %smid;", f"and.b32 {copy}, {copy}, {buffer.region.copies - 1};"]
-        lines += [f"mad.lo.u32 {low}, {copy}, {buffer.stride}, {low};"]
+        lines += [buffer.copy(copy), f"mad.lo.u32 {low}, {copy}, {buffer.stride}, {low};"]
     lines += [f"cvt.u64.u32 {at}, {low};", f"add.u64 {at}, {base}, {at};"]
     if bits:
         # which group the lane's field is in, and where

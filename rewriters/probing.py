@@ -38,7 +38,9 @@ from ptxkit.syntax.nodes import Address, Declaration, File, Instruction, Module,
 
 CONSTANT_BYTES = 64 << 10
 """Constant memory of a module (5.1.3)."""
-COPIES = 256
+COPIES = 1024
+MULTIPROCESSORS = 256
+"""A power of two that no device has more of: so many copies and no more are told apart by the multiprocessor alone."""
 MOST_REGIONS = 2
 """Of a probe."""
 MOST_BYTES = 8 << 20
@@ -131,12 +133,21 @@ class Buffer:
     fresh: Fresh
 
     def copied(self, base: str, scratch: str) -> str:
-        """Code that goes from the first copy to that of the multiprocessor; `scratch` is a 32-bit register."""
+        """Code that goes from the first copy to that of the multiprocessor and warp; `scratch` is a 32-bit register."""
         if self.region.copies == 1:
             return ""
-        return f"""mov.u32 {scratch}, %smid;
-and.b32 {scratch}, {scratch}, {self.region.copies - 1};
-mad.wide.u32 {base}, {scratch}, {self.stride}, {base};"""
+        return f"{self.copy(scratch)}\nmad.wide.u32 {base}, {scratch}, {self.stride}, {base};"
+
+    def copy(self, to: str) -> str:
+        """Code for the number of the copy that the warp adds to.
+
+        One place in memory takes an addition only every few cycles. So warps of a multiprocessor have several, if they are to be had.
+        """
+        few = f"mov.u32 {to}, %smid;"
+        if self.region.copies > MULTIPROCESSORS:
+            warp = self.fresh.register("warp")
+            few = f"{{ .reg .b32 {warp};\nmov.u32 {warp}, %warpid;\n{few}\nmad.lo.u32 {to}, {warp}, {MULTIPROCESSORS}, {to};\n}}"
+        return f"{few}\nand.b32 {to}, {to}, {self.region.copies - 1};"
 
     @property
     def stride(self) -> int:
@@ -417,14 +428,23 @@ add.u64 {to}, {to}, {b};"""
 
 def thread_number(to: str, a: str) -> str:
     """Code for the number of the thread in its block, x fastest; both are of 32 bits. 32 threads in a row are a warp."""
-    return f"""mov.u32 {to}, %tid.z;
-mov.u32 {a}, %ntid.y;
+    return _in_a_row(to, a, "tid", "ntid")
+
+
+def block_number_32(to: str, a: str) -> str:
+    """Code for the low 32 bits of the number of the block in its grid, x fastest; both are of 32 bits."""
+    return _in_a_row(to, a, "ctaid", "nctaid")
+
+
+def _in_a_row(to: str, a: str, place: str, size: str) -> str:
+    return f"""mov.u32 {to}, %{place}.z;
+mov.u32 {a}, %{size}.y;
 mul.lo.u32 {to}, {to}, {a};
-mov.u32 {a}, %tid.y;
+mov.u32 {a}, %{place}.y;
 add.u32 {to}, {to}, {a};
-mov.u32 {a}, %ntid.x;
+mov.u32 {a}, %{size}.x;
 mul.lo.u32 {to}, {to}, {a};
-mov.u32 {a}, %tid.x;
+mov.u32 {a}, %{place}.x;
 add.u32 {to}, {to}, {a};"""
 
 

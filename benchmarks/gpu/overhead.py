@@ -4,7 +4,7 @@
     python benchmarks/gpu/overhead.py run PLAN.zip OVERHEAD.json      # on the machine with the GPU
     python benchmarks/gpu/overhead.py judge OVERHEAD.json
 
-The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has 8, 32 or 128 million threads, the first
+The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has 1, 8, 32 or 128 million threads, the first
 with which it runs for half a millisecond: grid, arrays, and the numbers that say how long an array is. A kernel that such a launch breaks
 is left out, as are those that never run for 100 µs. What a kernel writes and began as zeros is zeroed before each launch. Original and
 variant take turns; each time is the least of all turns. A kernel that moves more than half of what the memory can (4.8 TB/s), each array
@@ -23,12 +23,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-THREADS = (1 << 23, 1 << 25, 1 << 27)
+THREADS = (1 << 20, 1 << 23, 1 << 25, 1 << 27)
 MOST_ITEMS = 1 << 28
 MOST_BYTES = 1 << 33
 TURNS = 8
 SHORT, LONG = 100.0, 20_000.0
 """Microseconds: what runs for less is mostly launched, what runs for more takes too long."""
+LATE = 40
+"""Seconds for the kernels of a module."""
 ENOUGH = 500.0
 """Microseconds from which on a launch is not made larger still."""
 FAST = 2.4e12
@@ -267,7 +269,7 @@ def run(plan: Path, out: Path, limit: float) -> None:
             """What a child says on its errors' output when it failed."""
             command = [sys.executable, __file__, "child", str(plan), str(part), "--number", str(number), *more]
             try:
-                ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=environment)
+                ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LATE, env=environment)
             except subprocess.TimeoutExpired:
                 return "out of time"
             return (ended.stderr.strip().splitlines() or [str(ended.returncode)])[-1][:300] if ended.returncode else ""

@@ -13,6 +13,7 @@ from ptxkit.rewriters.probing import (
     Plan,
     Touch,
     block_number,
+    block_number_32,
     leading,
     spaces_of,
     thread_number,
@@ -25,7 +26,8 @@ HEADER = 128
 ROW = 288
 """Site, mask, block, clock, warp and multiprocessor in 32 bytes, then an address for each lane."""
 NOWHERE = 0xFFFFFFFF
-HASH = 0x9E3779B97F4A7C15
+HASH = 0x9E3779B1
+BITS = 32
 
 
 def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sample: int = 1, keep: str = "first", rings: int = 64) -> None:
@@ -68,19 +70,16 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
 
 
 def _sampled(plan: Plan, chosen: str, sample: int) -> str:
-    block, word, a, b = [plan.name(role) for role in ("k", "w", "x", "y")]
-    return f"""{{ .reg .b64 {block}, {word}; .reg .b32 {a}, {b};
-{block_number(block, a, word)}
+    warp, a, b = [plan.name(role) for role in ("w", "x", "y")]
+    return f"""{{ .reg .b32 {warp}, {a}, {b};
+{block_number_32(warp, a)}
 {warps_of_block(b, a)}
-cvt.u64.u32 {word}, {b};
-mul.lo.u64 {block}, {block}, {word};
+mul.lo.u32 {warp}, {warp}, {b};
 {thread_number(b, a)}
 shr.u32 {b}, {b}, 5;
-cvt.u64.u32 {word}, {b};
-add.u64 {block}, {block}, {word};
-mul.lo.u64 {block}, {block}, {HASH};
-shr.u64 {block}, {block}, {64 - sample.bit_length() + 1};
-setp.eq.u64 {chosen}, {block}, 0; }}"""
+add.u32 {warp}, {warp}, {b};
+mul.lo.u32 {warp}, {warp}, {HASH};
+setp.lt.u32 {chosen}, {warp}, {1 << BITS - sample.bit_length() + 1}; }}"""
 
 
 def _may_branch(touch: Touch) -> bool:
@@ -99,7 +98,7 @@ def _both(to: str, chosen: str, guard: str) -> str:
 
 def is_sampled(warp: int, sample: int) -> bool:
     """Whether a warp is traced, by its number in the launch: its block's number times the warps of a block, and its own."""
-    return sample == 1 or (warp * HASH & (1 << 64) - 1) >> 64 - sample.bit_length() + 1 == 0
+    return sample == 1 or warp * HASH % (1 << BITS) < 1 << BITS - sample.bit_length() + 1
 
 
 def _record(plan: Plan, touch: Touch, guard: str, site: int, words: str, space: str, rings: int, keep: str) -> str:
