@@ -184,6 +184,7 @@ class _Block:
             "%laneid": thread.lane,
             "%lanemask_lt": (1 << thread.lane) - 1,
             "%smid": math.prod(self.place) % 4,
+            "%warpid": thread.number // 32,
             "%clock64": self.steps,
             "%clock": self.steps,
             "%globaltimer": 1000 + self.steps,
