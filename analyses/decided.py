@@ -15,8 +15,8 @@ from ptxkit.analyses.values import Values
 COMPARISONS = frozenset(("eq", "lt.s", "lt.u"))
 MOST_NUMBERS = 64
 """What is compared is followed only if it is known to be one of so few numbers."""
-MOST_WAY = 64
-"""Dominating blocks that are looked at."""
+MOST_WAY = 8
+"""Dominating blocks that are looked at: comparisons of one number stand close together."""
 
 
 def is_decided(known: Values, block: int) -> bool:

@@ -33,12 +33,16 @@ def command(path: str, kernel: str | None, format_: str) -> None:
     except files.CannotRead as error:
         click.echo(f"ptxkit: {error}", err=True)
         sys.exit(2)
+    if module.diagnostics:
+        click.echo(f"ptxkit: {path} has {len(module.diagnostics)} syntax errors; what they spoil is not in the list", err=True)
     found = [routine for routine in routines(module) if kernel in (None, routine.name)]
     if kernel is not None and not found:
         names = ", ".join(f.name for f in module.functions if f.body) or "none"
         click.echo(f"ptxkit: no function {kernel!r} with a body; there are {names}", err=True)
         sys.exit(2)
     index = Index(module)
+    if not found:
+        click.echo("ptxkit: there is no function with a body", err=True)
     listings = [_listing(routine, index) for routine in found]
     if format_ == "json":
         click.echo(json.dumps({"version": 1, "path": path, "functions": listings}, indent=1))

@@ -314,6 +314,20 @@ class TestCalls:
         assert level(routine, "%r3, %r2") == Level.THREAD
 
 
+def test_blame_finds_the_source_behind_a_loop() -> None:
+    """`%r3` differs because it does, from the second iteration on; where that begins is outside."""
+    routine = kernel(
+        """mov.u32 %r1, %tid.x; mov.u32 %r3, 0; ld.param.u64 %d1, [p]; L: mul.wide.u32 %d2, %r3, 4; add.u64 %d3, %d1, %d2;
+        ld.global.u32 %r4, [%d3]; setp.eq.u32 %p1, %r4, 0; @%p1 bra M; and.b32 %r5, %r1, %r4; add.u32 %r3, %r3, %r5;
+        M: add.u32 %r3, %r3, 1; setp.lt.u32 %p2, %r3, 100; @%p2 bra L; ret;"""
+    )
+    known, block = branch(routine, "@%p1 bra")
+    chain = known.blame(block)
+
+    assert chain[0].why == "reads `%tid.x`"
+    assert [step.register for step in chain if step.register][-2:] == ["%r4", "%p1"]
+
+
 def test_blame() -> None:
     routine = kernel(
         """mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 3; mov.u32 %r2, 1; @%p1 bra L; mov.u32 %r2, 2;
