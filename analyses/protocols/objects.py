@@ -10,15 +10,20 @@ import attrs
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.terms import Term, Terms, walk
 from ptxkit.analyses.values import values
+from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
 
 CTA_BITS = 18
 """Addresses of shared memory that differ only in bits from this one on are the same place in different CTAs."""
 OBJECT_BYTES = 8
+MOST_JOINS = 4
+"""Where ways meet one behind the other, so many places are looked through."""
 MOST_VALUES = 64
 """A ring of more values than this is not followed."""
 
@@ -57,8 +62,11 @@ def _known(routine: Routine) -> dict[Term, Where | None]:
     return {}
 
 
-def _where(routine: Routine, address: Term) -> Where | None:
-    at = _in_its_cta(address)
+def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | None:
+    at = _in_its_cta(values(routine).terms, address)
+    ways = _ways(routine, at)
+    if ways is not None:
+        return _hull([_where(routine, way, depth - 1) for way in ways]) if depth else None
     known = place(values(routine), at)
     offset, parts = at.linear
     low = high = signed(offset, at.width)
@@ -78,15 +86,51 @@ def _where(routine: Routine, address: Term) -> Where | None:
     return Where(root, low, high) if root is not None else None
 
 
-def _in_its_cta(address: Term) -> Term:
-    """An address without what says in which CTA of the cluster it is, if that is masked out."""
+def _in_its_cta(terms: Terms, address: Term) -> Term:
+    """An address without what says in which CTA of the cluster it is: added by `mapa`, or in bits that are masked out."""
     parts = address.linear[1]
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
         kept, mask = parts[0][0].args
-        low = (1 << CTA_BITS) - 1
+        # the lowest bits of where an object lies are no part of it either
+        low = (1 << CTA_BITS) - OBJECT_BYTES
         if mask.constant is not None and mask.constant & low == low:
-            return kept
+            return _in_its_cta(terms, kept)
+    for atom, factor in parts:
+        if atom.operator == "peer":
+            address = terms.sub(address, terms.scale(atom, factor))
     return address
+
+
+def _ways(routine: Routine, address: Term) -> list[Term] | None:
+    """The addresses of which one is that of an object, if they differ in where they start; None if there is but one."""
+    offset, parts = address.linear
+    if len(parts) != 1 or parts[0][1] != 1:
+        return None
+    terms, atom = values(routine).terms, parts[0][0]
+    if atom.operator == "join":
+        arriving: list[Term] = list(atom.args)
+    elif atom.operator == "select":
+        arriving = list(atom.args[1:])
+    elif atom.operator == "phi" and isinstance(atom.data[0], int):
+        number = ssa(routine).values[atom.data[0]]
+        if number.origin is not Origin.PHI or any(operand < 0 for operand in number.operands):
+            return None
+        arriving = [values(routine).of(operand) for operand in number.operands]
+        # what comes back unchanged adds nothing
+        arriving = [term for term in arriving if term is not atom]
+    else:
+        return None
+    start = terms.constant(offset, address.width)
+    return [terms.add(term, start) for term in arriving if term.width == address.width]
+
+
+def _hull(found: list[Where | None]) -> Where | None:
+    """What holds all of several places in one variable."""
+    first = found[0] if found else None
+    if first is None or any(one is None or one.root is not first.root for one in found):
+        return None
+    known = [one for one in found if one is not None]
+    return Where(first.root, min(one.low for one in known), max(one.high for one in known))
 
 
 def _range(routine: Routine, atom: Term) -> Range | None:
@@ -164,3 +208,33 @@ def _comes_round(condition: Term, stepped: Term, ends: Range) -> bool:
     end = next((side.constant for side in condition.args if side.constant is not None), None)
     offset, parts = stepped.linear
     return end == ends[1] + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(parts[0][0], ends)
+
+
+# --- who uses them
+
+
+@attrs.frozen
+class Use:
+    """What an instruction does to an mbarrier object."""
+
+    instruction: int
+    arrives: bool
+    """Whether it arrives there, or what it starts completes bytes or arrives later; else it waits."""
+    where: Where | None
+
+
+@fact
+def uses(routine: Routine) -> tuple[Use, ...]:
+    """The waits and arrivals at mbarrier objects that control can reach, in the order of the text."""
+    flow = control_flow(routine)
+    found = []
+    for i, bound in enumerate(bindings(routine)):
+        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
+            continue
+        named = [(word.action == "arrive", word.operand) for word in bound.barrier if word.action in ("arrive", "wait")]
+        named += [(True, word.what) for word in bound.completes if word.mechanism == "mbarrier"]
+        for arrives, name in named:
+            operand = bound.operand(name) if name else None
+            if operand is not None and operand.role == "addr":
+                found.append(Use(i, arrives, where(routine, i, operand.path[0])))
+    return tuple(found)

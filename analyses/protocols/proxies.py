@@ -17,10 +17,12 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level
+from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
-from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.protocols.team import Team, Vector, team
 from ptxkit.analyses.protocols.ways import between, comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term, walk
@@ -205,8 +207,7 @@ def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, 
 
 def _meet(routine: Routine, one: Touch, other: Touch) -> Meeting | None:
     """Whether both touch the same bytes; None if they do not."""
-    # cp.async that feeds tensor cores is in wide use without proxy fences
-    is_usual = one.is_async and other.is_tensor
+    is_usual = one.is_async and other.is_tensor and not _fences_copies(routine)
     apart = values(routine).terms.sub(one.address, other.address) if one.address.width == other.address.width else None
     numbers = team(routine).vector(apart) if apart is not None else None
     if apart is not None and numbers is not None:
@@ -216,9 +217,41 @@ def _meet(routine: Routine, one: Touch, other: Touch) -> Meeting | None:
         return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < MOST_BYTES for number in numbers) else None
     if apart is not None and not _is_near(apart):
         return None
+    if apart is not None and not is_usual:
+        first = _first(routine).vector(apart) or ()
+        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in first):
+            return Meeting.LIKELY
     # memory of no declared size is shared out by the program itself
     is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
+
+
+class _First(Team):
+    """What terms are when all that comes round, and where memory begins, is at nought: the first stage of every ring."""
+
+    def __init__(self, crew: Team, solved: Propagation) -> None:
+        super().__init__(crew.shape, crew.is_assumed)
+        self._solved = solved
+
+    def _vector(self, at: Term) -> Vector | None:
+        if at.operator == "value" and (source := self._solved.handed_out(at)) is not None:
+            held = self.vector(source[0])
+            lanes = [thread - thread % WARP + source[1] for thread in range(self.size)]
+            return tuple([held[lane] for lane in lanes]) if held is not None and max(lanes) < self.size else (0,) * self.size
+        return super()._vector(at) or (0,) * self.size
+
+
+@fact
+def _first(routine: Routine) -> _First:
+    return _First(team(routine), uniformity(routine).solved)
+
+
+@fact
+def _fences_copies(routine: Routine) -> bool:
+    """Whether a function fences what `cp.async` writes before tensor cores read it: much that is in use does not."""
+    writes = [touch.instruction for touch in _generic(routine, "write") if touch.is_async]
+    reads = {i for i, _ in descriptors(routine)}
+    return any(between(routine, write, read, _fences(routine)) for write in writes[:1] for read in sorted(reads)[:1])
 
 
 def _is_near(apart: Term) -> bool:

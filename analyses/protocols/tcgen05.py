@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from ptxkit.analyses.accesses import place
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.dataflow import solve
@@ -16,13 +15,12 @@ from ptxkit.analyses.protocols.choices import Choices
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Program, Touch, program, touches
+from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
-from ptxkit.names import Symbol
 from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Address
 
 LOADS, STORES, PRODUCTS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 """Queues of the table: loads to registers, stores from them, and what a commit hands to an mbarrier."""
@@ -265,40 +263,12 @@ def never_committed(routine: Routine) -> Iterator[Found]:
             yield Found(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
     if told or not routine.function.header.is_entry:
         return
-    arrivals = _arrivals(routine)
-    for wait in sorted(waits) if arrivals is not None else ():
-        where = _barrier(routine, wait)
-        if where is not None and not any(_may_be_same(where, other) for other in arrivals or ()):
-            yield Found(wait, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
+    arrivals = [use.where for use in uses(routine) if use.arrives]
+    for use in uses(routine) if None not in arrivals else ():
+        where = use.where
+        if not use.arrives and where is not None and not any(where.may_be(other) for other in arrivals if other is not None):
+            yield Found(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
             return
-
-
-_Where = tuple[Symbol, int, int]
-"""A variable with the least and the greatest offset in it."""
-
-
-def _arrivals(routine: Routine) -> list[_Where] | None:
-    """Where something arrives at an mbarrier, or completes what it expects; None if that is not known of all."""
-    found = []
-    flow = control_flow(routine)
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
-            continue
-        names = [word.operand for word in bound.barrier if word.action == "arrive"]
-        names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
-        for name in names:
-            operand = bound.operand(name)
-            if operand is None or operand.role != "addr":
-                continue
-            where = _at(routine, i, operand.path[0])
-            if where is None:
-                return None
-            found.append(where)
-    return found
-
-
-def _may_be_same(one: _Where, other: _Where) -> bool:
-    return one[0] is other[0] and one[1] <= other[2] and other[1] <= one[2]
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Found]:
@@ -328,12 +298,9 @@ def unfenced_loads(routine: Routine) -> Iterator[Found]:
     known = tensor(routine)
     if known is None or not (known.by_effect.get(BEFORE) and known.by_effect.get(AFTER)):
         return
-    committed = [where for i in known.commits if (where := _barrier(routine, i)) is not None]
-    waits = set()
-    for i, sync in syncs(routine).items():
-        where = _barrier(routine, i) if sync.waits and sync.reach is Reach.OBJECT else None
-        if where is not None and any(_may_be_same(where, other) for other in committed):
-            waits.add(i)
+    used = uses(routine)
+    committed = [use.where for use in used if use.instruction in known.commits and use.where is not None]
+    waits = {use.instruction for use in used if not use.arrives and use.where is not None and any(map(use.where.may_be, committed))}
     fences = set(known.by_effect[AFTER])
     barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach > Reach.OBJECT}
     reads = set(known.starts.get(LOADS, ()))
@@ -348,20 +315,6 @@ def unfenced_loads(routine: Routine) -> Iterator[Found]:
     if len(missing) <= min(len(known.by_effect[BEFORE]), (len(fences) + 1) // 2):
         for wait, i in missing.items():
             yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
-
-
-def _barrier(routine: Routine, i: int) -> _Where | None:
-    """Where the mbarrier of an instruction may be; None if not known."""
-    places = [place_ for place_, node in enumerate(routine.instructions[i].operands) if isinstance(node, Address)]
-    return _at(routine, i, places[0]) if places else None
-
-
-def _at(routine: Routine, i: int, operand: int) -> _Where | None:
-    address = values(routine).operand(i, routine.instructions[i].operands[operand])
-    where = place(values(routine), address) if address is not None else None
-    if where is None or where.symbol is None:
-        return None
-    return (where.symbol, *where.offset.signed_bounds)
 
 
 # --- ways
