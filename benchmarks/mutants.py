@@ -24,11 +24,14 @@ from pathlib import Path
 
 import attrs
 
+from ptxkit.analyses.accesses import place
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.protocols.copies import copies
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.protocols.proxies import MAP_FENCE, exposed, fenced_map, unplaced
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, select
+from ptxkit.analyses.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
@@ -42,14 +45,15 @@ class Protocol:
     """What is mutated for a protocol, and who must see it."""
 
     families: tuple[str, ...]
+    """Rules that are off by default count if they are named."""
     queues: frozenset[str] = frozenset()
     """Kernels that start operations of these queues have the protocol; their commits and waits are mutated."""
     fences: tuple[str, ...] = ()
     """Instructions with an effect that starts with one of these words are deleted."""
     barriers: Callable[[Routine], set[int]] | None = None
     """The barriers that are deleted."""
-    blind: Callable[[Routine], frozenset[str]] | None = None
-    """What keeps silence from being a proof."""
+    blind: Callable[[Routine, Routine, int], frozenset[str]] | None = None
+    """What keeps silence from being a proof, of the original, the mutant, and the instruction that was changed."""
 
 
 def waited_barriers(routine: Routine) -> set[int]:
@@ -57,11 +61,26 @@ def waited_barriers(routine: Routine) -> set[int]:
     return {i for i, sync in syncs(routine).items() if sync.reach is Reach.CTA and sync.waits}
 
 
+def unordered(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
+    """Why it may matter that a proxy fence is gone: pairs of touches that it alone ordered, or touches that are not known."""
+    bound = bindings(routine)[i]
+    if isinstance(bound, Bound) and MAP_FENCE in bound.effects:
+        # a parameter is what it is as long as the kernel runs
+        address = fenced_map(routine, i)
+        symbol = place(values(routine), address).symbol if address is not None else None
+        return frozenset() if symbol is not None and (symbol.space or "").startswith(".param") else frozenset(("map from outside",))
+    if ".shared" not in routine.instructions[i].opcode.text:
+        return frozenset(("global memory",))
+    if exposed(mutant) > exposed(routine):
+        return frozenset(("same bytes",))
+    return unplaced(mutant)
+
+
 PROTOCOLS = {
-    "copies": Protocol(("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda routine: copies(routine).blind),
+    "copies": Protocol(("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda _, mutant, __: copies(mutant).blind),
     "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",)),
     "tcgen05": Protocol(("T",), frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")), ("tcgen05-before", "tcgen05-after")),
-    "proxies": Protocol(("P",), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",)),
+    "proxies": Protocol(("P", "P004"), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",), None, unordered),
 }
 
 
@@ -74,6 +93,7 @@ class Mutant:
     line: int
     text: str
     statement: str
+    instruction: int
 
 
 def module_of(path: Path) -> Module:
@@ -127,24 +147,25 @@ def mutants(facts: Facts, protocol: Protocol, most: int) -> Iterator[Mutant]:
             end = source.index(";", last.end) + 1
             # what stands before the instruction, as a guard, goes with it
             text = source[: first.start] + instead + source[end:]
-            yield Mutant(routine.name, change, first.line, text, " ".join(source[first.start : end].split()))
+            yield Mutant(routine.name, change, first.line, text, " ".join(source[first.start : end].split()), i)
 
 
 def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Counter[tuple[str, str]]:
     """What the rules say of a kernel, as rule and message."""
-    rules = [rule for rule in select(families) if rule.severity is not Severity.INFO]
+    rules = [rule for rule in select(families) if rule.severity is not Severity.INFO or rule.id in families]
     found: list[Diagnostic] = [one for rule in rules for one in rule.check(facts)]
-    return Counter([(one.rule, one.message) for one in found if one.function == kernel and one.severity is not Severity.INFO])
+    mine = [one for one in found if one.function == kernel and (one.severity is not Severity.INFO or one.rule in families)]
+    return Counter([(one.rule, one.message) for one in mine])
 
 
-def judge(mutant: Mutant, protocol: Protocol, before: Counter[tuple[str, str]]) -> tuple[str, str]:
+def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Counter[tuple[str, str]]) -> tuple[str, str]:
     """The verdict on a mutant, and the rules that report it or why none does."""
     facts = Facts(parse(mutant.text, "mutant.ptx"))
     new = said(facts, protocol.families, mutant.kernel) - before
     if new:
         return "reported", " ".join(sorted({rule for rule, _ in new}))
-    routine = next(routine for routine in facts.routines if routine.name == mutant.kernel)
-    blind = protocol.blind(routine) if protocol.blind is not None else frozenset(("not known",))
+    old, new_ = (next(routine for routine in one.routines if routine.name == mutant.kernel) for one in (original, facts))
+    blind = protocol.blind(old, new_, mutant.instruction) if protocol.blind is not None else frozenset(("not known",))
     if not blind:
         return "harmless", "all paths followed"
     return "survived", " ".join(sorted(blind))
@@ -194,7 +215,7 @@ def main() -> int:
             if given.ptxas and total % given.ptxas == 0 and not accepted(mutant.text):
                 refused += 1
                 continue
-            verdict, why = judge(mutant, protocol, before[mutant.kernel])
+            verdict, why = judge(mutant, protocol, facts, before[mutant.kernel])
             verdicts[mutant.change, verdict] += 1
             if verdict == "survived":
                 causes[mutant.change, why] += 1

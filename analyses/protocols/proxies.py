@@ -30,7 +30,7 @@ from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import Values, values
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
-from ptxkit.syntax.nodes import Guard
+from ptxkit.syntax.nodes import Address, Guard
 
 ASYNC = "async"
 FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
@@ -128,6 +128,47 @@ def overwritten(routine: Routine) -> tuple[Crossing, ...]:
 
 def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iterator[Crossing]:
     """For each of the later touches the first of the earlier that it meets with the fence missing or misplaced between."""
+    for end, state, own in _arriving(routine, before, after):
+        found = _crossing(routine, before, end, state, own)
+        if found is not None:
+            yield found
+
+
+def exposed(routine: Routine) -> int:
+    """How many pairs of touches, through the generic proxy and then through the async one, may meet with no fence for all between."""
+    if not _has_proxy(routine, ASYNC):
+        return 0
+    writes, reads, later = list(_generic(routine, "write")), list(_generic(routine, "read")), list(_async_writes(routine))
+    roots = {touch.root for touch in writes if isinstance(touch.root, Term)}
+    count = 0
+    for before, after in ((writes, list(_async_reads(routine, roots))), (reads, later), (writes, later)):
+        for end, state, own in _arriving(routine, before, after):
+            unordered = (state.fresh | state.told | state.late) & own
+            count += sum(1 for place_ in bits(unordered) if _meet(routine, before[place_], end) is not None)
+    return count
+
+
+def unplaced(routine: Routine) -> frozenset[str]:
+    """What of a function's touches of shared memory is not known where it is, in words."""
+    roots = {touch.root for touch in _generic(routine, "write") if isinstance(touch.root, Term)}
+    found = {touch.instruction for touch in (*_async_reads(routine, roots), *_async_writes(routine))}
+    bounds = bindings(routine)
+    words = set()
+    if any(i not in found for i, _ in descriptors(routine)):
+        words.add("matrices")
+    for access in accesses(routine):
+        bound = bounds[access.instruction]
+        if not isinstance(bound, Bound) or bound.barrier or bound.effects or access.space not in ("", SHARED):
+            continue
+        if access.memory.proxy == ASYNC and access.instruction not in found:
+            words.add("copies")
+        elif not access.memory.proxy and _touch(routine, access, 1) is None and access.space:
+            words.add("accesses")
+    return frozenset(words)
+
+
+def _arriving(routine: Routine, before: list[Touch], after: list[Touch]) -> Iterator[tuple[Touch, _State, int]]:
+    """The later touches, each with how far the earlier ones have come there, and those that start from the same place as bits."""
     flow = control_flow(routine)
     bit = {touch.instruction: 1 << place_ for place_, touch in enumerate(before)}
     roots = {touch.instruction: id(touch.root) for touch in before}
@@ -164,9 +205,7 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
         state = solution.before[block]
         for i in own:
             if i in ends:
-                found = _crossing(routine, before, ends[i], state, by_symbol.get(id(ends[i].root), 0))
-                if found is not None:
-                    yield found
+                yield ends[i], state, by_symbol.get(id(ends[i].root), 0)
             state = step(i, state)
 
 
@@ -381,7 +420,18 @@ def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
                 first = 2 if type(children[0]) is Guard else 1
                 term = known.operand(i, children[first + operand.path[0]])
                 if term is not None:
-                    yield i, term
+                    yield i, _held(routine, term)
+
+
+def _held(routine: Routine, term: Term) -> Term:
+    """A term with what one lane has handed out to its warp put in, if that is one of the parts of a sum."""
+    terms, solved = values(routine).terms, uniformity(routine).solved
+    for atom, factor in term.linear[1]:
+        inner = atom.args[0] if atom.operator == "zext" else atom
+        source = solved.handed_out(inner) if inner.operator == "value" and len(inner.data) == 1 else None
+        if source is not None:
+            term = terms.add(terms.sub(term, terms.scale(atom, factor)), terms.scale(terms.extend(source[0], term.width, False), factor))
+    return term
 
 
 def described(known: Values, term: Term) -> Term | None:
@@ -433,7 +483,7 @@ def stale_maps(routine: Routine) -> Iterator[Found]:
             uses[access.instruction] = key
         elif access.writes and bound.modifiers and (MAP_FENCE in bound.effects or ".b1024" in bound.modifiers):
             changes[access.instruction] = key
-    if not uses or not changes:
+    if not uses:
         return
     for i in _with_effect(routine, MAP_FENCE):
         bound = bounds[i]
@@ -446,6 +496,34 @@ def stale_maps(routine: Routine) -> Iterator[Found]:
         if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in fences):
             message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
             yield Found(i, message, [(own[-1], "changed here")])
+    yield from _unacquired(routine, fences)
+
+
+def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Found]:
+    """The first use of each tensor map that the kernel is given a pointer to and does not acquire, though it does others.
+
+    A kernel that acquires none relies on what was there before its launch.
+    """
+    acquired = [(fence, _pointers(fenced_map(routine, fence))) for fence in fences]
+    told: set[Term] = set()
+    for access in accesses(routine) if any(own for _, own in acquired) else ():
+        for pointer in _pointers(access.address) if access.memory.proxy == "tensormap" else ():
+            if pointer in told or any(pointer in own and comes_to(routine, fence, access.instruction) for fence, own in acquired):
+                continue
+            told.add(pointer)
+            message = f"the tensor map at `{pointer}` is used, and no fence.proxy.tensormap acquires it as others are acquired"
+            yield Found(access.instruction, message, [], False)
+
+
+def fenced_map(routine: Routine, fence: int) -> Term | None:
+    """The address of the tensor map that a fence is for; None if not known."""
+    node = next((node for node in routine.instructions[fence].operands if isinstance(node, Address)), None)
+    return values(routine).operand(fence, node) if node is not None else None
+
+
+def _pointers(address: Term | None) -> set[Term]:
+    """The parameters that an address starts from: their values, not where they lie."""
+    return {atom for atom, factor in address.linear[1] if factor == 1 and atom.operator == "parameter"} if address is not None else set()
 
 
 def _same(known: Values, address: Term | None) -> Hashable:

@@ -1,0 +1,88 @@
+"""Proxies: maps that are acquired or not, memory that the program shares out itself, and what is left without an order."""
+
+from __future__ import annotations
+
+import ptxkit
+from ptxkit.analyses import lint
+from ptxkit.analyses.protocols.proxies import exposed, unplaced
+from ptxkit.analyses.rule import Facts, select
+
+HEAD = """.version 9.0
+.target sm_90a
+.address_size 64
+.extern .shared .align 128 .b8 pool[];
+.visible .entry k(.param .u64 one, .param .u64 two, .param .u64 out)
+.reqntid 128
+{
+.reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %rd<8>;
+.shared .align 8 .b64 bar;
+ld.param.u64 %rd1, [one];
+ld.param.u64 %rd2, [two];
+ld.param.u64 %rd3, [out];
+mov.u32 %r1, %tid.x;
+"""
+
+MAPS = """fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+FENCE
+mov.u32 %r2, pool;
+cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd1, {%r1}], [bar];
+cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r2], [%rd2, {%r1}], [bar];
+ret;
+}
+"""
+
+RING = """mov.u32 %r2, pool;
+shl.b32 %r3, %r1, 2;
+mov.u32 %r5, 0;
+LOOP:
+mul.lo.u32 %r6, %r5, 1024;
+add.u32 %r6, %r6, %r2;
+add.u32 %r7, %r6, %r3;
+st.shared.u32 [%r7], %r1;
+FENCE
+bar.sync 0;
+setp.ne.u32 %p1, %r1, 0;
+add.u32 %r8, %r5, 1;
+mul.lo.u32 %r9, %r8, 1024;
+add.u32 %r9, %r9, %r2;
+sub.u32 %r9, %r9, 1024;
+@!%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r9], 512;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+bar.sync 0;
+mov.u32 %r5, %r8;
+setp.lt.u32 %p2, %r5, 4;
+@%p2 bra LOOP;
+ret;
+}
+"""
+
+
+def found(text: str) -> list[tuple[str, str]]:
+    return [(one.rule, one.severity.value) for one in lint(ptxkit.parse(text), select(["P"])) if one.severity.value != "info"]
+
+
+def test_a_map_is_acquired_for_itself_only() -> None:
+    assert found(HEAD + MAPS.replace("FENCE", "")) == [("P005", "warning")]
+
+
+def test_maps_that_are_all_acquired() -> None:
+    assert found(HEAD + MAPS.replace("FENCE", "fence.proxy.tensormap::generic.acquire.gpu [%rd2], 128;")) == []
+
+
+def test_a_kernel_that_acquires_no_map_relies_on_its_launch() -> None:
+    assert found((HEAD + MAPS.replace("FENCE", "")).replace("fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;", "")) == []
+
+
+def test_a_stage_of_memory_that_is_shared_out() -> None:
+    assert [rule for rule, _ in found(HEAD + RING.replace("FENCE", ""))] == ["P001"]
+    assert found(HEAD + RING.replace("FENCE", "fence.proxy.async.shared::cta;")) == []
+
+
+def test_what_a_fence_orders_is_exposed_without_it() -> None:
+    fenced, bare = [
+        Facts(ptxkit.parse(HEAD + RING.replace("FENCE", fence))).routines[0] for fence in ("fence.proxy.async.shared::cta;", "")
+    ]
+
+    assert (exposed(fenced), exposed(bare)) == (0, 1)
+    assert not unplaced(fenced)
