@@ -1,8 +1,8 @@
 """How much longer instrumented kernels take, and how many more registers.
 
     python benchmarks/gpu/overhead.py prepare -o PLAN.zip
-    python benchmarks/gpu/overhead.py run PLAN.zip OVERHEAD.json      # on the machine with the GPU
-    python benchmarks/gpu/overhead.py judge OVERHEAD.json
+    python benchmarks/gpu/overhead.py run PLAN.zip OVERHEAD.json [--from MODULE]     # on the machine with the GPU
+    python benchmarks/gpu/overhead.py judge OVERHEAD.json…
 
 The launches are those of `fixtures/kernels/launch.toml`, so many times larger that a kernel has 1, 8, 32 or 128 million threads, the first
 with which it runs for half a millisecond: grid, arrays, and the numbers that say how long an array is. A kernel that such a launch breaks
@@ -249,8 +249,8 @@ class Given:
                 self.zeroed.append((start, size))
 
 
-def run(plan: Path, out: Path, limit: float) -> None:
-    """Times all modules, each in a process of its own; stops beginning new ones after `limit` seconds."""
+def run(plan: Path, out: Path, limit: float, first: str) -> None:
+    """Times all modules, or those from `first` on, each in a process of its own; stops beginning new ones after `limit` seconds."""
     import concurrent.futures
     import os
     import subprocess
@@ -260,6 +260,7 @@ def run(plan: Path, out: Path, limit: float) -> None:
     begun = time.monotonic()
     with zipfile.ZipFile(plan) as archive:
         jobs = json.loads(archive.read("plan.json"))
+    numbers = [number for number, job in enumerate(jobs) if job["fixture"] >= first]
     found, broken = [], []
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "CUDA_MODULE_LOADING": "EAGER", "CUDA_CACHE_PATH": folder, "CUDA_CACHE_MAXSIZE": str(1 << 30)}
@@ -276,9 +277,10 @@ def run(plan: Path, out: Path, limit: float) -> None:
 
         # compiled side by side, timed one after the other
         with concurrent.futures.ThreadPoolExecutor(12) as pool:
-            list(pool.map(lambda number: done(number, "--only-load"), range(len(jobs))))
+            list(pool.map(lambda number: done(number, "--only-load"), numbers))
         print(f"compiled after {time.monotonic() - begun:.0f} s", flush=True)
-        for number, job in enumerate(jobs):
+        for number in numbers:
+            job = jobs[number]
             if time.monotonic() - begun > limit:
                 broken.append(f"{job['fixture']}: no time")
                 continue
@@ -298,18 +300,24 @@ def run(plan: Path, out: Path, limit: float) -> None:
     judge(out)
 
 
-def judge(path: Path) -> None:
-    """Prints the geometric means."""
-    record = json.loads(path.read_text())
-    found = [line for line in record["found"] if "sets" in line]
-    left_out = [line for line in record["found"] if "sets" not in line]
-    print(f"{len(found)} kernels, {record['seconds']} s; left out: {left_out}; {record['broken']}")
+def judge(*paths: Path) -> None:
+    """Prints the geometric means over the kernels of all records."""
+    found: list[dict[str, Any]] = []
+    for path in paths:
+        record = json.loads(path.read_text())
+        found += [line for line in record["found"] if "sets" in line]
+        left_out = [line for line in record["found"] if "sets" not in line]
+        print(f"{path.name}: {record['seconds']} s; left out: {left_out}; {record['broken']}")
+    print(f"{len(found)} kernels")
     for name in SETS:
-        for kind in ("memory", "computing"):
+        for kind in ("memory", "computing", "all"):
             ratios, more, spills = [], [], 0
             for line in found:
                 one = line["sets"].get(name)
-                if one is None or (line["bytes"] / (one["original"] * 1e-6) > FAST) != (kind == "memory") or one["original"] < SHORT:
+                if one is None or one["original"] < SHORT:
+                    continue
+                bound = "memory" if line["bytes"] / (one["original"] * 1e-6) > FAST else "computing"
+                if kind not in (bound, "all"):
                     continue
                 ratios.append(one["instrumented"] / one["original"])
                 more.append(one["registers"] - line["registers"])
@@ -326,6 +334,7 @@ def main() -> None:
     parser.add_argument("paths", type=Path, nargs="*")
     parser.add_argument("-o", "--out", type=Path)
     parser.add_argument("--limit", type=float, default=150, help="seconds after which no more modules are begun")
+    parser.add_argument("--from", dest="first", default="", help="the first module, by name")
     parser.add_argument("--number", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--only-load", action="store_true", help=argparse.SUPPRESS)
@@ -333,11 +342,11 @@ def main() -> None:
     if options.what == "prepare":
         prepare(options.out)
     elif options.what == "run":
-        run(options.paths[0], options.paths[1], options.limit)
+        run(options.paths[0], options.paths[1], options.limit, options.first)
     elif options.what == "child":
         child(options.paths[0], options.number, options.paths[1], options.only_load, options.start)
     else:
-        judge(options.paths[0])
+        judge(*options.paths)
 
 
 if __name__ == "__main__":

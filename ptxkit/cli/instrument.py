@@ -68,7 +68,13 @@ def command(path: str, probes: tuple[str, ...], output: str, manifest: str | Non
         click.echo(f"{where}: {found.manifest.probes[one.probe].name} left out: {one.message} ({one.reason})", err=True)
     if len(refused_sites) > 20:
         click.echo(f"ptxkit: {len(refused_sites) - 20} more left out, see the manifest", err=True)
-    click.echo(f"ptxkit: {len(found.manifest.sites)} site{'' if len(found.manifest.sites) == 1 else 's'}", err=True)
+    for use in found.manifest.probes:
+        if not use.regions:
+            click.echo(f"ptxkit: {use.name} finds nothing here to look at", err=True)
+    sites = [(site.probe, site.function, site.instruction) for site in found.manifest.sites]
+    left = set(sites) & {(one.probe, one.function, one.instruction) for one in refused_sites}
+    put = len([site for site in sites if site not in left])
+    click.echo(f"ptxkit: {put}{f' of {len(sites)}' if put < len(sites) else ''} site{'' if len(sites) == 1 else 's'}", err=True)
 
 
 def _fail(reason: str) -> NoReturn:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -87,10 +88,33 @@ def _maker(code: str, file: str) -> Callable[[Site], str | None]:
     if not file.endswith(".py"):
         text = Path(file).read_text(encoding="utf-8")
         return lambda site: text
-    made: Any = runpy.run_path(file).get("probe")
+    try:
+        made: Any = runpy.run_path(file).get("probe")
+    except OSError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ValueError(_said(file, error)) from error
     if not callable(made):
         raise ValueError(f"user: {file} has no function `probe`")
-    return made  # type: ignore[no-any-return]
+
+    def checked(site: Site) -> str | None:
+        try:
+            text = made(site)
+        except (Exception, SystemExit) as error:
+            raise ValueError(_said(file, error)) from error
+        if text is not None and not isinstance(text, str):
+            raise ValueError(f"user: {file}: `probe` gives text or None, not {text!r}")
+        return text
+
+    return checked
+
+
+def _said(file: str, error: BaseException) -> str:
+    """An error of the user's Python file with its line."""
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    line = error.lineno if isinstance(error, SyntaxError) else lines[-1] if lines else None
+    words = error.msg if isinstance(error, SyntaxError) else error
+    return f"user: {file}:{line or 1}: {type(error).__name__}: {words}"
 
 
 def _written(site: Site, body: str, own: dict[str, str]) -> str | None:

@@ -280,6 +280,28 @@ class TestUser:
         assert [site.instruction for site in made.manifest.sites] == [1]
 
 
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("def probe(site:\n", "mine.py:1: SyntaxError"),
+            ("x = 1\n1 / 0\n", "mine.py:2: ZeroDivisionError: division by zero"),
+            ("def probe(site):\n    return site.nothing\n", "mine.py:2: AttributeError"),
+            ("def probe(site):\n    raise SystemExit(3)\n", "mine.py:2: SystemExit: 3"),
+            ("def probe(site):\n    return 3\n", "gives text or None, not 3"),
+            ("probe = 3\n", "no function `probe`"),
+        ],
+    )
+    def test_a_python_file_that_fails(self, tmp_path: Path, text: str, said: str) -> None:
+        path = tmp_path / "mine.py"
+        path.write_text(text)
+        source = tmp_path / "k.ptx"
+        source.write_text(kernel("add.u32 %r1, %r2, 3;\nret;").text)
+        result = CliRunner().invoke(main, ["instrument", str(source), "-p", f"user:at=add,file={path}"])
+
+        assert result.exit_code == 2
+        assert said in result.output and "Traceback" not in result.output
+
+
 class TestOptions:
     @pytest.mark.parametrize(
         "text",
@@ -292,6 +314,23 @@ class TestOptions:
 
     def test_a_comma_in_a_value(self) -> None:
         assert chosen("user:at=a\\,b,words=2").options == {"at": "a,b", "words": "2"}
+
+    @pytest.mark.parametrize(
+        ("probe", "said"),
+        [
+            ("user:at=add,code=bar.sync 0;", "ptxkit: 0 of 1 site\n"),
+            ("user:at=nothing,code=mov.u32 {r}\\, 1;", "ptxkit: user finds nothing here to look at\nptxkit: 0 sites\n"),
+            ("bank-conflicts", "ptxkit: bank-conflicts finds nothing here to look at\nptxkit: 0 sites\n"),
+            ("block-counts", "ptxkit: 1 site\n"),
+        ],
+    )
+    def test_command_says_how_many_sites(self, tmp_path: Path, probe: str, said: str) -> None:
+        source = tmp_path / "k.ptx"
+        source.write_text(kernel("add.u32 %r1, %r2, 3;\nret;").text)
+        result = CliRunner().invoke(main, ["instrument", str(source), "-p", probe, "-o", str(tmp_path / "o.ptx")])
+
+        assert result.exit_code == 0
+        assert result.stderr.endswith(said)
 
     def test_command_fails(self, tmp_path: Path) -> None:
         assert CliRunner().invoke(main, ["instrument", str(tmp_path / "none.ptx"), "-p", "sectors"]).exit_code == 2
