@@ -8,13 +8,12 @@ taken so that it does.
 
 from __future__ import annotations
 
-import enum
-
 import attrs
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.execution import Execution, Runs, all_alike, just
 from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
@@ -23,19 +22,6 @@ from ptxkit.analyses.terms import SUM, Term, walk
 from ptxkit.analyses.values import values
 
 Numbers = tuple[int, ...]
-
-
-class Runs(enum.IntEnum):
-    """Whether a thread executes something."""
-
-    NEVER = 0
-    UNKNOWN = 1
-    MAYBE = 2
-    """For some parameters, or in some CTA of a grid that is large enough."""
-    ALWAYS = 3
-
-
-Execution = tuple[Runs, ...]
 
 
 @attrs.frozen
@@ -166,7 +152,7 @@ class Lanes:
         block = self._flow.block_of[i]
         reached = self.reaching(block)
         guard = self.values.guard(i)
-        return reached if guard is None else tuple(map(min, reached, self._holds(guard, block)))
+        return reached if guard is None else reached & self._holds(guard, block)
 
     def reaching(self, block: int) -> Execution:
         """For each thread, whether control comes to a block."""
@@ -193,29 +179,37 @@ class Lanes:
 
     def _reaching(self, block: int, decides: list[int]) -> Execution:
         if not decides:
-            return (Runs.ALWAYS,) * len(self.threads)
-        best: Execution = (Runs.NEVER,) * len(self.threads)
+            return self._all(Runs.ALWAYS)
+        best = self._all(Runs.NEVER)
         for before in decides:
-            reached = self._execution.get(before, (Runs.UNKNOWN,) * len(self.threads))
+            reached = self._execution.get(before) or self._all(Runs.UNKNOWN)
             for edge in self._flow.blocks[before].edges:
                 if self._dominance.post.dominates(block, edge.target):
-                    best = tuple(map(max, best, map(min, reached, self._taken(edge))))
+                    best |= reached & self._taken(edge)
         return best
 
     def _taken(self, edge: Edge) -> Execution:
         block = self._flow.blocks[edge.source]
         guard = self.values.guard(block.end - 1)
         if edge.via is Via.FALL or (edge.via is Via.TAKEN and guard is None):
-            return (Runs.ALWAYS,) * len(self.threads)
+            return self._all(Runs.ALWAYS)
         if guard is None or edge.via is Via.INDEXED:
-            return (Runs.UNKNOWN,) * len(self.threads)
+            return self._all(Runs.UNKNOWN)
         return self._holds(guard if edge.via is Via.TAKEN else self.values.terms.invert(guard), edge.source)
 
     def _holds(self, condition: Term, block: int) -> Execution:
         numbers = self.numbers(condition, block)
         if numbers is not None:
-            return tuple([Runs.ALWAYS if number else Runs.NEVER for number in numbers])
-        return (Runs.MAYBE if is_free(condition) else Runs.UNKNOWN,) * len(self.threads)
+            return just(holding(numbers), len(numbers))
+        return self._all(Runs.MAYBE if is_free(condition) else Runs.UNKNOWN)
+
+    def _all(self, runs: Runs) -> Execution:
+        return all_alike(runs, len(self.threads))
+
+
+def holding(numbers: Numbers) -> int:
+    """The set of threads for which a condition holds."""
+    return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)
 
 
 _PLACES = ("%tid", "%laneid")

@@ -17,6 +17,7 @@ MOST_THREADS = 1024
 MOST_IN_Z = 64
 MOST_CTAS = (2**31 - 1, 65535, 65535)
 WARP = 32
+WARP_MASK = (1 << WARP) - 1
 
 
 @attrs.frozen

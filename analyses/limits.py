@@ -9,7 +9,8 @@ import attrs
 
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.lanes import Runs, lanes
+from ptxkit.analyses.execution import Runs
+from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values

@@ -11,10 +11,12 @@ import attrs
 
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.lanes import Numbers, Runs, Thread
-from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.execution import Runs
+from ptxkit.analyses.lanes import Numbers, Thread
+from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.participation import Parting, Search, come_together
 from ptxkit.analyses.routine import Routine, fact
@@ -22,7 +24,6 @@ from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.worlds import TRIED, Choice, World, worlds
 from ptxkit.isa.binding import Bound
 
-_FULL = (1 << WARP) - 1
 LOADED = ((0, 5), (5, 0), (-5, 5))
 """What the lane that is asked and the others load, where each loads its own."""
 
@@ -88,7 +89,7 @@ def _names_all(routine: Routine, i: int) -> bool:
     """Whether the mask of an instruction names all lanes for certain."""
     bound = bindings(routine)[i]
     term = term_of(routine, i, bound.members) if isinstance(bound, Bound) else None
-    return term is not None and term.constant is not None and term.constant & _FULL == _FULL
+    return term is not None and term.constant is not None and term.constant & WARP_MASK == WARP_MASK
 
 
 def stranger(routine: Routine, i: int) -> Stranger | None:
@@ -100,13 +101,13 @@ def stranger(routine: Routine, i: int) -> Stranger | None:
         if mask is None:
             continue
         runs = world.execution(i)
-        for thread, run in enumerate(runs):
-            if run is Runs.ALWAYS and not mask[thread] >> thread % WARP & 1:
+        for thread in bits(runs.sure):
+            if not mask[thread] >> thread % WARP & 1:
                 search = Search(routine, i, Level.WARP, False)
                 if not search.may_come():
                     break
                 assumption = search.assumed(world, thread)
-                return Stranger(i, world.threads[thread], mask[thread] & _FULL, search.given(world), assumption)
+                return Stranger(i, world.threads[thread], mask[thread] & WARP_MASK, search.given(world), assumption)
     return None
 
 
@@ -129,11 +130,11 @@ def missing(routine: Routine, i: int) -> Missing | None:
                 continue
             if parting.has_ended:
                 if whole:
-                    return Missing(parting, mask[parting.one.linear] & _FULL, -1)
+                    return Missing(parting, mask[parting.one.linear] & WARP_MASK, -1)
                 continue
             elsewhere = _elsewhere(world, i, parting)
             if elsewhere is not None:
-                return Missing(parting, mask[parting.one.linear] & _FULL, elsewhere)
+                return Missing(parting, mask[parting.one.linear] & WARP_MASK, elsewhere)
     return None
 
 
@@ -234,7 +235,7 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
     runs = world.execution(i)
     mode = bound.slot(".mode")
     for start in range(0, len(runs), WARP):
-        lanes = [t for t in range(start, min(start + WARP, len(runs))) if runs[t] is Runs.ALWAYS]
+        lanes = list(bits(runs.sure & WARP_MASK << start))
         # of a sum downwards only what the first lane gets counts for certain
         for thread in lanes[:1] if mode == ".down" else lanes:
             lane = thread % WARP

@@ -15,8 +15,9 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import callees, control_flow
 from ptxkit.analyses.dominators import dominators, quiet
-from ptxkit.analyses.lanes import Execution, Numbers, Runs, Thread, is_free
-from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.execution import Execution, Runs, all_alike, all_but, first_of, just
+from ptxkit.analyses.lanes import Numbers, Thread, is_free
+from ptxkit.analyses.launch import WARP, WARP_MASK
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
@@ -237,7 +238,7 @@ class Search:
         alive = world.reaching(loop.header)
         changes = self._changes(decisive)
         for iteration in range(MOST_ITERATIONS):
-            if Runs.ALWAYS not in alive:
+            if not alive.sure:
                 return None
             this, following = [worlds(self.routine).iteration(world.choice, loop, one) for one in (iteration, iteration + 1)]
             stays = alive
@@ -245,7 +246,7 @@ class Search:
                 found, passed = self._leaving(this, following, loop, before, alive, before in decisive)
                 if found is not None:
                     return found
-                stays = tuple(map(min, stays, passed))
+                stays &= passed
             if stays == alive and not changes:
                 return None
             alive = stays
@@ -257,15 +258,14 @@ class Search:
         """Two of these threads of which one leaves a loop at the end of a block and the other goes on to the instruction; and who stays."""
         edges = self.flow.blocks[before].edges
         outside = [edge for edge in edges if edge.target not in loop]
-        comes = tuple(map(min, alive, this.reaching(before)))
+        comes = alive & this.reaching(before)
         takes = this.taking([edge for edge in edges if edge.target in loop])
         if not is_decisive:
             # where all go the same way and nobody knows which, they may well stay
-            both = zip(takes, comes, strict=True)
-            return None, tuple([Runs.NEVER if take is Runs.NEVER and come is Runs.ALWAYS else Runs.ALWAYS for take, come in both])
-        leaves = tuple(map(min, comes, this.taking(outside)))
-        executes = tuple(map(min, comes, takes, self._again(this, following, before)))
-        gone = tuple([Runs.NEVER if run is Runs.ALWAYS else Runs.ALWAYS for run in leaves])
+            return None, all_but(comes.sure & takes.never, len(comes))
+        leaves = comes & this.taking(outside)
+        executes = comes & takes & self._again(this, following, before)
+        gone = all_but(leaves.sure, len(leaves))
         ended = all(quiet(self.routine)[edge.target] for edge in outside)
         if self.exits_count or not ended:
             for scope, one, other in pairs(executes, gone, self.level):
@@ -273,7 +273,7 @@ class Search:
                 found = self._told(this, last, self.values.guard(last), scope, one, other, ended, True)
                 if found is not None:
                     return found, executes
-        return None, tuple([Runs.ALWAYS if come is Runs.NEVER else take for take, come in zip(takes, comes, strict=True)])
+        return None, takes | just(comes.never, len(comes))
 
     def _again(self, this: World, following: World, before: int) -> Execution:
         """For each thread that stays at a branch of a loop, whether it executes the instruction after that."""
@@ -381,21 +381,21 @@ def pairs(ones: Execution, others: Execution, level: Level) -> Iterator[tuple[Le
             return
         size = scope.threads or count
         for start in range(0, count, size):
-            one = next((t for t in range(start, min(start + size, count)) if ones[t] is Runs.ALWAYS), None)
-            other = next((t for t in range(start, min(start + size, count)) if others[t] is Runs.NEVER), None)
-            if one is not None and other is not None:
-                yield scope, one, other
+            group = (1 << size) - 1 << start
+            one, other = ones.sure & group, others.never & group
+            if one and other:
+                yield scope, first_of(one), first_of(other)
                 break
 
 
 def _only(runs: Execution, mask: Numbers) -> Execution:
     """What threads do, of those only that the first of their warp that does it names in a mask."""
-    found: list[Runs] = []
+    named = 0
     for start in range(0, len(runs), WARP):
-        group = runs[start : start + WARP]
-        named = next((mask[start + place] for place, run in enumerate(group) if run is Runs.ALWAYS), 0)
-        found += [run if named >> place & 1 else Runs.UNKNOWN for place, run in enumerate(group)]
-    return tuple(found)
+        here = runs.sure >> start & WARP_MASK
+        if here:
+            named |= (mask[start + first_of(here)] & WARP_MASK) << start
+    return runs & just(named, len(runs)) | all_alike(Runs.UNKNOWN, len(runs)) & all_but(named, len(runs))
 
 
 def _assumed(world: World, last: int) -> str:

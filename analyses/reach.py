@@ -14,7 +14,7 @@ import attrs
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.lanes import Lanes, Numbers
+from ptxkit.analyses.lanes import Lanes, Numbers, holding
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.ssa import Origin, ssa
@@ -147,7 +147,7 @@ class Reach:
                 coming = self._narrowed(coming, part, block)
         if first is None or (coming.one and not self._is_alike(first)):
             return Coming(0, coming.possible, coming.ever)
-        holds = mask(first)
+        holds = holding(first)
         return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
 
     def _all_of(self, condition: Term) -> tuple[Term, ...]:
@@ -183,8 +183,3 @@ class Reach:
             return False
         place = number - numbering.definitions[value.instruction][0]
         return transfer(bound).of(place)[0] is How.ONE
-
-
-def mask(numbers: Numbers) -> int:
-    """The set of threads for which a condition holds."""
-    return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)

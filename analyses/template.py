@@ -13,7 +13,7 @@ from functools import cached_property
 from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.lanes import Thread
-from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import SUM, Term, evaluate, walk
@@ -32,7 +32,6 @@ RANK = "%rank"
 """Stands for the place of a thread in the order of its CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, whatever shape that has."""
 SAMPLES = (1, 16, 31)
 """Threads of the first warp that are compared with thread 0 before all are."""
-_FULL = (1 << WARP) - 1
 
 
 class Template:
@@ -76,7 +75,7 @@ class Template:
             return lane
         if name in MASKS:
             one = 1 << lane
-            return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": _FULL & -one, "gt": _FULL & (-one << 1)}[name[-2:]]
+            return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": WARP_MASK & -one, "gt": WARP_MASK & (-one << 1)}[name[-2:]]
         return self._place(thread)["xyz".index(name[-1])] if self.has_places else None
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:

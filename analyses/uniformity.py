@@ -21,7 +21,7 @@ from ptxkit.analyses.blame import blame
 from ptxkit.analyses.calling import context_of, solution
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context
-from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.launch import WARP, WARP_MASK
 from ptxkit.analyses.levels import Divergence, Level, Step, ThreadSet, Verdict
 from ptxkit.analyses.reach import Reach
 from ptxkit.analyses.routine import Routine, fact
@@ -30,7 +30,6 @@ from ptxkit.analyses.witness import block_witness, guard_witness
 
 __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity", "uniformity_of_module"]
 
-WARP_MASK = (1 << WARP) - 1
 
 
 class Uniformity:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import Via
 from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.lanes import is_free
+from ptxkit.analyses.lanes import holding, is_free
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Divergence, Level
 from ptxkit.analyses.propagation import Propagation
-from ptxkit.analyses.reach import Coming, Reach, mask
+from ptxkit.analyses.reach import Coming, Reach
 from ptxkit.analyses.template import Numbers
 from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.values import values
@@ -48,7 +48,7 @@ def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | Non
         numbers, given = _by_example(reach, condition)
     if numbers is None:
         return None
-    return _pair(solved, reach, i, coming.sure & mask(numbers), coming.sure & ~mask(numbers), given)
+    return _pair(solved, reach, i, coming.sure & holding(numbers), coming.sure & ~holding(numbers), given)
 
 
 def block_witness(
@@ -85,7 +85,7 @@ def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_co
         return None
     numbers = reach.first.numbers(condition, before)
     if numbers is not None:
-        holds = mask(numbers)
+        holds = holding(numbers)
         here = coming.sure & arriving.sure if not coming.one else 0
         there = arriving.sure & ~coming.possible
         pairs = [(here & way, there & ~way) for way in (holds, reach.all & ~holds)]

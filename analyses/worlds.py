@@ -14,8 +14,10 @@ import attrs
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import Edge
-from ptxkit.analyses.lanes import Execution, Numbers, Runs
+from ptxkit.analyses.execution import Execution, Runs, just
+from ptxkit.analyses.lanes import Numbers
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import Loop
@@ -168,16 +170,15 @@ class World(First):
             if operand < 0:
                 continue
             edges = [edge for edge in self._flow.blocks[before].edges if edge.target == value.block]
-            came = tuple(map(min, self.reaching(before), self.taking(edges)))
-            if not any(run > Runs.NEVER for run in came):
+            came = self.reaching(before) & self.taking(edges)
+            if not came.may:
                 continue
             numbers = self.numbers(self.values.of(operand), before)
-            if numbers is None or any(Runs.NEVER < run < Runs.ALWAYS for run in came):
+            if numbers is None or came.may != came.sure:
                 result = []
                 break
-            for thread, run in enumerate(came):
-                if run is Runs.ALWAYS:
-                    result[thread] = numbers[thread]
+            for thread in bits(came.sure):
+                result[thread] = numbers[thread]
         self._nested -= 1
         # a thread that does not come here has no number; any will do
         return tuple([one or 0 for one in result]) if result else None
@@ -186,9 +187,9 @@ class World(First):
 
     def taking(self, edges: Iterable[Edge]) -> Execution:
         """For each thread whether it takes one of these edges, which are from one block, if it comes there."""
-        found: Execution = (Runs.NEVER,) * len(self.threads)
+        found = self._all(Runs.NEVER)
         for edge in edges:
-            found = tuple(map(max, found, self._taken(edge)))
+            found |= self._taken(edge)
         return found
 
     def _taken(self, edge: Edge) -> Execution:
@@ -198,22 +199,21 @@ class World(First):
         index = self.values.operand(i, self.routine.instructions[i].operands[0])
         numbers = self.numbers(index, edge.source) if index is not None else None
         if numbers is None:
-            return (Runs.UNKNOWN,) * len(self.threads)
-        return tuple([Runs.ALWAYS if number in edge.indices else Runs.NEVER for number in numbers])
+            return self._all(Runs.UNKNOWN)
+        return just(mask_of([thread for thread, number in enumerate(numbers) if number in edge.indices]), len(numbers))
 
     def _reaching(self, block: int, decides: list[int]) -> Execution:
         if not decides:
-            return (Runs.ALWAYS,) * len(self.threads)
-        best: Execution = (Runs.NEVER,) * len(self.threads)
+            return self._all(Runs.ALWAYS)
+        best = self._all(Runs.NEVER)
         around = {loop.index for loop in self._loops.loops if block in loop}
         for before in decides:
-            reached = self._execution.get(before, (Runs.UNKNOWN,) * len(self.threads))
+            reached = self._execution.get(before) or self._all(Runs.UNKNOWN)
             edges = [edge for edge in self._flow.blocks[before].edges if self._dominance.post.dominates(block, edge.target)]
-            came = tuple(map(min, reached, self.taking(edges)))
+            best |= reached & self.taking(edges)
             if any(before in loop and loop.index not in around for loop in self._loops.loops):
                 # those that stay in the loop may come in a later iteration
-                came = tuple([max(run, min(before_, Runs.UNKNOWN)) for run, before_ in zip(came, reached, strict=True)])
-            best = tuple(map(max, best, came))
+                best |= reached & self._all(Runs.UNKNOWN)
         return best
 
 

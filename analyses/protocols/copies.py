@@ -13,9 +13,8 @@ import attrs
 
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.lanes import Runs, lanes
+from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.choices import Model
@@ -589,11 +588,10 @@ class _Watch(Observer):
 
     def _stranger(self, operation: Operation) -> int | None:
         """A wait for bulk copies that no thread executes which started this one, though others may."""
-        started = list(bits(operation.threads))
+        started = operation.threads
         for i in sorted(self._instructions(operation.queue, Action.WAIT)):
             runs = lanes(self.routine).execution(i)
-            known = [runs[thread] for thread in started if thread < len(runs)]
-            if known and max(known) is Runs.NEVER:
+            if started & runs.everyone and not started & runs.may:
                 return i
         return None
 

@@ -11,7 +11,8 @@ from ptxkit.analyses.accesses import Access, accesses, place, size_of
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.lanes import Runs, lanes
+from ptxkit.analyses.execution import Runs
+from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.protocols.copies import COPY, Finding
 from ptxkit.analyses.protocols.effects import Action, effects
 from ptxkit.analyses.protocols.team import team
@@ -39,7 +40,7 @@ def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool
             continue
         if queue != COPY and not any(access.memory.proxy == ASYNC for access in touches):
             continue
-        if max(lanes(routine).execution(i), default=Runs.NEVER) < Runs.MAYBE:
+        if lanes(routine).execution(i).most < Runs.MAYBE:
             continue
         yield from _sizes(routine, rule, i, bound)
         for access in touches:
@@ -98,9 +99,9 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
     numbers = _low_bits(routine, access.address, low)
     if numbers is None:
         return
-    runs = lanes(routine).execution(access.instruction)
+    sure = lanes(routine).execution(access.instruction).sure
     for thread, number in enumerate(numbers):
-        if number & low and thread < len(runs) and runs[thread] is Runs.ALWAYS:
+        if number & low and sure >> thread & 1:
             message = f"the address must be a multiple of {align}; for {team(routine).name(thread)} it is {number & low} more than one"
             yield Finding(rule, access.instruction, access.child, message, (f"the address is {access.address}",))
             return

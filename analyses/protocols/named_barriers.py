@@ -13,8 +13,7 @@ import attrs
 from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.lanes import Runs
-from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.worlds import Choice, worlds
@@ -106,10 +105,11 @@ def _warps(routine: Routine, use: BarrierUse) -> int | None:
         runs = worlds(routine).of(Choice(Level.CTA, number)).execution(use.instruction)
         warps = 0
         for warp, start in enumerate(range(0, len(runs), WARP)):
-            own = set(runs[start : start + WARP])
-            if len(own) > 1 or not own <= {Runs.ALWAYS, Runs.NEVER}:
+            own = WARP_MASK << start & runs.everyone
+            sure = runs.sure & own
+            if runs.may & own != sure or sure not in (0, own):
                 return None
-            warps |= (Runs.ALWAYS in own) << warp
+            warps |= bool(sure) << warp
         if found is not None and found != warps:
             return None
         found = warps

@@ -13,7 +13,6 @@ from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.lanes import Runs
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine
@@ -107,11 +106,7 @@ def _by_one(routine: Routine, overrun: Overrun) -> bool:
     """Whether a thread executes both, for some inputs."""
     if not routine.function.header.is_entry:
         return False
-    for world in worlds(routine).all(Level.CTA):
-        runs = map(min, world.execution(overrun.first), world.execution(overrun.second))
-        if Runs.ALWAYS in runs:
-            return True
-    return False
+    return any((world.execution(overrun.first) & world.execution(overrun.second)).sure for world in worlds(routine).all(Level.CTA))
 
 
 def _free_between(routine: Routine, block: int, target: int) -> bool:

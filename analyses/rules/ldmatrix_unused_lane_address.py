@@ -8,7 +8,8 @@ from ptxkit.analyses.accesses import Access, accesses, place, size_of
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.lanes import Runs, lanes
+from ptxkit.analyses.execution import Runs
+from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.origins import origins
 from ptxkit.analyses.routine import Routine

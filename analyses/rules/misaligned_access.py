@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.lanes import Lanes, Runs, lanes
+from ptxkit.analyses.execution import Runs
+from ptxkit.analyses.lanes import Lanes, lanes
 from ptxkit.analyses.origins import origins
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
@@ -31,7 +32,7 @@ def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, ad
     always = address.known.ones & low
     if always:
         off = f"it is {_rest(always, low, address)} more than one, for every thread"
-        severity = Severity.ERROR if max(runs(access.instruction)) >= Runs.MAYBE else Severity.WARNING
+        severity = Severity.ERROR if runs(access.instruction).most >= Runs.MAYBE else Severity.WARNING
     elif access.bytes is None:
         return
     else:
