@@ -87,7 +87,8 @@ class Propagation:
         self._ways_of: dict[tuple[int, int], int] = {}
         self._any_exit = False
         self._queue: list[int] = []
-        self._waiting = bytearray(len(self.ssa.values))
+        self._waiting = bytearray(b"\1" * len(self.ssa.values))
+        """What is to be visited; at first everything, in the order of the blocks."""
         self._solve()
 
     # --- what is read
@@ -162,6 +163,8 @@ class Propagation:
     def _solve(self) -> None:
         blocks = self.flow.blocks
         definitions = self.ssa.definitions
+        for number in self.ssa.entry.values():
+            self._visit(number)
         for block in self.flow.order:
             for phi in self.ssa.phis[block]:
                 self._visit(phi)
@@ -170,13 +173,8 @@ class Propagation:
                     self._visit(number)
             if blocks[block].end - 1 in self._dependent:
                 self._branch(block)
-        for number in self.ssa.entry.values():
-            self._visit(number)
-        queue, waiting = self._queue, self._waiting
-        while queue:
-            number = heapq.heappop(queue)
-            waiting[number] = 0
-            self._visit(number)
+        while self._queue:
+            self._visit(heapq.heappop(self._queue))
 
     def _push(self, number: int) -> None:
         if not self._waiting[number]:
@@ -184,6 +182,7 @@ class Propagation:
             heapq.heappush(self._queue, number)
 
     def _visit(self, number: int) -> None:
+        self._waiting[number] = 0
         level = self._compute(number)
         if level >= self.levels[number]:
             return
