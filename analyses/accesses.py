@@ -48,6 +48,8 @@ class Access:
     """How many bytes from the address on are touched at least, though `bytes` may not be known; 0 if that is not known either."""
     lanes: int
     """Where threads work together: how many lanes of the warp, the first ones, hold an address that counts; 0 for all."""
+    where: Place | None
+    """The address taken apart."""
 
     @property
     def reads(self) -> bool:
@@ -159,22 +161,19 @@ def _access(routine: Routine, known: Values, i: int, plan: _Plan) -> Access:
     if plan.size is not None:
         count = known.operand(i, children[first + plan.size.path[0]])
         size = count.constant if count is not None else None
-    space = plan.declared
-    if not space and address is not None:
-        space = place(known, address).space
+    where = place(known, address) if address is not None else None
+    space = plan.declared or (where.space if where is not None else "")
     least = size if size is not None else plan.memory.row or (plan.align if plan.memory.is_async and plan.size is None else 0)
-    return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align, least, plan.lanes)
+    return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align, least, plan.lanes, where)
 
 
 def place(known: Values, address: Term) -> Place:
     """An address taken apart."""
-    terms = known.terms
-    offset, parts = address.linear
     symbol = None
     space = ""
     windows = 0
     rest = []
-    for atom, factor in parts:
+    for atom, factor in address.linear[1]:
         inner = atom.args[0] if atom.operator in ("zext", "trunc") else atom
         if factor == 1 and inner.operator == "address" and symbol is None:
             symbol = known.symbol(inner)
@@ -188,10 +187,7 @@ def place(known: Values, address: Term) -> Place:
                 space = (pointer.space or "") if pointer is not None else ""
     if symbol is not None and not space and (symbol.space == ".global" or not windows):
         space = (symbol.space or "").partition("::")[0]
-    left = terms.constant(offset, address.width)
-    for atom, factor in rest:
-        left = terms.add(left, terms.scale(atom, factor))
-    return Place(symbol, space, windows, left)
+    return Place(symbol, space, windows, known.terms.part(address, tuple(rest)))
 
 
 def size_of(symbol: Symbol) -> int | None:

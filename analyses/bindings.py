@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.shapes import OperandShape
 
 
 @fact
@@ -26,3 +29,17 @@ def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
                 bound = by_shape[key] = binder.verdict(instruction, shaper).bound
             found.append(bound)
     return tuple(found)
+
+
+@fact
+def specials(routine: Routine) -> frozenset[str]:
+    """The special registers that instructions of the function read."""
+    bounds = [bound for bound in set(bindings(routine)) if isinstance(bound, Bound)]
+    return frozenset([name for bound in bounds for operand in bound.operands for name in _specials(operand.shape)])
+
+
+def _specials(shape: OperandShape) -> Iterator[str]:
+    if shape.kind == "special":
+        yield shape.type
+    for part in shape.parts:
+        yield from _specials(part)

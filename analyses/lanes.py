@@ -18,7 +18,7 @@ from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.terms import SUM, Term, walk
+from ptxkit.analyses.terms import SUM, Term, inside, walk
 from ptxkit.analyses.values import values
 
 Numbers = tuple[int, ...]
@@ -51,32 +51,47 @@ class Lanes:
         self._flow = control_flow(routine)
         self._dominance = dominators(routine)
         self._loops = loops(routine)
-        self._numbers: dict[tuple[Term, int], Numbers | None] = {}
+        self._fixed: dict[Term, Numbers | None] = {}
+        self._moving: dict[int, dict[Term, Numbers | None]] = {}
+        """By block, of terms that are something else at another block."""
+        self._is_moving: dict[Term, bool] = {}
         self._execution: dict[int, Execution] = {}
 
     def numbers(self, term: Term, block: int) -> Numbers | None:
         """What a term is for each thread when it first comes to a block; None if that depends on more than the place of the thread."""
-        found = self._numbers
-        order = [term] if (term, block) in found else walk(term)
-        for at in order:
-            if (at, block) not in found:
-                found[at, block] = self._number(at, block)
-        return found[term, block]
+        moves = self._moves(term)
+        found = self._moving.setdefault(block, {}) if moves else self._fixed
+        if term not in found:
+            for at in walk(term):
+                if at not in found:
+                    found[at] = self.numbers(at, block) if moves and not self._moves(at) else self._number(at, block, found)
+        return found[term]
 
-    def _number(self, at: Term, block: int) -> Numbers | None:
-        found = self._numbers
+    def _moves(self, term: Term) -> bool:
+        """Whether a term may be something else at another block."""
+        found = self._is_moving
+        if term not in found:
+            for at in walk(term):
+                if at not in found:
+                    found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in inside(at))
+        return found[term]
+
+    def _leaf_moves(self, leaf: Term) -> bool:
+        return leaf.operator == "phi"
+
+    def _number(self, at: Term, block: int, found: dict[Term, Numbers | None]) -> Numbers | None:
         if at.operator == SUM:
             mask = (1 << at.width) - 1
             total = [at.offset] * len(self.threads)
             for atom, factor in at.parts:
-                numbers = found[atom, block]
+                numbers = found[atom]
                 if numbers is None:
                     return None
                 total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
             return tuple([value & mask for value in total])
         if at.is_leaf:
             return self._leaf(at, block)
-        args = [found[arg, block] for arg in at.args]
+        args = [found[arg] for arg in at.args]
         if at.operator not in OPERATORS or any(numbers is None for numbers in args):
             return None
         widths = [arg.width for arg in at.args]

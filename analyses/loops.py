@@ -58,7 +58,17 @@ class LoopForest:
 
     def exits(self, loop: Loop) -> tuple[tuple[int, int], ...]:
         """The edges that lead out of a loop, as pairs of blocks. Where control leaves the function, there is none."""
-        return tuple([(block, to) for block in bits(loop.blocks) for to in self._flow.blocks[block].successors if to not in loop])
+        return self._exits[loop.index]
+
+    @cached_property
+    def _exits(self) -> tuple[tuple[tuple[int, int], ...], ...]:
+        blocks = self._flow.blocks
+        return tuple(
+            [
+                tuple([(block, to) for block in bits(loop.blocks) for to in blocks[block].successors if not loop.blocks >> to & 1])
+                for loop in self.loops
+            ]
+        )
 
     @cached_property
     def headers(self) -> frozenset[int]:

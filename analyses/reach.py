@@ -50,6 +50,9 @@ class First(Lanes):
         found = [self.template.special(name, thread) for thread in range(len(self.threads))]
         return None if None in found else tuple(found)  # type: ignore[arg-type]
 
+    def _leaf_moves(self, leaf: Term) -> bool:
+        return super()._leaf_moves(leaf) or (leaf.operator == "value" and self._handed_out(leaf) is not None)
+
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         source = self._handed_out(leaf) if leaf.operator == "value" else None
         if source is None:

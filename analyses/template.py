@@ -11,14 +11,12 @@ from collections.abc import Callable
 from functools import cached_property
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.lanes import Thread
 from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import SUM, Term, evaluate, walk
-from ptxkit.isa.binding import Bound
-from ptxkit.isa.shapes import OperandShape
 from ptxkit.syntax.constants import constant_value
 
 Numbers = tuple[int, ...]
@@ -166,11 +164,5 @@ def has_other_dimensions(routine: Routine) -> bool:
     for directive in routine.function.header.directives:
         if directive.name in (".maxntid", ".reqntid") and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
             return True
-    return any(isinstance(bound, Bound) and any(_is_other(operand.shape) for operand in bound.operands) for bound in set(bindings(routine)))
-
-
-def _is_other(shape: OperandShape) -> bool:
-    if shape.kind == "special":
-        return shape.type.startswith(("%tid", "%ntid")) and not shape.type.endswith(".x")
-    return any(map(_is_other, shape.parts))
+    return any(name.startswith(("%tid", "%ntid")) and not name.endswith(".x") for name in specials(routine))
 

@@ -315,6 +315,10 @@ class Terms:
         scaled = [(atom, count * factor & mask) for atom, count in parts]
         return self._sum(width, offset * factor & mask, tuple([part for part in scaled if part[1]]))
 
+    def part(self, a: Term, parts: Parts) -> Term:
+        """A sum with no more than these of its parts, which stand in their order."""
+        return self._sum(a.width, a.linear[0], parts)
+
     def sub(self, a: Term, b: Term) -> Term:
         return self.add(a, self.scale(b, -1))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from ptxkit.analyses.accesses import Access, accesses, place
+from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.registers import registers
@@ -40,7 +40,7 @@ def unwritten(routine: Routine) -> tuple[Unwritten, ...]:
     """The variables of a function that hold nothing when they are read first; of a function that is called, only local ones."""
     touching: dict[Symbol, list[Access]] = {}
     for access in accesses(routine):
-        symbol = place(values(routine), access.address).symbol if access.address is not None else None
+        symbol = access.where.symbol if access.where is not None else None
         if symbol is not None and _counts(routine, symbol):
             touching.setdefault(symbol, []).append(access)
     suspects = []
@@ -120,7 +120,7 @@ def _escaping(routine: Routine) -> set[Symbol]:
 
 
 def _symbol(routine: Routine, access: Access) -> Symbol | None:
-    return place(values(routine), access.address).symbol if access.address is not None else None
+    return access.where.symbol if access.where is not None else None
 
 
 def _others(routine: Routine, i: int, here: list[Access]) -> Iterator[Term]:

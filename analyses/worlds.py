@@ -59,12 +59,12 @@ class World(First):
 
     # --- what leaves are
 
-    def _number(self, at: Term, block: int) -> Numbers | None:
+    def _number(self, at: Term, block: int, found: dict[Term, Numbers | None]) -> Numbers | None:
         if at.operator == "join":
             return self._join(at)
         if at.is_leaf or at.operator not in OPERATORS:
-            return super()._number(at, block)
-        args = [self._numbers[arg, block] for arg in at.args]
+            return super()._number(at, block, found)
+        args = [found[arg] for arg in at.args]
         if None in args:
             return None
         widths = [arg.width for arg in at.args]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, specials
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.launch import launch
@@ -189,7 +189,7 @@ def _is_read_after(routine: Routine, poll: int, data: Access, own: list[Access])
 def _unguarded(routine: Routine) -> Iterator[Finding]:
     """Global memory touched by the place of the thread in the grid, in a kernel that never looks at the number it is given."""
     header = routine.function.header
-    if not header.is_entry:
+    if not header.is_entry or not specials(routine) >= {"%tid.x", "%ctaid.x"}:
         return
     known = values(routine)
     unused = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute
+from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.launch import MOST_THREADS, WARP, launch
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import SUM, Term, walk
@@ -96,7 +97,7 @@ def team(routine: Routine) -> Team:
     exactly = launch(routine).threads
     if exactly is not None and math.prod(exactly) <= MOST_THREADS:
         return Team(exactly, False)
-    if any(name in instruction.text for instruction in routine.instructions for name in ("%tid.y", "%tid.z")):
+    if specials(routine) & {"%tid", "%tid.y", "%tid.z"}:
         # how its threads are laid out is up to the launch
         return Team((1, 1, 1), True)
     for directive in routine.function.header.directives:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.accesses import Access, accesses, size_of
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.execution import Runs
@@ -13,7 +13,6 @@ from ptxkit.analyses.origins import origins
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Term
-from ptxkit.analyses.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Kind, Symbol
 
@@ -22,9 +21,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Accesses beyond the end, or before the start, of the variable that their address is made from, by a thread that executes them."""
     for routine in facts.routines:
         for access in accesses(routine):
-            if access.address is None or not access.bytes:
+            where = access.where
+            if where is None or not access.bytes:
                 continue
-            where = place(values(routine), access.address)
             if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
                 continue
             size = size_of(where.symbol)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.accesses import Access, Place, accesses, place
+from ptxkit.analyses.accesses import Access, Place, accesses
 from ptxkit.analyses.origins import origins
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Term
-from ptxkit.analyses.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Kind
 
@@ -17,10 +16,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Generic addresses where those within a state space are needed, and the other way round."""
     for routine in facts.routines:
         for access in accesses(routine):
-            if access.address is None or access.memory.proxy == "tensormap":
+            if access.address is None or access.where is None or access.memory.proxy == "tensormap":
                 # a tensor map may lie in global memory, constants or parameters, whatever its address says
                 continue
-            wrong = _wrong(access, access.address, place(values(routine), access.address))
+            wrong = _wrong(access, access.address, access.where)
             if wrong:
                 yield facts.report(
                     RULE,
