@@ -22,13 +22,19 @@ Results = dict[str, tuple[Level, ...]]
 
 def context_of(routine: Routine) -> Context:
     """The context of a function in its module."""
-    siblings = routine.siblings or [routine]
-    if not _has_inner(siblings[0]):
+    first = routine.siblings[0] if routine.siblings else routine
+    if not _has_inner(first):
         return Context(not has_other_dimensions(routine), GRID, _all(routine, GRID), {})
-    if len({other.name for other in siblings}) < len(siblings):
+    if _has_namesakes(first):
         # no module that can be assembled: who calls which of two functions of one name cannot be said
         return Context(False, THREAD, _all(routine, THREAD), {})
-    return _contexts(siblings[0])[id(routine)]
+    return _contexts(first)[id(routine)]
+
+
+@fact
+def _has_namesakes(first: Routine) -> bool:
+    """Whether two functions of a module have one name."""
+    return len({routine.name for routine in first.siblings}) < len(first.siblings)
 
 
 @fact

@@ -73,6 +73,11 @@ class DominatorTree:
                 found[self.parent[block]] |= found[block] & ~own[self.parent[block]]
         return tuple(found)
 
+    @cached_property
+    def deciding(self) -> tuple[tuple[int, ...], ...]:
+        """The frontiers as numbers, ascending."""
+        return tuple([tuple(bits(frontier)) for frontier in self.frontiers])
+
 
 @attrs.frozen(eq=False)
 class Dominance:
@@ -86,7 +91,7 @@ class Dominance:
 
     def depends_on(self, block: int, staying: bool = False) -> tuple[int, ...]:
         """The blocks on whose branch it depends directly whether this block is executed (control dependence), in document order."""
-        return tuple(bits((self.staying if staying else self.post).frontiers[block]))
+        return (self.staying if staying else self.post).deciding[block]
 
 
 @fact

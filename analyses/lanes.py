@@ -8,6 +8,8 @@ taken so that it does.
 
 from __future__ import annotations
 
+import functools
+
 import attrs
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute
@@ -37,6 +39,14 @@ class Thread:
         return f"thread {self.x}" if not (self.y or self.z) else f"thread ({self.x}, {self.y}, {self.z})"
 
 
+@functools.lru_cache(maxsize=64)
+def threads_of(shape: tuple[int, int, int]) -> tuple[Thread, ...]:
+    """The threads of a CTA of so many in x, y and z, in their order."""
+    width, height, depth = shape
+    places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
+    return tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+
+
 class Lanes:
     """What is known thread by thread."""
 
@@ -44,10 +54,7 @@ class Lanes:
         self.routine = routine
         self.values = values(routine)
         self.launch = launch(routine)
-        shape = self.launch.threads or (1, 1, 1)
-        width, height, depth = shape
-        places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
-        self.threads = tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+        self.threads = threads_of(self.launch.threads or (1, 1, 1))
         self._flow = control_flow(routine)
         self._dominance = dominators(routine)
         self._loops = loops(routine)

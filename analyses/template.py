@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import specials
-from ptxkit.analyses.lanes import Thread
+from ptxkit.analyses.lanes import Thread, threads_of
 from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
@@ -54,7 +54,7 @@ class Template:
     @cached_property
     def threads(self) -> tuple[Thread, ...]:
         """The threads in their order."""
-        return tuple([Thread(*self._place(linear), linear) for linear in range(self.count)])
+        return threads_of(self.shape)
 
     def _place(self, thread: int) -> tuple[int, int, int]:
         width, height, _ = self.shape
