@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import pkgutil
 
 import click
 
 import ptxkit
+
+YOUNG = 100_000
+"""So many new objects, instead of 700, make the garbage collector look: imports and trees make many, and hardly any garbage."""
 
 
 class Commands(click.Group):
@@ -19,6 +23,7 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
+        gc.set_threshold(YOUNG)
         try:
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}")
         except ModuleNotFoundError as error:

@@ -18,7 +18,6 @@ from ptxkit import files
 from ptxkit.cli import _cache, _job
 from ptxkit.cli._job import Examined, Job
 
-PREFIX = "dask:"
 AHEAD = 256
 """So many files are with the cluster at a time."""
 TIMEOUT = 20

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from pathlib import Path
 
 from ptxkit import files
-from ptxkit.cli import _cache, _dask, _job
+from ptxkit.cli import _cache, _job
 from ptxkit.cli._job import Examined, Job
+
+DASK = "dask:"
+"""What the name of an executor starts with."""
 
 SMALL = 1_000_000
 """Bytes of PTX for which starting processes takes longer than they save."""
@@ -23,62 +24,30 @@ def examined(names: list[str], job: Job, jobs: int | None, cached: bool, executo
     workers of that cluster. A file that kills its process is reported as unreadable.
     """
     if executor is not None:
-        yield from _dask.examined(names, job, cached, executor.removeprefix(_dask.PREFIX))
+        from ptxkit.cli import _dask
+
+        yield from _dask.examined(names, job, cached, executor.removeprefix(DASK))
         return
     known = {name: found for name in names if cached and (found := _kept(name, job)) is not None}
     rest = [name for name in dict.fromkeys(names) if name not in known]
     count = min(jobs if jobs is not None else _workers(rest), len(rest))
     if count < 2:
         for name in names:
-            yield known.get(name) or _fresh(name, job, cached)
+            yield known.get(name) or fresh(name, job, cached)
         return
-    yield from _in_processes(names, known, job, count, cached)
+    from ptxkit.cli import _processes
 
-
-def _in_processes(names: list[str], known: dict[str, Examined], job: Job, count: int, cached: bool) -> Iterator[Examined]:
-    methods = multiprocessing.get_all_start_methods()
-    context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
-    if "forkserver" in methods:
-        context.set_forkserver_preload(["ptxkit.cli._preload"])
-    with ProcessPoolExecutor(count, context) as pool:
-        waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
-        # the largest first, so that none of them is left for the end
-        futures = {name: pool.submit(_fresh, name, job, cached) for name in sorted(waiting, key=_size, reverse=True)}
-        try:
-            for name in names:
-                if name in known:
-                    yield known[name]
-                elif name == "-":
-                    yield _fresh(name, job, cached)
-                else:
-                    yield _result(futures[name], name, job, cached, context)
-        finally:
-            for future in futures.values():
-                future.cancel()
-
-
-def _result(
-    future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext
-) -> Examined:
-    try:
-        return future.result()
-    except BrokenExecutor:
-        pass
-    # a process died, perhaps because of another file: this one gets a process of its own
-    with ProcessPoolExecutor(1, context) as own:
-        try:
-            return own.submit(_fresh, name, job, cached).result()
-        except BrokenExecutor:
-            return Examined(name, unreadable=f"{name}: the process that looked at it died")
+    yield from _processes.examined(names, known, job, count, cached)
 
 
 def _workers(names: list[str]) -> int:
-    if sum(map(_size, names)) < SMALL:
+    if sum(map(size_of, names)) < SMALL:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _size(name: str) -> int:
+def size_of(name: str) -> int:
+    """The bytes of a file; 0 if it cannot be asked."""
     try:
         return 0 if name == "-" else Path(name).stat().st_size
     except OSError:
@@ -97,7 +66,7 @@ def _kept(name: str, job: Job) -> Examined | None:
     return None if found is None else Examined(name, found, _job.lines_of(files.decode(data)) if found else [])
 
 
-def _fresh(name: str, job: Job, cached: bool) -> Examined:
+def fresh(name: str, job: Job, cached: bool) -> Examined:
     """What is found in a file now, which the cache keeps."""
     try:
         text = files.read(name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from ptxkit import configuration
-from ptxkit.cli import _checking, _dask, _explaining, _fixing, _job
+from ptxkit.cli import _checking, _job, _many
 from ptxkit.configuration import BadConfiguration
 
 
@@ -63,6 +63,8 @@ def command(
     those of ptxkit.toml, or of [tool.ptxkit] in pyproject.toml, in this folder or above; the command line goes first.
     """
     if log is not None:
+        from ptxkit.cli import _explaining
+
         _explaining.run(paths, log, format_)
     try:
         settled = configuration.read(Path(config)) if config else configuration.find(Path.cwd())
@@ -83,11 +85,13 @@ def command(
         except ValueError as error:
             raise click.UsageError(str(error)) from None
     accepted = baseline or settled.baseline
-    if executor is not None and not executor.startswith(_dask.PREFIX):
+    if executor is not None and not executor.startswith(_many.DASK):
         raise click.BadParameter(f"{executor!r} is not dask:ADDRESS, such as dask:tcp://localhost:8786", param_hint="--executor")
     output = _checking.Output(
         format_, statistics, exit_zero, accepted, update_baseline, jobs, not no_cache, executor=executor, records=records
     )
     if fix or unsafe or only_show:
+        from ptxkit.cli import _fixing
+
         paths = tuple(_fixing.run(paths, job, output, unsafe=unsafe, only_show=only_show))
     _checking.run(paths, job, output)

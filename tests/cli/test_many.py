@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from ptxkit.cli import _cache, _job, _many, main
+from ptxkit.cli import _cache, _job, _processes, main
 from ptxkit.cli._job import Examined, Job
 from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
 
@@ -106,6 +106,6 @@ def test_when_another_file_kills_the_process(folder: Path) -> None:
     broken: Future[Examined] = Future()
     broken.set_exception(BrokenExecutor())
 
-    found = _many._result(broken, str(folder / "0.ptx"), Job(), False, multiprocessing.get_context("spawn"))
+    found = _processes._result(broken, str(folder / "0.ptx"), Job(), False, multiprocessing.get_context("spawn"))
 
     assert [one.rule for one in found.diagnostics] == ["E010"]
