@@ -191,14 +191,16 @@ class Leaf(Node):
     text: str
 
 
-@node
 class Name(Leaf):
     """An identifier: a register, variable, label, function, special register, or `_`. What it means, `ptxkit.names` tells."""
 
+    __slots__ = ()
 
-@node
+
 class Number(Leaf):
     """A literal number as written, with the sign if that stands right before it."""
+
+    __slots__ = ()
 
     @property
     def value(self) -> int | float:
@@ -206,9 +208,10 @@ class Number(Leaf):
         return number_value(self.text)
 
 
-@node
 class Numbers(Leaf):
     """A run of eight or more plain numbers with commas between them, kept as one leaf because tables have thousands."""
+
+    __slots__ = ()
 
     def with_element(self, i: int, number: str) -> Numbers:
         """The same run and layout with another number at this index. Raises IndexError, or ValueError if the text is no number."""
@@ -223,18 +226,20 @@ class Numbers(Leaf):
         return tuple(Number(text.strip()) for text in self.text.split(","))
 
 
-@node
 class String(Leaf):
     """A string with its quotes."""
+
+    __slots__ = ()
 
     @property
     def value(self) -> str:
         return self.text[1:-1]
 
 
-@node
 class Opcode(Leaf):
     """The operation with its modifiers, which are a bag: questions do not depend on their order."""
+
+    __slots__ = ()
 
     @property
     def mnemonic(self) -> str:
@@ -258,44 +263,52 @@ class Opcode(Leaf):
         return all(modifier in present for modifier in modifiers)
 
 
-@node
 class Keyword(Leaf):
     """A word that starts with a dot: a directive, a type."""
 
+    __slots__ = ()
 
-@node
+
 class Linkage(Keyword):
     """`.extern`, `.visible`, `.weak` or `.common`."""
 
+    __slots__ = ()
 
-@node
+
 class Space(Keyword):
     """A state space."""
 
+    __slots__ = ()
 
-@node
+
 class VectorWidth(Keyword):
     """`.v2`, `.v4`, `.v8` of a declaration."""
 
+    __slots__ = ()
 
-@node
+
 class FunctionKind(Keyword):
     """`.entry` or `.func`."""
 
+    __slots__ = ()
 
-@node
+
 class DataType(Keyword):
     """`.b8` and so on at the start of a line of DWARF data."""
 
+    __slots__ = ()
 
-@node
+
 class Selector(Keyword):
     """What picks a part: `.x` of a vector, `.b0` or `.h1` of a video operand, `.unified` of an address."""
 
+    __slots__ = ()
 
-@node
+
 class SectionName(Leaf):
     """The name of a `.section`."""
+
+    __slots__ = ()
 
 
 # --- composites -------------------------------------------------------------------------------------------------------------------
@@ -325,9 +338,10 @@ class Composite(Node):
             yield literal
 
 
-@node
 class Guard(Composite):
     """`@p` or `@!p` (9.3)."""
+
+    __slots__ = ()
 
     @property
     def predicate(self) -> Name:
@@ -338,9 +352,10 @@ class Guard(Composite):
         return "!" in self.shape.tokens[0]
 
 
-@node
 class Component(Composite):
     """A part of a register: `%tid.x`, `v.y`, `a.b0`."""
+
+    __slots__ = ()
 
     @property
     def base(self) -> Name:
@@ -351,9 +366,10 @@ class Component(Composite):
         return self.children[1].text
 
 
-@node
 class Pair(Composite):
     """`p|q`: two destinations."""
+
+    __slots__ = ()
 
     @property
     def destinations(self) -> tuple[Node, Node]:
@@ -361,18 +377,20 @@ class Pair(Composite):
         return left, right
 
 
-@node
 class Vector(Composite):
     """`{a, b}` as an operand."""
+
+    __slots__ = ()
 
     @property
     def elements(self) -> tuple[Node, ...]:
         return self.children
 
 
-@node
 class Address(Composite):
     """`[a]`, `[a+4]`, `[map, {x, y}]`: what stands in brackets."""
+
+    __slots__ = ()
 
     @property
     def _has_offset(self) -> bool:
@@ -400,9 +418,10 @@ class Address(Composite):
         return (self.base, *[part for part in rest if not isinstance(part, Selector)])
 
 
-@node
 class Unary(Composite):
     """`-a`, `!p`, `~x`."""
+
+    __slots__ = ()
 
     @property
     def operator(self) -> str:
@@ -413,9 +432,10 @@ class Unary(Composite):
         return self.children[0]
 
 
-@node
 class Expression(Composite):
     """Terms with operators between them, flat; `ptxkit.syntax.constants` gives its value with the right precedence (4.5)."""
+
+    __slots__ = ()
 
     @property
     def terms(self) -> tuple[Node, ...]:
@@ -426,14 +446,16 @@ class Expression(Composite):
         return tuple([child.text for child in self.children[1::2]])
 
 
-@node
 class Operator(Leaf):
     """An operator between two terms."""
 
+    __slots__ = ()
 
-@node
+
 class Conditional(Composite):
     """`a ? b : c`."""
+
+    __slots__ = ()
 
     @property
     def condition(self) -> Node:
@@ -448,9 +470,10 @@ class Conditional(Composite):
         return self.children[2]
 
 
-@node
 class Cast(Composite):
     """`(.s64) a`."""
+
+    __slots__ = ()
 
     @property
     def type(self) -> str:
@@ -461,9 +484,10 @@ class Cast(Composite):
         return self.children[1]
 
 
-@node
 class Apply(Composite):
     """`generic(x)` or the mask `0xff00(x)` of an initialiser (5.4.4)."""
+
+    __slots__ = ()
 
     @property
     def function(self) -> Node:
@@ -475,36 +499,40 @@ class Apply(Composite):
         return self.children[1].children
 
 
-@node
 class Group(Composite):
     """What stands in parentheses: the arguments of a call, or one expression."""
+
+    __slots__ = ()
 
     @property
     def elements(self) -> tuple[Node, ...]:
         return self.children
 
 
-@node
 class Align(Composite):
     """`.align 8`."""
+
+    __slots__ = ()
 
     @property
     def bytes(self) -> int | None:
         return _integer(self.children[0])
 
 
-@node
 class Attribute(Composite):
     """`.attribute(.managed)` (5.4.8)."""
+
+    __slots__ = ()
 
     @property
     def items(self) -> tuple[AttributeItem, ...]:
         return self.children  # type: ignore[return-value]
 
 
-@node
 class AttributeItem(Composite):
     """One attribute with what it takes: `.unified(1, 2)`."""
+
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -515,9 +543,10 @@ class AttributeItem(Composite):
         return self.children[1].children if len(self.children) > 1 else ()
 
 
-@node
 class Pointer(Composite):
     """`.ptr .global .align 16` of a kernel parameter (7.1)."""
+
+    __slots__ = ()
 
     @property
     def space(self) -> str | None:
@@ -530,14 +559,16 @@ class Pointer(Composite):
         return found.bytes if found else None
 
 
-@node
 class Range(Composite):
     """`<100>` of `%r<100>`."""
 
+    __slots__ = ()
 
-@node
+
 class Dimension(Composite):
     """`[10]` or `[]` of an array."""
+
+    __slots__ = ()
 
     @property
     def size(self) -> Node | None:
@@ -545,9 +576,10 @@ class Dimension(Composite):
         return self.children[0] if self.children else None
 
 
-@node
 class Braces(Composite):
     """`{…}` of an initialiser."""
+
+    __slots__ = ()
 
     @property
     def elements(self) -> tuple[Node, ...]:
@@ -556,14 +588,16 @@ class Braces(Composite):
         return self.children
 
 
-@node
 class Setting(Composite):
     """`addr_mode_0 = wrap` in the initialiser of a sampler or texture (5.3): both words are the language's, not the program's."""
 
+    __slots__ = ()
 
-@node
+
 class Declarator(Composite):
     """A name being declared with its count, dimensions and initial value."""
+
+    __slots__ = ()
 
     @property
     def name(self) -> Name:
@@ -668,9 +702,10 @@ def _text(children: tuple[Node, ...], kind: type[Leaf]) -> str | None:
     return next((child.text for child in children if isinstance(child, kind)), None)
 
 
-@node
 class Parameter(_Declares, Composite):
     """A parameter of a function, kernel or prototype (7.1)."""
+
+    __slots__ = ()
 
     @property
     def declarator(self) -> Declarator:
@@ -681,18 +716,20 @@ class Parameter(_Declares, Composite):
         return self.declarator.name.text
 
 
-@node
 class Parameters(Composite):
     """A list of parameters in parentheses."""
+
+    __slots__ = ()
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         return self.children  # type: ignore[return-value]
 
 
-@node
 class PerformanceDirective(Composite):
     """`.maxntid 128, 1, 1` and its like, after a function's parameters (11.4, 11.7)."""
+
+    __slots__ = ()
 
     @property
     def name(self) -> str:
@@ -744,9 +781,10 @@ class Statement(Node):
             yield literal
 
 
-@node
 class Instruction(Statement):
     """An instruction: an optional guard, the opcode, the operands."""
+
+    __slots__ = ()
 
     @property
     def guard(self) -> Guard | None:
@@ -781,23 +819,26 @@ class Instruction(Statement):
         return self.with_children((*self.children[:at], found, *self.children[at + 1 :]))
 
 
-@node
 class Label(Statement):
     """`name:`."""
+
+    __slots__ = ()
 
     @property
     def name(self) -> Name:
         return self.children[0]  # type: ignore[return-value]
 
 
-@node
 class Declaration(_Declares, Statement):
     """A variable, register or parameter declaration (5.4)."""
 
+    __slots__ = ()
 
-@node
+
 class Header(Statement):
     """All of a function before its body."""
+
+    __slots__ = ()
 
     @property
     def linkage(self) -> str | None:
@@ -841,14 +882,16 @@ class Header(Statement):
         )
 
 
-@node
 class Prototype(Header):
     """`.callprototype` (11.3.3), named by the label before it."""
 
+    __slots__ = ()
 
-@node
+
 class Version(Statement):
     """`.version 8.5` (11.1.1)."""
+
+    __slots__ = ()
 
     keyword = ".version"
 
@@ -861,9 +904,10 @@ class Version(Statement):
         return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
-@node
 class Target(Statement):
     """`.target sm_90a, debug` (11.1.2)."""
+
+    __slots__ = ()
 
     keyword = ".target"
 
@@ -872,9 +916,10 @@ class Target(Statement):
         return tuple([child.text for child in self.children])
 
 
-@node
 class AddressSize(Statement):
     """`.address_size 64` (11.1.3)."""
+
+    __slots__ = ()
 
     keyword = ".address_size"
 
@@ -883,9 +928,10 @@ class AddressSize(Statement):
         return 32 if self.children[0].text == "32" else 64
 
 
-@node
 class Pragma(Statement):
     """`.pragma "nounroll";` (11.4.11)."""
+
+    __slots__ = ()
 
     keyword = ".pragma"
 
@@ -895,9 +941,10 @@ class Pragma(Statement):
         return tuple([child.value for child in self.all(String)])
 
 
-@node
 class Alias(Statement):
     """`.alias other, function;` (11.6.1)."""
+
+    __slots__ = ()
 
     keyword = ".alias"
 
@@ -912,9 +959,10 @@ class Alias(Statement):
         return self.children[1]  # type: ignore[return-value]
 
 
-@node
 class Targets(Statement):
     """`.branchtargets` or `.calltargets` (11.3), named by the label before it."""
+
+    __slots__ = ()
 
     @property
     def are_labels(self) -> bool:
@@ -926,9 +974,10 @@ class Targets(Statement):
         return self.children  # type: ignore[return-value]
 
 
-@node
 class File(Statement):
     """`.file 1 "a.cu"`, maybe with time, or time and size (11.5.3)."""
+
+    __slots__ = ()
 
     keyword = ".file"
 
@@ -950,9 +999,10 @@ class File(Statement):
         return _integer(self.children[3]) if len(self.children) > 3 else None
 
 
-@node
 class Loc(Statement):
     """`.loc` (11.5.4): the source position of what follows."""
+
+    __slots__ = ()
 
     keyword = ".loc"
 
@@ -982,9 +1032,10 @@ class Loc(Statement):
         return file, line, column
 
 
-@node
 class SectionHeader(Statement):
     """`.section .debug_info` (11.5.2)."""
+
+    __slots__ = ()
 
     keyword = ".section"
 
@@ -993,9 +1044,10 @@ class SectionHeader(Statement):
         return str(self.children[0].text)
 
 
-@node
 class Data(Statement):
     """A line of DWARF data: `.b8 1, 2`, `.b64 label+4` (11.5.1)."""
+
+    __slots__ = ()
 
     @property
     def type(self) -> str:
@@ -1007,9 +1059,10 @@ class Data(Statement):
         return tuple([e for child in self.children[1:] for e in (child.elements if isinstance(child, Numbers) else (child,))])
 
 
-@node
 class Datum(Composite):
     """`label+4` or `a-b` in a line of DWARF data."""
+
+    __slots__ = ()
 
     @property
     def base(self) -> Node:
@@ -1025,23 +1078,26 @@ class Datum(Composite):
         return -1 if self.shape.tokens[1] == "-" else 1
 
 
-@node
 class Unknown(Statement):
     """A directive that no rule of the grammar knows."""
+
+    __slots__ = ()
 
     @property
     def word(self) -> str:
         return str(self.children[0].text)
 
 
-@node
 class Line(Statement):
     """`#line …`, `@@DWARF …`: a line that is kept as it is."""
 
+    __slots__ = ()
 
-@node
+
 class Empty(Statement):
     """A lone semicolon."""
+
+    __slots__ = ()
 
 
 @node
@@ -1179,9 +1235,10 @@ class Function(_Headed):
         return tuple(found)
 
 
-@node
 class Section(_Headed):
     """`.section .debug_info { … }` (11.5.2)."""
+
+    __slots__ = ()
 
     def __repr__(self) -> str:
         return f"<Section {self.name}>"
