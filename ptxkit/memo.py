@@ -12,6 +12,8 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
+DUE = 1_000_000
+"""So many objects more than after the last collection are worth one; they take some 100 MB."""
 
 KEPT = 4
 """So many objects have what was computed for them remembered; results may refer to their object, so keeping more would keep those alive."""
@@ -46,3 +48,9 @@ def collector_paused() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def collect_when_due() -> None:
+    """Collects cyclic garbage where the collector is off, if there may be much: for where most of what was made is not needed any more."""
+    if not gc.isenabled() and gc.get_count()[0] > DUE:
+        gc.collect()

@@ -6,7 +6,7 @@ import gc
 import weakref
 
 import ptxkit
-from ptxkit.memo import KEPT
+from ptxkit.memo import DUE, KEPT, collect_when_due, collector_paused
 from ptxkit.names import resolve
 
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; ret; }\n"
@@ -28,3 +28,25 @@ def test_modules_are_freed() -> None:
     gc.collect()
 
     assert sum(reference() is not None for reference in alive) <= KEPT
+
+
+def test_who_parses_much_gets_rid_of_garbage() -> None:
+    gc.collect()
+    before = len(gc.get_objects())
+    for _ in range(5000):
+        cycle: list[object] = []
+        cycle.append([cycle])
+        ptxkit.parse("ret;")
+
+    assert len(gc.get_objects()) - before < 5000
+
+
+def test_collecting_by_hand() -> None:
+    gc.collect()
+    with collector_paused():
+        for _ in range(DUE):
+            cycle: list[object] = []
+            cycle.append(cycle)
+        many = gc.get_count()[0]
+        collect_when_due()
+        assert gc.get_count()[0] < many / 2

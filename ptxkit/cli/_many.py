@@ -9,6 +9,7 @@ from pathlib import Path
 from ptxkit import files
 from ptxkit.cli import _cache, _job
 from ptxkit.cli._job import Examined, Job
+from ptxkit.memo import collect_when_due, collector_paused
 
 DASK = "dask:"
 """What the name of an executor starts with."""
@@ -32,8 +33,9 @@ def examined(names: list[str], job: Job, jobs: int | None, cached: bool, executo
     rest = [name for name in dict.fromkeys(names) if name not in known]
     count = min(jobs if jobs is not None else _workers(rest), len(rest))
     if count < 2:
-        for name in names:
-            yield known.get(name) or fresh(name, job, cached)
+        with collector_paused():
+            for name in names:
+                yield known.get(name) or fresh(name, job, cached)
         return
     from ptxkit.cli import _processes
 
@@ -75,4 +77,5 @@ def fresh(name: str, job: Job, cached: bool) -> Examined:
     found = _job.examine_text(name, text, job)
     if cached and name != "-":
         _cache.save(_cache.key(files.encode(text), job), found.diagnostics)
+    collect_when_due()
     return found

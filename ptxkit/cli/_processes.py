@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
@@ -15,7 +16,7 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
     if "forkserver" in methods:
         context.set_forkserver_preload(["ptxkit.cli._preload"])
-    with ProcessPoolExecutor(count, context) as pool:
+    with ProcessPoolExecutor(count, context, gc.disable) as pool:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # the largest first, so that none of them is left for the end
         futures = {name: pool.submit(_many.fresh, name, job, cached) for name in sorted(waiting, key=_many.size_of, reverse=True)}

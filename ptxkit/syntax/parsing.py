@@ -7,7 +7,6 @@ refuses becomes an `Error` node, and parsing goes on behind it.
 
 from __future__ import annotations
 
-import gc
 import re
 from typing import Any
 
@@ -205,12 +204,7 @@ def parse(text: str, path: str | None = None) -> Module:
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
     """
     with collector_paused():
-        module = _Parser(text).module(path)
-        if not gc.get_freeze_count():
-            # the collector files the tree with the old objects unseen: a look at all that is new takes a sixth of the time of parsing
-            gc.freeze()
-            gc.unfreeze()
-        return module
+        return _Parser(text).module(path)
 
 
 def parse_statement(text: str) -> Node:
