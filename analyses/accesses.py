@@ -50,6 +50,8 @@ class Access:
     """Where threads work together: how many lanes of the warp, the first ones, hold an address that counts; 0 for all."""
     where: Place | None
     """The address taken apart."""
+    part: int | None = None
+    """Which child of the instruction says how many of the bytes are read, if they need not be all: a number, or a predicate for none."""
 
     @property
     def reads(self) -> bool:
@@ -82,10 +84,13 @@ class _Plan:
     size: BoundOperand | None
     align: int
     lanes: int
+    part: BoundOperand | None
 
 
 _SIZES = ("size", "n")
 """What the forms call the operand that says how many bytes a copy or fill has."""
+_PARTS = ("src", "ignore")
+"""What they call the one that says how many of them are read, or that none is."""
 
 
 @functools.lru_cache(maxsize=65536)
@@ -110,7 +115,8 @@ def _plans(bound: Bound) -> tuple[_Plan, ...]:
         else:
             width = align or None
         lanes = number_of(memory.lanes, bound.slots) if memory.lanes is not None else 0
-        found.append(_Plan(operand, memory, declared, width, size, align, lanes))
+        part = next((o for o in bound.operands if o.name in _PARTS), None) if size is not None and memory.access == "read" else None
+        found.append(_Plan(operand, memory, declared, width, size, align, lanes, part))
     return tuple(found)
 
 
@@ -164,7 +170,8 @@ def _access(routine: Routine, known: Values, i: int, plan: _Plan) -> Access:
     where = place(known, address) if address is not None else None
     space = plan.declared or (where.space if where is not None else "")
     least = size if size is not None else plan.memory.row or (plan.align if plan.memory.is_async and plan.size is None else 0)
-    return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align, least, plan.lanes, where)
+    part = first + plan.part.path[0] if plan.part is not None else None
+    return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align, least, plan.lanes, where, part)
 
 
 def place(known: Values, address: Term) -> Place:

@@ -421,11 +421,13 @@ def _round(plan: Plan, kept: _Kept, start: int) -> list[str]:
         lines += [f"setp.eq.u32 {test}, {copy}, {first // GROUP};", f"selp.b32 {value}, {low}, {value}, {test};"]
     if here > 0:
         lines += [f"shr.u32 {value}, {value}, {field};", f"and.b32 {value}, {value}, 63;"]
+    # the first counters of the next round may be within 32 of this one's start
+    end = min([start + WARP, *[other for other in kept.rounds if other > start]])
     for n, register in kept.own.items():
-        if start <= n < start + WARP:
+        if start <= n < end:
             lines += [f"redux.sync.add.u32 {low}, {register}, {mask};", f"setp.eq.u32 {test}, {lane}, {n - start};"]
             lines += [f"selp.b32 {value}, {low}, {value}, {test};"]
-    if start <= kept.entry < start + WARP:
+    if start <= kept.entry < end:
         lines += [f"setp.eq.u32 {test}, {lane}, {kept.entry - start};", f"selp.b32 {value}, {WARP}, {value}, {test};"]
     lines += [f"setp.ne.and.u32 {test}, {value}, 0, {on};", f"cvt.u64.u32 {sum_}, {value};"]
     return [*lines, f"@{test} red.global.add.u64 [{at}+{8 * (kept.first + start)}], {sum_};"]

@@ -490,6 +490,8 @@ class Touch:
     access: Access
     address: str
     """Code that puts the address into the register it was made for."""
+    touched: str = ""
+    """A predicate that holds in threads that touch memory, where the guard does not tell: of a copy that may read nothing."""
 
     @property
     def site(self) -> Site:
@@ -501,7 +503,34 @@ class Touch:
 
     @property
     def guard(self) -> str:
-        return guard_of(self.instruction)
+        """The guard of code that is to run in threads that touch memory, as written; empty if all do."""
+        return f"@{self.touched}" if self.touched else guard_of(self.instruction)
+
+    @property
+    def part(self) -> str:
+        """What says how many bytes are read, or a predicate for none; empty if nothing does."""
+        return self.instruction.children[self.access.part].text.strip() if self.access.part is not None else ""
+
+    @property
+    def number_of_bytes(self) -> bool:
+        """Whether `part` is a number, and no predicate."""
+        symbol = self.routine.names.scope_of(self.routine.where(self.access.instruction)).lookup(self.part.removeprefix("!"))
+        return symbol is None or symbol.type != ".pred"
+
+    def around(self, code: str) -> str:
+        """Code in braces that is to stand before the instruction, with the predicate that its guard may name."""
+        if not self.touched:
+            return code
+        part, guard = self.part, guard_of(self.instruction)
+        if part.startswith("!"):
+            test = f"mov.pred {self.touched}, {part[1:]};"
+        elif not self.number_of_bytes:
+            test = f"not.pred {self.touched}, {part};"
+        else:
+            test = f"{{ .reg .b32 {self.touched}_n; mov.u32 {self.touched}_n, {part}; setp.ne.u32 {self.touched}, {self.touched}_n, 0; }}"
+        if guard:
+            test += f" {guard.replace('@!', '@') if '!' in guard else guard.replace('@', '@!')} mov.pred {self.touched}, 0;"
+        return f"{{ .reg .pred {self.touched}; {test} {code} }}"
 
     @property
     def kind(self) -> str:
@@ -531,7 +560,7 @@ def touches(plan: Plan, spaces: Iterable[str], at: str, register: str) -> Iterat
             if code is None:
                 plan.refuse(routine, i, "unknown-address", "the address is written in a form that is not understood")
                 continue
-            yield Touch(routine, access, code)
+            yield Touch(routine, access, code, plan.name("touched") if access.part is not None else "")
 
 
 def spaces_of(text: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -272,7 +273,8 @@ class Judge:
         twins = Counter([(site.function, site.line, site.details["kind"]) for site in sites])
         for site in sites:
             key = (site.function, site.line, str(site.details["kind"]))
-            if not site.text.startswith("@") and twins[key] == 1:
+            # a copy that is told how many bytes to read may read none
+            if not site.text.startswith("@") and twins[key] == 1 and not re.match(r"cp\.async\.c[ag]\b.*,.*,.*,", site.text):
                 found = sum(map(len, records.get(key, [])))
                 self.same("trace: threads of a site = its block", f"{where} line {site.line}", found, blocks[site.function, site.block])
         values = tables["values"].column("threads") if "values" in tables else ()

@@ -77,7 +77,7 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
             where = under(touch.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.shared {here}, {a};")
             code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
         site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
-        plan.put(Before(touch.site, code), site=site)
+        plan.put(Before(touch.site, touch.around(code)), site=site)
 
 
 def _pairs(unit: str, phase: str, scratch: tuple[str, str, str], mask: str, tests: tuple[str, str]) -> str:

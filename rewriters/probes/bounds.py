@@ -52,7 +52,7 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         width = touch.access.bytes
         assert width is not None
         site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
-        checks = [f"mov.u32 {kind}, 3;\nadd.u64 {last}, {a}, {max(width, 1) - 1};"]
+        checks = [f"mov.u32 {kind}, 3;\n{_last_byte(touch, width, a, last, x)}"]
         for load, end in known:
             # from the start of the allocation, so that what lies before it is beyond its end
             checks.append(f"{load}\nsub.u64 {base}, {a}, {word};")
@@ -87,7 +87,14 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
             where = f"{touch.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};"
             where += f"\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
             code = f"{declared}\n{under(touch.guard, where)}\n{under(f'@{here}', body)} }}"
-        plan.put(Before(touch.site, code), site=site)
+        plan.put(Before(touch.site, touch.around(code)), site=site)
+
+
+def _last_byte(touch: Touch, width: int, a: str, last: str, x: str) -> str:
+    """Code for the address of the last byte that is touched; `x` is a 32-bit register."""
+    if touch.touched and touch.number_of_bytes:
+        return f"mov.u32 {x}, {touch.part};\ncvt.u64.u32 {last}, {x};\nadd.u64 {last}, {last}, {a};\nsub.u64 {last}, {last}, 1;"
+    return f"add.u64 {last}, {a}, {max(width, 1) - 1};"
 
 
 def _hidden(touch: Touch, variables: list[tuple[str, int]]) -> str | None:

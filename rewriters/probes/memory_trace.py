@@ -66,7 +66,7 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
             # all threads of a warp go the same way here, so what must be run together still is
             skip = plan.batch.fresh.label(f"p{plan.number}_skip")
             record = f"{{ @!{chosen} bra {skip};\n{record}\n{skip}: }}"
-        plan.put(Before(touch.site, record, converged=branches), site=number)
+        plan.put(Before(touch.site, touch.around(record), converged=branches), site=number)
 
 
 def _sampled(plan: Plan, chosen: str, sample: int) -> str:

@@ -58,7 +58,7 @@ cvt.u64.u32 {sum_}, {x};
             where = under(touch.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};")
             code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
         site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
-        plan.put(Before(touch.site, code), site=site)
+        plan.put(Before(touch.site, touch.around(code)), site=site)
 
 
 def decode(found: Read) -> list[Table]:

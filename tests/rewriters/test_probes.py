@@ -194,6 +194,29 @@ class TestFaultsOfOthers:
             assert other + " " not in code.replace(f"{guard} ", "")
             assert all(re.match(r"mov\.pred \S+, 0", part) for part in plain), plain
 
+    @pytest.mark.parametrize("guard", ["", "@%p1 ", "@!%p1 "])
+    @pytest.mark.parametrize(
+        ("part", "touched"),
+        [("%r2", "setp.ne.u32 %touched, %touched_n, 0;"), ("%p2", "not.pred %touched, %p2;"), ("!%p2", "mov.pred %touched, %p2;")],
+    )
+    def test_a_copy_that_reads_nothing_touches_nothing(self, guard: str, part: str, touched: str) -> None:
+        module = kernel(f"{guard}cp.async.cg.shared.global [%r1], [%rd1], 16, {part};\nret;")
+        for probe in ("memory-trace", "memory-trace:sample=4", "sectors", "bounds"):
+            made = instrument(module, [probe])
+            code = " ".join(made.text.replace("%pk_p0_", "%").split())
+
+            assert touched in code
+            assert ("mov.pred %touched, 0;" in code) == bool(guard)
+            assert "@%touched activemask" in code or probe in ("bounds", "memory-trace:sample=4")
+            assert new_errors(module, made.module) == ()
+            assert strip(made.module).text == module.text
+
+    def test_the_bytes_that_a_copy_reads_are_checked(self) -> None:
+        made = instrument(kernel("cp.async.ca.shared.global [%r1], [%rd1], 8, %r2;\nret;"), ["bounds"])
+        code = " ".join(made.text.replace("%pk_p0_", "%").replace("@%touched ", "").split())
+
+        assert "mov.u32 %x, %r2; cvt.u64.u32 %e, %x; add.u64 %e, %e, %a; sub.u64 %e, %e, 1;" in code
+
     @pytest.mark.parametrize("way", ["ret;", "exit;", "@%p1 ret;\nret;", "@!%p1 exit;\nret;", "mov.u32 %r1, 1;"])
     def test_counters_are_kept_at_every_way_out(self, way: str) -> None:
         made = instrument(kernel(f"loop:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 9;\n@%p2 bra loop;\n{way}"), ["block-counts"])
