@@ -19,16 +19,23 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import mask_of
+from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.protocols.copies import copies
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.proxies import MAP_FENCE, exposed, fenced_map, unplaced
+from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, LOADS, PRODUCTS, STORES, Tensor, tensor
+from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, select
 from ptxkit.analyses.values import values
@@ -76,10 +83,95 @@ def unordered(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
     return unplaced(mutant)
 
 
+def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
+    """Why it may matter that a commit, wait or fence of tensor memory is gone."""
+    known = tensor(routine)
+    bound = bindings(routine)[i]
+    own = {queue: set(known.starts.get(queue, ())) for queue in (LOADS, STORES, PRODUCTS)} if known is not None else {}
+    everything = set().union(*own.values())
+    if isinstance(bound, Bound) and {BEFORE, AFTER} & set(bound.effects):
+        assert known is not None
+        forwards = AFTER in bound.effects
+        fences = set(known.by_effect[AFTER if forwards else BEFORE])
+        # what is used, or was started, on the other side of another fence is that fence's business
+        return frozenset(("use in order",)) if first_met(routine, i, everything | fences, forwards) & everything else frozenset()
+    effect = effects(routine)[i][0]
+    if effect.action is Action.COMMIT:
+        named = [use.where for use in uses(routine) if use.instruction == i]
+        waits = [use.where for use in uses(routine) if not use.arrives]
+        if None in named or any(wait is None or where is None or wait.may_be(where) for wait in waits for where in named):
+            return frozenset(("other arrivals",))
+        return frozenset()
+    waits_ = {j for j, found in effects(routine).items() if any(e.queue == effect.queue and e.action is Action.WAIT for e in found)}
+    started = first_met(routine, i, own[effect.queue] | waits_, False) & own[effect.queue]
+    if effect.queue != LOADS:
+        return frozenset(("stores",)) if started else frozenset()
+    # the original is right: what it reads before the wait was there before the wait
+    if started and unread(routine, i) & liveness(routine).after_instruction(i):
+        return frozenset(("loaded registers",))
+    return frozenset()
+
+
+def unread(routine: Routine, wait: int) -> int:
+    """The registers, as bits, that loads from tensor memory may have begun to write before a wait, and that nothing has read since."""
+    flow, named = control_flow(routine), registers(routine)
+    starts = set((tensor(routine) or Tensor({}, {}, (), False)).starts.get(LOADS, ()))
+    waits = {i for i, found in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in found)}
+
+    def through(block: int, state: int, end: int = -1) -> int:
+        for j in range(flow.blocks[block].start, flow.blocks[block].end):
+            if j == end:
+                break
+            if j in starts:
+                state |= mask_of(named.writes[j])
+            elif j in waits:
+                state = 0
+            else:
+                state &= ~mask_of(named.reads[j])
+        return state
+
+    def join(states: Iterable[int]) -> int:
+        found = 0
+        for state in states:
+            found |= state
+        return found
+
+    before = solve(flow, through, join, lambda _: None, 0).before
+    block = flow.block_of[wait]
+    return through(block, before[block], wait)
+
+
+def first_met(routine: Routine, start: int, wanted: set[int], forwards: bool) -> set[int]:
+    """The first of some instructions on each way from an instruction, forwards or backwards."""
+    flow = control_flow(routine)
+    by_block: dict[int, list[int]] = {}
+    for i in sorted(wanted, reverse=not forwards):
+        by_block.setdefault(flow.block_of[i], []).append(i)
+    first = flow.block_of[start]
+    ahead = [i for i in by_block.get(first, ()) if (i > start if forwards else i < start)]
+    work, seen, found = [(first, ahead)], set[int](), set[int]()
+    while work:
+        block, here = work.pop()
+        if here:
+            found.add(here[0])
+            continue
+        for after in flow.blocks[block].successors if forwards else flow.blocks[block].predecessors:
+            if after not in seen:
+                seen.add(after)
+                work.append((after, by_block.get(after, [])))
+    return found
+
+
 PROTOCOLS = {
     "copies": Protocol(("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda _, mutant, __: copies(mutant).blind),
     "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",)),
-    "tcgen05": Protocol(("T",), frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")), ("tcgen05-before", "tcgen05-after")),
+    "tcgen05": Protocol(
+        ("T", "M"),
+        frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")),
+        ("tcgen05-before", "tcgen05-after"),
+        None,
+        idle,
+    ),
     "proxies": Protocol(("P", "P004"), frozenset(("bulk", "wgmma", "tcgen05")), ("proxy-fence",), None, unordered),
 }
 

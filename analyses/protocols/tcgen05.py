@@ -290,31 +290,44 @@ def unwaited_stores(routine: Routine) -> Iterator[Found]:
             yield Found(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
 
 
-def unfenced_loads(routine: Routine) -> Iterator[Found]:
-    """Loads behind the wait for an mbarrier that a commit arrives at, without a fence between, in kernels that fence elsewhere.
+def unfenced(routine: Routine) -> Iterator[Found]:
+    """The one wait for an mbarrier of a kernel behind which tensor memory is used without a fence, though there is one behind others.
 
-    Much that is in use has no such fences at all, or some; so what counts is that a kernel which has both kinds leaves few out.
+    Much that is in use has no such fences at all, or some; so what counts is a single exception.
     """
-    known = tensor(routine)
-    if known is None or not (known.by_effect.get(BEFORE) and known.by_effect.get(AFTER)):
+    fenced, bare = fences_behind(routine)
+    objects = {use.instruction for use in uses(routine)}
+    # a barrier of all threads stands where memory is handed out, and needs none there
+    bare = {wait: i for wait, i in bare.items() if wait in objects}
+    if len(bare) > 1 or not fenced:
         return
-    used = uses(routine)
-    committed = [use.where for use in used if use.instruction in known.commits and use.where is not None]
-    waits = {use.instruction for use in used if not use.arrives and use.where is not None and any(map(use.where.may_be, committed))}
+    for wait, i in bare.items():
+        yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
+
+
+def fences_behind(routine: Routine) -> tuple[dict[int, int], dict[int, int]]:
+    """The waits with the first use of tensor memory behind them: where a fence stands between on all ways, and the others."""
+    known = tensor(routine)
+    if known is None or not known.by_effect.get(AFTER):
+        return {}, {}
+    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT}
     fences = set(known.by_effect[AFTER])
-    barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach > Reach.OBJECT}
-    reads = set(known.starts.get(LOADS, ()))
+    own = {i for queue in (LOADS, STORES, PRODUCTS) for i in known.starts.get(queue, ())}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        return frozenset((i,)) if i in waits else frozenset() if i in fences or i in barriers else state
+        """Waits that are passed, as themselves, and those behind which a fence was passed too, as numbers below nought."""
+        if i in waits:
+            return frozenset((i,))
+        if i in fences:
+            return frozenset([wait if wait < 0 else ~wait for wait in state])
+        return frozenset() if i in own else state
 
-    missing: dict[int, int] = {}
-    for i, state in _states(routine, waits | fences | barriers | reads, step):
-        if i in reads and state:
-            missing.setdefault(min(state), i)
-    if len(missing) <= min(len(known.by_effect[BEFORE]), (len(fences) + 1) // 2):
-        for wait, i in missing.items():
-            yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
+    bare: dict[int, int] = {}
+    fenced: dict[int, int] = {}
+    for i, state in _states(routine, waits | fences | own, step):
+        for wait in state if i in own else ():
+            (bare if wait >= 0 else fenced).setdefault(max(wait, ~wait), i)
+    return {wait: i for wait, i in fenced.items() if wait not in bare}, bare
 
 
 # --- ways

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.reports import found_reports
-from ptxkit.analyses.protocols.tcgen05 import unfenced_loads
+from ptxkit.analyses.protocols.tcgen05 import unfenced
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Loads behind the wait for a product without the fence that the kernel has elsewhere."""
+    """Uses of tensor memory behind a wait without the fence that the kernel has behind its other waits."""
     for routine in facts.routines:
-        yield from found_reports(facts, RULE, routine, unfenced_loads(routine))
+        yield from found_reports(facts, RULE, routine, unfenced(routine))
 
 
 RULE = Rule(
     id="T006",
     name="tensor-fence-missing",
     severity=Severity.WARNING,
-    summary="a load from tensor memory behind the wait for a product, with no tcgen05.fence between",
+    summary="a use of tensor memory behind a wait, with no tcgen05.fence between as there is behind the other waits",
     why="What other threads started is ordered only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11).",
     bad=""".version 9.0
 .target sm_100a

@@ -18,7 +18,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         wrong, usual = touched_loads(routine)
         yield from held_reports(facts, RULE, routine, loads(routine), wrong, why)
-        yield from held_reports(facts, RULE, routine, loads(routine), usual, why, USUAL, Severity.INFO)
+        # where it is the custom, once a function is enough
+        note = f"so it is with {len(usual)} loads of this function: {USUAL}" if len(usual) > 1 else USUAL
+        yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
 
 

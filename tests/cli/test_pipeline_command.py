@@ -48,3 +48,28 @@ class TestPipeline:
 
     def test_unreadable_file(self, tmp_path: Path) -> None:
         assert CliRunner().invoke(command, [str(tmp_path / "none.ptx")]).exit_code == 2
+
+
+KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("triton_matmul.sm_90a", ["3 stages at 8192, 0, 4096", "wait for cp.async: 4 -> 2 groups", "wait for wgmma: 1 to 2 -> 1 groups"]),
+        ("wgmma_gemm.sm_90a", ["object barrier _ZZ10wgmma_gemmE4full: told by copies", "start   wgmma", "wait for wgmma: 1 -> 0 groups"]),
+        ("cp_async.sm_80", ["wait for cp.async: 2 -> 1 groups", "one iteration of the loop"]),
+        ("tma_1d.sm_90a", ["bulk copy", "sources only"]),
+    ],
+)
+class TestKernelsOfCompilers:
+    def test_text(self, name: str, expected: list[str]) -> None:
+        output = CliRunner().invoke(command, [str(KERNELS / f"{name}.ptx")]).output
+
+        assert [words for words in expected if words not in output] == []
+
+    def test_svg(self, name: str, expected: list[str]) -> None:
+        result = CliRunner().invoke(command, ["--format", "svg", str(KERNELS / f"{name}.ptx")])
+
+        assert result.exit_code == 0
+        assert ElementTree.fromstring(result.output).tag.endswith("svg")
