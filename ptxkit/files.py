@@ -1,12 +1,17 @@
-"""Reading PTX files as they are, and writing files whole or not at all."""
+"""Reading PTX files as they are, also those inside of binary files, and writing files whole or not at all."""
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+
+
+BINARY = (b"\x7f", b"\x50", b"!", b"M", b"d")
+"""The first byte of what may be a binary file; `ptxkit.binaries` knows more."""
 
 
 class CannotRead(Exception):
@@ -24,11 +29,63 @@ def encode(text: str) -> bytes:
 
 
 def read(path: str) -> str:
-    """The text of a file, or of standard input for `-`. Raises CannotRead."""
+    """The text of a file, or of standard input for `-`. Of a binary file, the PTX in it: if there are several texts, it is the name of one
+    that is read, such as `libfoo.so!3.sm_90a.ptx`. Raises CannotRead."""
     try:
-        return decode(sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes())
+        if path != "-" and not Path(path).exists():
+            inside = _inside(path)
+            if inside is not None:
+                return inside
+        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise CannotRead(f"{path}: {error.strerror or error}") from None
+    return _only(path, data) if data[:1] in BINARY else decode(data)
+
+
+def _inside(path: str) -> str | None:
+    """The text of that name inside of a binary file, or None if the name is no such one. Raises CannotRead, or OSError."""
+    if "!" not in path:
+        return None
+    from ptxkit import members
+
+    parts = members.split(path)
+    try:
+        return None if parts is None else members.read(*parts)
+    except members.Unreadable as error:
+        raise CannotRead(str(error)) from None
+
+
+def _only(path: str, data: bytes) -> str:
+    """The text in what is perhaps a binary file."""
+    from ptxkit import binaries, members
+
+    if not binaries.is_binary(data):
+        return decode(data)
+    try:
+        return members.only(path, binaries.contents(data))
+    except members.Unreadable as error:
+        raise CannotRead(str(error)) from None
+
+
+def size(path: str) -> int:
+    """The bytes of a file, or of a text inside of a binary file; 0 where there is none."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        if "!" not in path:
+            return 0
+        from ptxkit import members
+
+        return members.size(path)
+
+
+def _refuse_inside(path: str) -> None:
+    """Raises OSError for a text inside of a binary file."""
+    if "!" in path:
+        from ptxkit import members
+
+        if members.split(path) is not None:
+            raise OSError(errno.EROFS, "inside of a binary file, where nothing is written; `ptxkit extract` takes it out", path)
 
 
 def write(path: str, text: str) -> None:
@@ -41,6 +98,8 @@ def write_all(texts: Mapping[str, str]) -> None:
 
     A link stays one, what it leads to is written. What is there and no file, such as `/dev/null`, is written to, not replaced.
     """
+    for at in texts:
+        _refuse_inside(at)
     ready: list[tuple[str, str, Path]] = []
     at = ""
     try:
@@ -76,13 +135,35 @@ def _umask() -> int:
 
 
 def find(paths: Iterable[str]) -> Iterator[str]:
-    """The PTX files that the paths name: files as they are, all `*.ptx` under folders, `-` for standard input. Raises CannotRead."""
+    """The PTX files that the paths name: files as they are, all `*.ptx` under folders, `-` for standard input, and for a binary file the
+    texts in it by names such as `libfoo.so!3.sm_90a.ptx`, which `read` knows. Raises CannotRead."""
     for path in paths:
-        if path == "-" or Path(path).is_file():
+        if path == "-":
             yield path
+        elif Path(path).is_file():
+            yield from _texts(path)
         elif Path(path).is_dir():
             yield from sorted(str(found) for found in Path(path).rglob("*.ptx") if found.is_file())
-        elif not Path(path).exists():
+        elif not Path(path).exists() and not _is_inside(path):
             raise CannotRead(f"{path}: no such file or folder")
         else:
             yield path
+
+
+def _is_inside(path: str) -> bool:
+    from ptxkit import members
+
+    return "!" in path and members.split(path) is not None
+
+
+def _texts(path: str) -> Iterator[str]:
+    try:
+        with Path(path).open("rb") as file:
+            if file.read(1) not in BINARY:
+                yield path
+                return
+        from ptxkit import members
+
+        yield from members.names(path) if members.is_binary(path) else [path]
+    except OSError:
+        yield path  # whoever reads it is told why not

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from ptxkit import files
 from ptxkit.cli import _cache, _job
@@ -49,11 +48,8 @@ def _workers(names: list[str]) -> int:
 
 
 def size_of(name: str) -> int:
-    """The bytes of a file; 0 if it cannot be asked."""
-    try:
-        return 0 if name == "-" else Path(name).stat().st_size
-    except OSError:
-        return 0
+    """The bytes of a file, or of a text inside of one; 0 if it cannot be asked."""
+    return 0 if name == "-" else files.size(name)
 
 
 def _kept(name: str, job: Job) -> Examined | None:
@@ -61,11 +57,11 @@ def _kept(name: str, job: Job) -> Examined | None:
     if name == "-":
         return None
     try:
-        data = Path(name).read_bytes()
-    except OSError:
+        text = files.read(name)
+    except files.CannotRead:
         return None
-    found = _cache.load(_cache.key(data, job), name)
-    return None if found is None else Examined(name, found, _job.lines_of(files.decode(data)) if found else [])
+    found = _cache.load(_cache.key(files.encode(text), job), name)
+    return None if found is None else Examined(name, found, _job.lines_of(text) if found else [])
 
 
 def fresh(name: str, job: Job, cached: bool) -> Examined:

@@ -57,6 +57,7 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
                 files.write(name, after)
             except OSError as error:
                 _say(f"{name}: {error.strerror or error}")
+                changed -= 1
                 failed += 1
     unchanged = len(names) - changed - failed
     verb = "would change" if check or differences else "changed"

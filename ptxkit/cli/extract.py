@@ -1,0 +1,169 @@
+"""`ptxkit extract`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import attrs
+import click
+
+from ptxkit import files
+
+if TYPE_CHECKING:
+    from ptxkit.binaries import Member
+
+
+@attrs.frozen
+class Found:
+    """A text that was found in a file."""
+
+    path: str
+    member: Member
+    text: str
+    kernels: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As other commands take it."""
+        return f"{self.path}!{self.member.name}"
+
+    def as_json(self) -> dict[str, Any]:
+        entry = self.member.entry
+        return {
+            "path": self.path,
+            "name": self.name,
+            "number": self.member.number,
+            "part": self.member.part or None,
+            "target": entry.target,
+            "ptx": f"{entry.version[0]}.{entry.version[1]}",
+            "bytes": len(files.encode(self.text)),
+            "compression": entry.compression,
+            "relocatable": self.member.is_relocatable,
+            "source": entry.source or None,
+            "options": entry.options or None,
+            "offset": entry.offset,
+            "kernels": list(self.kernels),
+        }
+
+
+@click.command()
+@click.argument("paths", nargs=-1, required=True, metavar="FILE…")
+@click.option("-o", "--output", metavar="FOLDER", default=".", help="Where the texts are written; - prints the one there is.")
+@click.option("--list", "only_list", is_flag=True, help="Write nothing; say what there is.")
+@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only texts that define this kernel.")
+@click.option("--target", "targets", multiple=True, metavar="TARGET", help="Only texts for this target, such as sm_90a.")
+@click.option("--all", "every", is_flag=True, help="Also code that is still to be linked, where there is linked code besides.")
+@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is said what there is.")
+def command(
+    paths: tuple[str, ...], output: str, only_list: bool, kernels: tuple[str, ...], targets: tuple[str, ...], every: bool, format_: str
+) -> None:
+    """Take PTX out of programs, libraries, objects, static archives, fat binaries, cubins and wheels.
+
+    The texts of libfoo.so become libfoo.so.1.sm_80.ptx and so on. No tool of NVIDIA is needed. Other commands take such a file, too, and one
+    text of it by the name that --list shows.
+
+    Exit codes: 0 done, 1 something in a file is damaged, 2 a file could not be read, or there is no such text.
+    """
+    found: list[Found] = []
+    troubles: list[str] = []
+    for path in paths:
+        try:
+            data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        except OSError as error:
+            _fail(f"{path}: {error.strerror or error}")
+        found += _texts(path, data, every, troubles)
+    chosen = [one for one in found if _is_wanted(one, kernels, targets)]
+    for trouble in troubles:
+        _say(trouble)
+    if not chosen:
+        if found:
+            _fail("no text is for that target or has that kernel: `--list` shows what there is")
+        sys.exit(1) if troubles else _fail(f"no PTX in {', '.join(paths)}")
+    written = [""] * len(chosen) if only_list or output == "-" else _write(chosen, output)
+    if output == "-" and not only_list:
+        if len(chosen) > 1:
+            _fail(f"{len(chosen)} texts, and only one can be printed: choose by --target and --kernel")
+        click.echo(files.encode(chosen[0].text), nl=False)
+    elif format_ == "json":
+        document = [{**one.as_json(), **({"file": file} if file else {})} for one, file in zip(chosen, written, strict=True)]
+        click.echo(json.dumps({"version": 1, "texts": document, "damages": troubles}, indent=1))
+    elif only_list:
+        _print(chosen)
+    else:
+        for file in written:
+            click.echo(file)
+    sys.exit(1 if troubles else 0)
+
+
+def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Found]:
+    """What a file holds. Ends the program for one that needs a library."""
+    from ptxkit import binaries
+    from ptxkit.syntax.parsing import parse
+
+    if not binaries.is_binary(data):
+        _fail(f"{path}: no binary file of a known kind")
+    contents = binaries.contents(data, every)
+    troubles += [f"{path}: {damage}" for damage in contents.damages]
+    found = []
+    for member in contents.members:
+        try:
+            text = binaries.text(member.entry)
+        except binaries.Missing as error:
+            _fail(f"{path}!{member.name}: {error}")
+        except binaries.Damaged as error:
+            troubles.append(f"{path}!{member.name}: {error}")
+            continue
+        names = tuple([function.name for function in parse(text).kernels])
+        found.append(Found(path, member, text, names))
+    return found
+
+
+def _is_wanted(found: Found, kernels: tuple[str, ...], targets: tuple[str, ...]) -> bool:
+    return (not targets or found.member.entry.target in targets) and (not kernels or any(name in found.kernels for name in kernels))
+
+
+def _write(chosen: list[Found], folder: str) -> list[str]:
+    """Writes the texts and gives the names of the files."""
+    named: dict[str, Found] = {}
+    for one in chosen:
+        stem = "stdin" if one.path == "-" else Path(one.path).name
+        file = str(Path(folder) / f"{stem}.{one.member.number}.{one.member.entry.target}.ptx")
+        if file in named:
+            _fail(f"{named[file].path} and {one.path} would both become {file}: extract them into folders of their own")
+        named[file] = one
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for file, one in named.items():
+            files.write(file, one.text)
+    except OSError as error:
+        _fail(f"{error.filename or folder}: {error.strerror or error}")
+    return list(named)
+
+
+def _print(found: list[Found]) -> None:
+    from rich.console import Console
+    from rich.table import Column, Table
+    from rich.text import Text
+
+    # names are to be copied, so no line is broken
+    columns = [Column(title, no_wrap=True) for title in ("text", "PTX", "target", "bytes", "compressed", "kernels")]
+    table = Table(*columns, box=None, pad_edge=False)
+    for one in found:
+        entry = one.member.entry
+        shown = " ".join(one.kernels[:3]) + (f" and {len(one.kernels) - 3} more" if len(one.kernels) > 3 else "")
+        note = "" if entry.compression == "none" else entry.compression
+        version = f"{entry.version[0]}.{entry.version[1]}"
+        table.add_row(Text(one.name), version, entry.target, str(len(files.encode(one.text))), note, Text(shown))
+    Console(width=1 << 16, highlight=False).print(table)
+
+
+def _say(reason: str) -> None:
+    click.echo(f"ptxkit: {reason}", err=True)
+
+
+def _fail(reason: str) -> NoReturn:
+    _say(reason)
+    sys.exit(2)
