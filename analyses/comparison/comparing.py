@@ -1,0 +1,303 @@
+"""The differences of two modules, function by function."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import attrs
+
+from ptxkit.analyses.comparison.alignment import Pair, align
+from ptxkit.analyses.comparison.canonical import Body, Item, Renameable, body, plain
+from ptxkit.analyses.comparison.correspondence import correspond, gaps
+from ptxkit.names import Symbol, resolve
+from ptxkit.positions import Index
+from ptxkit.statistics import FunctionStatistics, statistics, symbol_bytes
+from ptxkit.syntax.nodes import Block, Data, Declaration, Empty, File, Function, Loc, Module, Node, Path, Section, SectionHeader, Target
+from ptxkit.syntax.nodes import Line as RawLine
+
+DEBUGGING = (Data, Empty, File, RawLine, Loc, Section, SectionHeader)
+"""Statements of a module that say nothing of what it does."""
+
+
+@attrs.frozen
+class Line:
+    """Something in a file: the line, which counts from 1, and what is written there, on one line."""
+
+    line: int
+    text: str
+
+
+@attrs.frozen
+class Change:
+    """What is in one of two modules: before it was the first's, after it is the second's."""
+
+    kind: str
+    """`removed`, `added`, or `changed`."""
+    before: Line | None
+    after: Line | None
+
+
+Counts = dict[str, tuple[int, int]]
+"""By what is counted how many there were and are; only what changed."""
+
+
+@attrs.frozen
+class Changed:
+    """A function that is not in both modules, or is another. Resources are used registers by type, and bytes of memory."""
+
+    name: str
+    is_entry: bool
+    status: str
+    """`removed`, `added`, or `changed`."""
+    changes: tuple[Change, ...] = ()
+    opcodes: Counts = attrs.field(factory=dict)
+    resources: Counts = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Comparison:
+    """What differs between two modules: at their top, and function by function."""
+
+    module: tuple[Change, ...]
+    functions: tuple[Changed, ...]
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether they say the same up to names of registers and labels, order of declarations, layout, and debugging data."""
+        return not self.module and not self.functions
+
+
+def compare(before: Module, after: Module) -> Comparison:
+    """What changed from one module to the other.
+
+    Not compared: white space and comments, the names of registers and labels, registers that nothing uses, the order of functions,
+    variables and directives, and debugging data (11.5).
+    """
+    sides = _Side(before), _Side(after)
+    old, new = sides
+    changed: list[Changed] = []
+    for name, place in old.functions.items():
+        other = new.functions.get(name)
+        one = _gone(old, name, place, "removed") if other is None else _compared(old, new, name, place, other)
+        changed += [one] if one else []
+    changed += [_gone(new, name, place, "added") for name, place in new.functions.items() if name not in old.functions]
+    return Comparison(tuple(_of_module(old, new)), tuple(changed))
+
+
+class _Side:
+    """One of the two modules."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.functions: dict[str, int] = {}
+        for i, child in enumerate(module.children):
+            if isinstance(child, Function) and (child.name not in self.functions or child.body is not None):
+                self.functions[child.name] = i
+        self._index: Index | None = None
+        self._statistics: dict[str, FunctionStatistics] | None = None
+
+    @property
+    def index(self) -> Index:
+        """The places of statements: made only when something is to be shown."""
+        if self._index is None:
+            self._index = Index(self.module)
+        return self._index
+
+    @property
+    def statistics(self) -> dict[str, FunctionStatistics]:
+        if self._statistics is None:
+            self._statistics = {one.name: one for one in statistics(self.module).functions}
+        return self._statistics
+
+    def line(self, path: Path, text: str) -> Line:
+        return Line(self.index.line_column(self.index.offset(path))[0], text)
+
+    def shown(self, path: Path) -> Line:
+        """The statement at a path, or a function's header, as it is written but on one line."""
+        node = self.module.at(path)
+        node = node.children[0] if isinstance(node, Function) else node
+        text = node.text[len(node.leading) :]  # type: ignore[attr-defined]
+        return self.line(path, "{ }" if isinstance(node, Block) else " ".join(text.split()))
+
+    def item(self, item: Item) -> Line:
+        """A statement of the code; of a block, its brace."""
+        return self.line(item.path, item.mask) if item.mask in ("{", "}") else self.shown(item.path)
+
+
+def _gone(side: _Side, name: str, place: int, status: str) -> Changed:
+    """A function that only one module has."""
+    is_added = status == "added"
+
+    def counts(found: dict[str, int]) -> Counts:
+        return {what: (0, count) if is_added else (count, 0) for what, count in found.items() if count}
+
+    function = side.module.children[place]
+    assert isinstance(function, Function)
+    code = body(side.module, place)
+    where = side.shown((place,))
+    change = Change(status, None if is_added else where, where if is_added else None)
+    return Changed(name, function.is_entry, status, (change,), counts(_opcodes(code)), counts(_resources(side, name, code)))
+
+
+def _compared(old: _Side, new: _Side, name: str, i: int, j: int) -> Changed | None:
+    """What differs between two functions of one name, if anything does."""
+    one, other = old.module.children[i], new.module.children[j]
+    assert isinstance(one, Function) and isinstance(other, Function)
+    if one is other and old.module is new.module:
+        return None
+    changes: list[Change] = []
+    heads = plain(one.header), plain(other.header)
+    if heads[0] != heads[1] or (one.body is None) != (other.body is None):
+        changes.append(Change("changed", old.shown((i,)), new.shown((j,))))
+    a, b = body(old.module, i), body(new.module, j)
+    declared = _declared(one, i), _declared(other, j)
+    changes += _multiset(old, new, *declared)
+    found = correspond(a, b)
+    changes += _retyped(old, new, a, b, found.names)
+    changes += _of_code(old, new, a, b, list(found.pairs))
+    if not changes:
+        return None
+    return Changed(
+        name,
+        other.is_entry,
+        "changed",
+        tuple(changes),
+        _differing(_opcodes(a), _opcodes(b)),
+        _differing(_resources(old, name, a), _resources(new, name, b)),
+    )
+
+
+def _of_module(old: _Side, new: _Side) -> Iterator[Change]:
+    """What differs at the top of the modules."""
+
+    def statements(module: Module) -> list[tuple[str, Path]]:
+        return [(_said(child), (i,)) for i, child in enumerate(module.children) if not isinstance(child, (Function, *DEBUGGING))]
+
+    return _multiset(old, new, statements(old.module), statements(new.module))
+
+
+def _said(statement: Node) -> str:
+    """The statement without layout; whether a target is `debug` says nothing of what the module does."""
+    if isinstance(statement, Target):
+        return " ".join([".target", *[word for word in statement.words if word != "debug"]])
+    return plain(statement)
+
+
+def _declared(function: Function, at: int) -> list[tuple[str, Path]]:
+    """What a function declares besides registers, and where."""
+    return [
+        (plain(statement), (at, *path))
+        for path, statement in function.statements()
+        if isinstance(statement, Declaration) and statement.space != ".reg"
+    ]
+
+
+def _multiset(old: _Side, new: _Side, before: list[tuple[str, Path]], after: list[tuple[str, Path]]) -> Iterator[Change]:
+    """What is in one of two collections only. Statements that declare the same name are one that changed."""
+    gone, come = _less(before, after), _less(after, before)
+    by_name = {_subject(text): (text, path) for text, path in reversed(come)}
+    for text, path in gone:
+        other = by_name.pop(_subject(text), None)
+        if other is not None:
+            come.remove(other)
+        yield Change("changed" if other else "removed", old.shown(path), new.shown(other[1]) if other else None)
+    for _, path in come:
+        yield Change("added", None, new.shown(path))
+
+
+def _less(some: list[tuple[str, Path]], others: list[tuple[str, Path]]) -> list[tuple[str, Path]]:
+    """Those of which the others have not as many."""
+    left = Counter([text for text, _ in others])
+    found = []
+    for text, path in some:
+        if left[text]:
+            left[text] -= 1
+        else:
+            found.append((text, path))
+    return found
+
+
+def _subject(text: str) -> str:
+    """What a statement speaks of: the name that it declares, or its directive."""
+    before = text.partition("=")[0].partition("[")[0].split()
+    plain_words = [word for word in before if word not in (";", "(", ")", ",")]
+    return plain_words[-1] if plain_words and text.startswith(".") and not text.startswith((".version", ".target")) else text.partition(" ")[0]
+
+
+def _retyped(old: _Side, new: _Side, a: Body, b: Body, names: dict[Renameable, Renameable]) -> Iterator[Change]:
+    """Registers that are declared with another type."""
+    for one, other in names.items():
+        before, after = a.registers.get(one), b.registers.get(other)
+        if before is not None and after is not None and _type(before) != _type(after):
+            lines = [
+                side.line(symbol.path, f".reg {_type(symbol)} {name[1]}")
+                for side, symbol, name in ((old, before, one), (new, after, other))
+            ]
+            yield Change("changed", *lines)
+
+
+def _type(symbol: Symbol) -> str:
+    return (f".v{symbol.vector} " if symbol.vector > 1 else "") + (symbol.type or "?")
+
+
+def _of_code(old: _Side, new: _Side, a: Body, b: Body, pairs: list[Pair]) -> Iterator[Change]:
+    """The statements between those that are equal: first those that differ in registers, then those of one operation are paired."""
+    for i0, i1, j0, j1 in gaps(pairs, len(a.items), len(b.items)):
+        one, other = a.items[i0:i1], b.items[j0:j1]
+        for k0, k1, l0, l1, paired in _side_by_side(one, other, [lambda item: item.mask, _operation]):
+            if paired:
+                yield Change("changed", old.item(one[k0]), new.item(other[l0]))
+                continue
+            for item in one[k0:k1]:
+                yield Change("removed", old.item(item), None)
+            for item in other[l0:l1]:
+                yield Change("added", None, new.item(item))
+
+
+def _side_by_side(
+    a: tuple[Item, ...], b: tuple[Item, ...], keys: list[Callable[[Item], str]], i: int = 0, j: int = 0
+) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Stretches of both in order: pairs of one statement each that have the first key in common, or else the next, and what is unpaired."""
+    if not keys or not a or not b:
+        if a or b:
+            yield i, i + len(a), j, j + len(b), False
+        return
+    key = keys[0]
+    pairs = align([key(item) for item in a], [key(item) for item in b])
+    i0 = j0 = 0
+    for k, l in (*pairs, (len(a), len(b))):
+        yield from _side_by_side(a[i0:k], b[j0:l], keys[1:], i + i0, j + j0)
+        if k < len(a):
+            yield i + k, i + k + 1, j + l, j + l + 1, True
+        i0, j0 = k + 1, l + 1
+
+
+def _operation(item: Item) -> str:
+    return item.opcode.partition(".")[0] or item.mask
+
+
+def _opcodes(code: Body) -> dict[str, int]:
+    return Counter([item.opcode for item in code.items if item.opcode])
+
+
+def _resources(side: _Side, name: str, code: Body) -> dict[str, int]:
+    """Registers by type, and bytes of memory."""
+    found: dict[str, int] = Counter()
+    for symbol in code.registers.values():
+        found[f"{symbol.type} registers"] += symbol.vector
+    known = side.statistics.get(name)
+    if known is not None:
+        found["bytes of .shared"] = known.shared_bytes
+        found["bytes of .local"] = known.local_bytes
+    scope = resolve(side.module).scopes.get((side.functions[name], 0))
+    if scope is not None:
+        found["bytes of .param"] = sum([symbol_bytes(symbol) for symbol in scope.symbols.values()])
+    return found
+
+
+def _differing(before: dict[str, int], after: dict[str, int]) -> Counts:
+    """Greatest changes first."""
+    both = {what: (before.get(what, 0), after.get(what, 0)) for what in {**before, **after}}
+    return dict(sorted([one for one in both.items() if one[1][0] != one[1][1]], key=lambda one: (-abs(one[1][1] - one[1][0]), one[0])))
+

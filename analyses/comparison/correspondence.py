@@ -1,0 +1,161 @@
+"""Which instruction, register and label of one function is which of another.
+
+Names are no evidence: a compiler that needs one register more counts all others anew. So a first alignment pairs instructions, the pairs vote
+for which register is which, and instructions are aligned again with the registers as they were elected, until nothing gets better. Three
+first alignments are tried: by names as they are, from both ends, and by how a register first came about.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
+
+import attrs
+
+from ptxkit.analyses.comparison.alignment import Pair, align
+from ptxkit.analyses.comparison.canonical import Body, Item, Renameable
+
+ROUNDS = 4
+"""How often instructions are aligned anew with the registers that were elected."""
+VOTES = 3
+"""How often is voted, each time knowing the outcome before."""
+DEPTH = 3
+"""So many definitions back tell registers apart in the first alignment."""
+NEAR = 0.02
+"""If a first alignment leaves less than this part of the code unequal, no other is tried."""
+
+
+@attrs.frozen
+class Correspondence:
+    """The pairs of equal instructions, rising in both, and the registers and labels of the second function by those of the first."""
+
+    pairs: tuple[Pair, ...]
+    names: dict[Renameable, Renameable]
+
+
+def correspond(a: Body, b: Body) -> Correspondence:
+    """What corresponds to what in two functions. Two that differ in names only correspond whole."""
+    same = _same(a.items, b.items)
+    if same is not None:
+        return Correspondence(tuple([(i, i) for i in range(len(a.items))]), same)
+    best = Correspondence((), {})
+    for first in (_pairs_as_written, _pairs_from_both_ends, _pairs_by_origin):
+        found = _refined(a.items, b.items, first(a.items, b.items))
+        best = max(best, found, key=lambda one: len(one.pairs))
+        if len(a.items) + len(b.items) - 2 * len(best.pairs) <= NEAR * (len(a.items) + len(b.items)):
+            break
+    return best
+
+
+def gaps(pairs: Sequence[Pair], a: int, b: int) -> list[tuple[int, int, int, int]]:
+    """The stretches between pairs, of sequences so long: start and end in the first, start and end in the second."""
+    found = []
+    i0 = j0 = 0
+    for i, j in (*pairs, (a, b)):
+        if i > i0 or j > j0:
+            found.append((i0, i, j0, j))
+        i0, j0 = i + 1, j + 1
+    return found
+
+
+def _same(a: Sequence[Item], b: Sequence[Item]) -> dict[Renameable, Renameable] | None:
+    """The names of the second by those of the first, if they say the same but for names."""
+    if len(a) != len(b):
+        return None
+    names: dict[Renameable, Renameable] = {}
+    for one, other in zip(a, b, strict=True):
+        if one.mask != other.mask:
+            return None
+        for old, new in zip(one.names, other.names, strict=True):
+            if names.setdefault(old, new) != new:
+                return None
+    return names if len(set(names.values())) == len(names) else None
+
+
+def _refined(a: Sequence[Item], b: Sequence[Item], pairs: list[Pair]) -> Correspondence:
+    best = Correspondence((), {})
+    for _ in range(ROUNDS):
+        names = _elected(a, b, pairs)
+        back = {new: old for old, new in names.items()}
+        number: dict[Hashable, int] = {}
+        keys_a = [number.setdefault((item.mask, item.names), len(number)) for item in a]
+        keys_b = [number.setdefault((item.mask, tuple([back.get(name, (name,)) for name in item.names])), len(number)) for item in b]
+        pairs = align(keys_a, keys_b)
+        if len(pairs) <= len(best.pairs):
+            break
+        best = Correspondence(tuple(pairs), names)
+    return best
+
+
+def _elected(a: Sequence[Item], b: Sequence[Item], pairs: list[Pair]) -> dict[Renameable, Renameable]:
+    """One name for one, as most pairs of instructions ask for. What a pair asks for counts more if the rest of it was elected before."""
+    every = list(pairs)
+    for i0, i1, j0, j1 in gaps(pairs, len(a), len(b)):
+        every += [(i0 + i, j0 + j) for i, j in align([item.mask for item in a[i0:i1]], [item.mask for item in b[j0:j1]])]
+    asked = [list(zip(a[i].names, b[j].names, strict=True)) for i, j in every]
+    names: dict[Renameable, Renameable] = {}
+    for _ in range(VOTES):
+        votes: Counter[tuple[Renameable, Renameable]] = Counter()
+        for one in asked:
+            agree = [names.get(old) == new for old, new in one]
+            total = sum(agree)
+            for wish, agrees in zip(one, agree, strict=True):
+                votes[wish] += 1 + total - agrees
+        names = _chosen(votes)
+    return names
+
+
+def _chosen(votes: Counter[tuple[Renameable, Renameable]]) -> dict[Renameable, Renameable]:
+    """Those first that have most votes; among equals those that are called the same."""
+    names: dict[Renameable, Renameable] = {}
+    taken: set[Renameable] = set()
+    for (old, new), _ in sorted(votes.items(), key=lambda vote: (-vote[1], vote[0][0][1] != vote[0][1][1])):
+        if old not in names and new not in taken:
+            names[old] = new
+            taken.add(new)
+    return names
+
+
+def _pairs_as_written(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
+    return align(_keys(a, lambda name: name[1]), _keys(b, lambda name: name[1]))
+
+
+def _pairs_from_both_ends(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
+    """As far as the two say the same from the start, and from the end, when each name stands for one."""
+    names: dict[Renameable, Renameable] = {}
+    back: dict[Renameable, Renameable] = {}
+
+    def alike(one: Item, other: Item) -> bool:
+        if one.mask != other.mask:
+            return False
+        for old, new in zip(one.names, other.names, strict=True):
+            if names.get(old, new) != new or back.get(new, old) != old:
+                return False
+        names.update(zip(one.names, other.names, strict=True))
+        back.update(zip(other.names, one.names, strict=True))
+        return True
+
+    shorter = min(len(a), len(b))
+    start = next((i for i in range(shorter) if not alike(a[i], b[i])), shorter)
+    end = next((i for i in range(shorter - start) if not alike(a[-1 - i], b[-1 - i])), shorter - start)
+    return [(i, i) for i in range(start)] + [(len(a) - i, len(b) - i) for i in range(end, 0, -1)]
+
+
+def _pairs_by_origin(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
+    return align(_keys_by_origin(a), _keys_by_origin(b))
+
+
+def _keys_by_origin(items: Sequence[Item]) -> list[Hashable]:
+    """Keys in which a register or label is known by the instruction in which it first stands, and what that says of the others in it."""
+    first: dict[Renameable, tuple[Item, int]] = {}
+    for item in items:
+        for place, name in enumerate(item.names):
+            first.setdefault(name, (item, place))
+    known = {name: hash((item.mask, place)) for name, (item, place) in first.items()}
+    for _ in range(DEPTH):
+        known = {name: hash((item.mask, place, *[known[other] for other in item.names])) for name, (item, place) in first.items()}
+    return _keys(items, known.__getitem__)
+
+
+def _keys(items: Sequence[Item], called: Callable[[Renameable], Hashable]) -> list[Hashable]:
+    return [hash((item.mask, *[called(name) for name in item.names])) for item in items]
