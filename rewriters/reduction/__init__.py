@@ -1,0 +1,6 @@
+"""The smallest module on which something still happens."""
+
+from ptxkit.rewriters.reduction.reducing import Progress, Reduced, reduced
+from ptxkit.rewriters.reduction.testing import Command, Journal, Validity
+
+__all__ = ["Command", "Journal", "Progress", "Reduced", "Validity", "reduced"]

@@ -1,0 +1,121 @@
+"""Whether a text is still what is looked for: by the user's command, by what an assembler would say, and by what is known already."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+
+from ptxkit import files
+from ptxkit.revalidation import process
+from ptxkit.revalidation.ptxas import Ptxas
+from ptxkit.revalidation.validator import Unavailable
+from ptxkit.syntax.nodes import Module
+
+PLACE = "{}"
+"""Stands for the file in a command; without it the file comes last."""
+
+
+@attrs.frozen
+class Command:
+    """A command of the shell that is told a file, and succeeds (exit code 0) if it is still what is looked for."""
+
+    text: str
+    timeout: float = 60.0
+    """Seconds; a command that takes longer has failed."""
+
+    def succeeds(self, module: str, name: str = "reduced.ptx") -> bool:
+        """Runs the command on a file with this text and name. Raises OSError if there is no shell."""
+        with tempfile.TemporaryDirectory(prefix="ptxkit-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder) / name
+            path.write_bytes(files.encode(module))
+            command = self.text.replace(PLACE, str(path)) if PLACE in self.text else f"{self.text} {path}"
+            shell = ["cmd", "/c", command] if os.name == "nt" else ["/bin/sh", "-c", command]
+            return process.run(shell, b"", self.timeout).code == 0
+
+
+class Validity:
+    """What a candidate must be like: without errors of our own check, and taken by ptxas, if there is one and the module was so at first.
+
+    A module that is invalid at first may become anything.
+    """
+
+    def __init__(self, module: Module, timeout: float = 60.0) -> None:
+        self.timeout = timeout
+        self.checks = _is_clean(module)
+        self.ptxas: str | None = None
+        if self.checks:
+            with contextlib.suppress(Unavailable):
+                self.ptxas = Ptxas(timeout).program
+            if self.ptxas is not None and not self.parses(module):
+                self.ptxas = None
+
+    def is_clean(self, module: Module) -> bool:
+        """Whether our own check has no errors, which is quick."""
+        return not self.checks or _is_clean(module)
+
+    def parses(self, module: Module) -> bool:
+        """Whether ptxas has no errors; it is asked to make no code, which takes milliseconds."""
+        target = module.targets[0] if module.targets else ""
+        if self.ptxas is None or not target.startswith("sm_"):
+            return True
+        with tempfile.TemporaryDirectory(prefix="ptxkit-", ignore_cleanup_errors=True) as folder:
+            path = Path(folder) / "module.ptx"
+            path.write_bytes(files.encode(module.text))
+            command = [self.ptxas, f"-arch=compute_{target[3:]}", str(path), "-o", os.devnull]
+            return process.run(command, b"", self.timeout).code == 0
+
+
+def _is_clean(module: Module) -> bool:
+    from ptxkit.analyses.linting import lint
+    from ptxkit.analyses.rule import select
+    from ptxkit.diagnostics import Severity
+
+    rules = [rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR]
+    return not any(found.severity is Severity.ERROR for found in lint(module, rules, ignores=False))
+
+
+class Journal:
+    """What was found out already, in a file: a line for each text that was tried. A run that was cut off goes on from there."""
+
+    def __init__(self, path: str | None, subject: str) -> None:
+        """`subject` is all that the outcomes depend on; a file about another is begun anew."""
+        self.path = path
+        self.known: dict[str, bool] = {}
+        self.subject = digest(subject)
+        if path is not None and Path(path).is_file():
+            head, *lines = Path(path).read_text("utf-8", "replace").splitlines() or [""]
+            if head == self.subject:
+                self.known = {line[2:]: line[0] == "+" for line in lines if line[:2] in ("+ ", "- ")}
+        self.resumed = bool(self.known)
+        if path is not None and not self.resumed:
+            files.write(path, self.subject + "\n")
+
+    def get(self, text: str) -> bool | None:
+        return self.known.get(digest(text))
+
+    def add(self, text: str, outcome: bool) -> None:
+        """Raises OSError where the file cannot be written."""
+        key = digest(text)
+        self.known[key] = outcome
+        if self.path is not None:
+            with Path(self.path).open("a", encoding="utf-8") as file:
+                file.write(f"{'+' if outcome else '-'} {key}\n")
+
+    def close(self) -> None:
+        """Removes the file: all is done."""
+        if self.path is not None:
+            Path(self.path).unlink(missing_ok=True)
+
+
+def digest(text: str) -> str:
+    return hashlib.blake2b(files.encode(text), digest_size=12).hexdigest()
+
+
+Test = Callable[[str], bool]
+"""Whether a text is what is looked for."""
