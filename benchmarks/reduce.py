@@ -1,7 +1,7 @@
 """`ptxkit reduce` on five planted bugs: python benchmarks/reduce.py [--only NAME] [--jobs N] [--most BYTES]
 
 Each bug is planted into a fixture of some thousand instructions, and the test is a command as a user would write it:
-    message   ptxas says of the file that it serialises wgmma (needs ptxas)
+    message   ptxas says that it injects a fence that wgmma lacks (needs ptxas)
     miscompare   two meanings of the integer instructions give different registers; one of them shifts a negative number wrongly
     crash     a stand-in for a compiler is killed by SIGSEGV where a kernel has a shuffle and a barrier in this order
     lint      `ptxkit lint --select C001` reports something
@@ -102,7 +102,7 @@ def message(folder: Path) -> Bug | None:
     # one of the fences is lost
     at = text.index("wgmma.fence.sync.aligned;")
     text = text[:at] + text[at:].replace("wgmma.fence.sync.aligned;", "", 1)
-    return Bug("message", text, "ptxas -arch=sm_90a {} -o /dev/null 2>&1 | grep -q 'wgmma.mma_async instructions are serialized'")
+    return Bug("message", text, "ptxas -arch=sm_90a {} -o /dev/null 2>&1 | grep -q 'warpgroup.arrive is injected'")
 
 
 def miscompare(folder: Path) -> Bug:

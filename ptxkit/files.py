@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-
 BINARY = (b"\x7f", b"\x50", b"!", b"M", b"d")
 """The first byte of what may be a binary file; `ptxkit.binaries` knows more."""
 

@@ -120,7 +120,7 @@ def _one(data: memoryview, at: int, base: int) -> Generator[Entry | Damaged, Non
         elif kind not in OTHERS:
             yield Damaged(f"an entry of an unknown kind {kind}", base + at)
         at += header + size
-    return end
+    return int(end)
 
 
 def _entry(data: memoryview, at: int, base: int, header: int, size: int) -> Entry:

@@ -50,9 +50,9 @@ def command(path: str, command_: str, output: str | None, jobs: int, timeout: fl
     show = _Show(out)
     try:
         journal = Journal(f"{out}.journal", f"{command_}\0{timeout}\0{no_filter}\0{text}")
-        if journal.resumed and Path(out).is_file():
-            start = parse(files.read(out), path)
-            click.echo(f"ptxkit: goes on from {out}", err=True)
+        if journal.resumed:
+            start = parse(files.read(out), path) if Path(out).is_file() else module
+            _say(f"goes on from {out} and {len(journal.known)} texts that were tried")
         found = reduced(start, test.succeeds, validity, journal, jobs, show)
         files.write(out, found.module.text)
         journal.close()

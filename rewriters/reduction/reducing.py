@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import attrs
 
+from ptxkit.rewriters.engine.rewrite import Refused
 from ptxkit.rewriters.reduction import ddmin
 from ptxkit.rewriters.reduction.steps import Edits, Step, plainer, steps
 from ptxkit.rewriters.reduction.testing import Journal, Test, Validity
@@ -109,10 +110,14 @@ class _Search:
     def simplify(self) -> None:
         """Tries to say the same in simpler ways."""
         self.step = "layout"
-        for one in plainer(self.best):
-            if len(one.text) < len(self.best.text):
+        for way in plainer():
+            try:
+                text = way(self.best).text
+            except (Refused, ValueError):
+                continue
+            if len(text) <= len(self.best.text) and text != self.best.text:
                 # parsed again, as what was edited may now be another thing to the parser
-                self.accept(parse(one.text, one.path))
+                self.accept(parse(text, self.best.path))
 
     def accept(self, module: Module) -> bool:
         """Makes a module the best one if it passes."""
@@ -132,13 +137,12 @@ class _Search:
             return
         everything = dict(edits)
 
-        def without(kept: Sequence[tuple[int, Edits]]) -> Module | None:
+        def without(kept: Sequence[tuple[int, Edits]]) -> Module:
             """The module with all edits but those that are kept back."""
-            gone = everything.keys() - {number for number, _ in kept}
-            try:
-                return base.edit({path: nodes for number in sorted(gone) for path, nodes in everything[number].items()})
-            except (ValueError, IndexError):
-                return None
+            done = everything.keys() - {number for number, _ in kept}
+            edits = {path: nodes for number in sorted(done) for path, nodes in everything[number].items()}
+            # what is edited in a statement that goes is gone, too
+            return base.edit({path: nodes for path, nodes in edits.items() if not any(path[:n] in edits for n in range(1, len(path)))})
 
         def first(candidates: Iterator[Sequence[tuple[int, Edits]]]) -> tuple[int, Sequence[tuple[int, Edits]]] | None:
             return self.first(candidates, without)
@@ -146,17 +150,16 @@ class _Search:
         ddmin.rest(edits, first)
 
     def first(
-        self, candidates: Iterator[Sequence[tuple[int, Edits]]], made: Callable[[Sequence[tuple[int, Edits]]], Module | None]
+        self, candidates: Iterator[Sequence[tuple[int, Edits]]], made: Callable[[Sequence[tuple[int, Edits]]], Module]
     ) -> tuple[int, Sequence[tuple[int, Edits]]] | None:
         """The first candidate that passes, as many at a time as there are jobs; it becomes the best module."""
         number = 0
         while batch := list(itertools.islice(candidates, self.jobs)):
             modules = [made(one) for one in batch]
-            known = [module is not None and self.known(module) for module in modules]
-            waiting = {i: self.pool.submit(self.tested, one) for i, one in enumerate(modules) if one is not None and known[i] is None}
+            known = [self.known(module) for module in modules]
+            waiting = {i: self.pool.submit(self.tested, one) for i, one in enumerate(modules) if known[i] is None}
             for i, module in enumerate(modules):
-                passed = self.noted(module, waiting[i].result()) if module is not None and i in waiting else known[i]
-                if passed and module is not None:
+                if self.noted(module, waiting[i].result()) if i in waiting else known[i]:
                     self.best = module
                     self.tell(self.progress(self.step), module)
                     return number + i, batch[i]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import routines
-from ptxkit.names import names_in, resolve
-from ptxkit.rewriters.engine.registry import all_rewriters
-from ptxkit.rewriters.engine.rewrite import Refused
+from ptxkit.names import Kind, names_in, resolve
+from ptxkit.rewriters.engine.registry import Rewriter, all_rewriters
 from ptxkit.syntax.nodes import (
     Address,
     AddressSize,
@@ -27,10 +28,12 @@ from ptxkit.syntax.nodes import (
     Path,
     PerformanceDirective,
     Target,
-    Vector,
     Version,
 )
 from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
+
+PARTS = 8
+"""So many parts of an instruction are made simpler, one by one."""
 
 Edits = Mapping[Path, Sequence[Node]]
 """By path what comes in place of the node there."""
@@ -50,23 +53,27 @@ def steps() -> tuple[Step, ...]:
         Step("functions", functions),
         Step("bodies", bodies),
         Step("blocks", blocks),
+        Step("values", values),
         Step("instructions", instructions),
-        Step("braces", braces),
-        Step("operands", operands),
+        Step("constants", constants),
+        *[Step("operands", functools.partial(operands, which=which)) for which in range(PARTS)],
         Step("declarations", declarations),
+        Step("braces", braces),
         Step("headers", headers),
     )
 
 
-def plainer(module: Module) -> Iterator[Module]:
-    """The module in simpler ways of saying the same: without debugging data, comments, what never runs, and gaps in the registers."""
+def plainer() -> tuple[Callable[[Module], Module], ...]:
+    """What says the same in a simpler way: without debugging data, comments, what never runs, and gaps in the registers.
+
+    Each may raise Refused.
+    """
     rewriters = all_rewriters()
-    for name in ("strip-debug", "dead-code", "renumber"):
-        try:
-            yield rewriters[name](module).module
-        except (Refused, ValueError):
-            continue
-    yield uncommented(module)
+    return (*[_rewriting(rewriters[name]) for name in ("strip-debug", "dead-code", "renumber")], uncommented)
+
+
+def _rewriting(rewriter: Rewriter) -> Callable[[Module], Module]:
+    return lambda module: rewriter(module).module
 
 
 def uncommented(module: Module) -> Module:
@@ -113,6 +120,50 @@ def instructions(module: Module) -> list[Edits]:
     return [{path: ()} for path, statement in _statements(module) if not isinstance(statement, Declaration | Block)]
 
 
+ZEROS = {".f32": "0f00000000", ".f64": "0d0000000000000000"}
+
+
+def values(module: Module) -> list[Edits]:
+    """What an instruction computes becomes zero: what depends on it still has a value, where nothing may be undefined."""
+    names = resolve(module)
+    found: list[Edits] = []
+    for path, statement in _statements(module):
+        if isinstance(statement, Instruction) and statement.operands and not _is_constant(statement):
+            register = statement.operands[0]
+            symbol = names.lookup(path, register.text) if isinstance(register, Name) else None
+            if symbol is None or symbol.kind is not Kind.REGISTER or symbol.vector > 1 or symbol.type in (None, ".pred", ".b8", ".b128"):
+                continue
+            zero = parse_statement(f"\n\tmov{symbol.type} {register.text}, {ZEROS.get(symbol.type or '', '0')};")
+            found.append({path: (zero,)})
+    return found
+
+
+def constants(module: Module) -> list[Edits]:
+    """A register that is only ever a number becomes that number."""
+    names = resolve(module)
+    uses: dict[tuple[int, str], list[Path]] = {}
+    made: dict[tuple[int, str], list[tuple[Path, Instruction]]] = {}
+    for path, statement in _statements(module):
+        if not isinstance(statement, Instruction):
+            continue
+        scope = names.scope_of(path)
+        for inner, name in names_in(statement):
+            key = (id(scope.lookup(name.text)), name.text)
+            if inner == (len(statement.children) - len(statement.operands),):
+                made.setdefault(key, []).append((path, statement))
+            else:
+                uses.setdefault(key, []).append((*path, *inner))
+    return [
+        {path: (), **dict.fromkeys(uses.get(key, ()), (statement.operands[1],))}
+        for key, ((path, statement), *others) in made.items()
+        if not others and _is_constant(statement)
+    ]
+
+
+def _is_constant(statement: Instruction) -> bool:
+    return statement.opcode.mnemonic == "mov" and statement.guard is None and isinstance(statement.operands[-1], Number)
+
+
 def braces(module: Module) -> list[Edits]:
     """A block goes, or its braces; inner ones are for the next time."""
     found: list[Edits] = []
@@ -122,13 +173,16 @@ def braces(module: Module) -> list[Edits]:
     return found
 
 
-def operands(module: Module) -> list[Edits]:
-    """One part of an instruction becomes simpler: no guard, a modifier less, an address without offset, zero for a number or register."""
+def operands(module: Module, which: int = 0) -> list[Edits]:
+    """One part of each instruction becomes simpler: no guard, a modifier less, an address without offset, zero for a number or register.
+
+    An instruction may have several such parts; `which` says which of them.
+    """
     found: list[Edits] = []
     for path, statement in _statements(module):
         if isinstance(statement, Instruction):
-            found += [{path: (new,)} for new in _simpler(statement)]
-    return _apart(found)
+            found += [{path: (new,)} for new in itertools.islice(_simpler(statement), which, which + 1)]
+    return found
 
 
 def _simpler(instruction: Instruction) -> Iterator[Instruction]:
@@ -143,21 +197,8 @@ def _simpler(instruction: Instruction) -> Iterator[Instruction]:
     for i, operand in enumerate(instruction.operands):
         if isinstance(operand, Address) and operand.offset is not None:
             yield instruction.with_operand(i, f"[{operand.base.text}]")
-        elif isinstance(operand, Number) and operand.text != "0" and not operand.text.startswith(("0f", "0d", "0F", "0D")):
+        elif (isinstance(operand, Number) and operand.text != "0" and not operand.text.startswith(("0f", "0d", "0F", "0D"))) or (isinstance(operand, Name) and i and operand.text.startswith("%")):
             yield instruction.with_operand(i, parse_operand("0"))
-        elif isinstance(operand, Name) and i and operand.text.startswith("%"):
-            yield instruction.with_operand(i, parse_operand("0"))
-        elif isinstance(operand, Vector):
-            continue
-
-
-def _apart(edits: list[Edits]) -> list[Edits]:
-    """Edits of one statement exclude each other: the first of each, the others come in later rounds."""
-    first: dict[Path, Edits] = {}
-    for edit in edits:
-        for path in edit:
-            first.setdefault(path, edit)
-    return list(first.values())
 
 
 def declarations(module: Module) -> list[Edits]:
@@ -165,7 +206,8 @@ def declarations(module: Module) -> list[Edits]:
     names = resolve(module)
     used: set[str] = set()
     for _, statement in _statements(module):
-        used.update([name.text for _, name in names_in(statement)] if not isinstance(statement, Declaration) else [])
+        if not isinstance(statement, Declaration | Block):
+            used.update([name.text for _, name in names_in(statement)])
     found: list[Edits] = []
     for path, statement in _statements(module):
         if isinstance(statement, Declaration):
