@@ -1,9 +1,11 @@
-"""What `ptxkit diff` says of files renamed and reordered, and of small edits: python benchmarks/diff.py [--files N] [--edits N] [--most BYTES]
+"""What `ptxkit diff` says of files renamed and reordered, and of small edits.
+
+Usage: python benchmarks/diff.py [--files N] [--edits N] [--most BYTES]
 
 Equal: each file against itself with registers and labels renamed, and declarations and functions in another order.
-Edits: one in a file that is otherwise renamed and reordered (every second one) or as it was: an instruction deleted, put in twice, an operand
-changed, a modifier changed, a constant changed, two instructions swapped. Each must be shown, and nothing else: the changes that are reported
-are all at the lines that were edited, and there is at least one.
+Edits: one in a file that is otherwise renamed and reordered (every second one) or as it was: an instruction deleted, put in twice, an
+operand changed, a modifier changed, a constant changed, two instructions swapped. Each must be shown, and nothing else: what is
+reported is all at the lines that were edited, and there is something.
 """
 
 from __future__ import annotations
@@ -187,7 +189,8 @@ def main() -> int:
         equal += found.is_equal
         if not found.is_equal:
             print(f"{path.name}: not equal: {found.module[:1]} {[(one.name, one.changes[:1]) for one in found.functions[:1]]}")
-    print(f"{equal} of {len(paths)} files equal to themselves renamed; parse {parsing:.1f} s, compare {comparing:.1f} s, at most {slowest:.1f} s")
+    times_ = f"parse {parsing:.1f} s, compare {comparing:.1f} s, at most {slowest:.1f} s"
+    print(f"{equal} of {len(paths)} files equal to themselves renamed; {times_}")
     right = done = tries = 0
     times: list[float] = []
     small = [path for path in paths if path.stat().st_size <= 1 << 20]

@@ -90,9 +90,9 @@ def fixture(name: str) -> str:
 
 def joined(*names: str) -> str:
     """Several fixtures as one module."""
-    texts = [fixture(name) for name in names]
-    rest = ["\n".join(line for line in text.split("\n") if not line.startswith((".version", ".target", ".address_size"))) for text in texts[1:]]
-    return "\n".join([texts[0], *rest])
+    first, *others = [fixture(name) for name in names]
+    lines = [line for text in others for line in text.split("\n") if not line.startswith((".version", ".target", ".address_size"))]
+    return "\n".join([first, *lines])
 
 
 def message(folder: Path) -> Bug | None:

@@ -64,7 +64,8 @@ def only(path: str, contents: Contents | None = None) -> str:
         more = f" (and {len(contents.damages) - 1} more)" if len(contents.damages) > 1 else ""
         raise Unreadable(f"{path}: {contents.damages[0]}{more}")
     if len(contents.members) != 1:
-        raise Unreadable(f"{path}: a binary file " + ("with several PTX texts" + _told(path, contents) if contents.members else "without PTX"))
+        found = f"with several PTX texts{_told(path, contents)}" if contents.members else "without PTX"
+        raise Unreadable(f"{path}: a binary file {found}")
     try:
         return binaries.text(contents.members[0].entry)
     except (binaries.Damaged, binaries.Missing) as error:

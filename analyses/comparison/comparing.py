@@ -220,9 +220,10 @@ def _less(some: list[tuple[str, Path]], others: list[tuple[str, Path]]) -> list[
 
 def _subject(text: str) -> str:
     """What a statement speaks of: the name that it declares, or its directive."""
+    if text.startswith((".version", ".target")):
+        return text.partition(" ")[0]
     before = text.partition("=")[0].partition("[")[0].split()
-    plain_words = [word for word in before if word not in (";", "(", ")", ",")]
-    return plain_words[-1] if plain_words and text.startswith(".") and not text.startswith((".version", ".target")) else text.partition(" ")[0]
+    return next((word for word in reversed(before) if word not in (";", "(", ")", ",")), "")
 
 
 def _retyped(old: _Side, new: _Side, a: Body, b: Body, names: dict[Renameable, Renameable]) -> Iterator[Change]:
@@ -266,11 +267,11 @@ def _side_by_side(
     key = keys[0]
     pairs = align([key(item) for item in a], [key(item) for item in b])
     i0 = j0 = 0
-    for k, l in (*pairs, (len(a), len(b))):
-        yield from _side_by_side(a[i0:k], b[j0:l], keys[1:], i + i0, j + j0)
-        if k < len(a):
-            yield i + k, i + k + 1, j + l, j + l + 1, True
-        i0, j0 = k + 1, l + 1
+    for i1, j1 in (*pairs, (len(a), len(b))):
+        yield from _side_by_side(a[i0:i1], b[j0:j1], keys[1:], i + i0, j + j0)
+        if i1 < len(a):
+            yield i + i1, i + i1 + 1, j + j1, j + j1 + 1, True
+        i0, j0 = i1 + 1, j1 + 1
 
 
 def _operation(item: Item) -> str:

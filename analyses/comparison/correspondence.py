@@ -1,8 +1,8 @@
 """Which instruction, register and label of one function is which of another.
 
-Names are no evidence: a compiler that needs one register more counts all others anew. So a first alignment pairs instructions, the pairs vote
-for which register is which, and instructions are aligned again with the registers as they were elected, until nothing gets better. Three
-first alignments are tried: by names as they are, from both ends, and by how a register first came about.
+Names are no evidence: a compiler that needs one register more counts all others anew. So a first alignment pairs instructions, the pairs
+vote for which register is which, and instructions are aligned again with the registers as they were elected, until nothing gets better.
+Three first alignments are tried: by names as they are, from both ends, and by how a register first came about.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ def command(
 ) -> None:
     """Take PTX out of programs, libraries, objects, static archives, fat binaries, cubins and wheels.
 
-    The texts of libfoo.so become libfoo.so.1.sm_80.ptx and so on. No tool of NVIDIA is needed. Other commands take such a file, too, and one
-    text of it by the name that --list shows.
+    The texts of libfoo.so become libfoo.so.1.sm_80.ptx and so on. No tool of NVIDIA is needed. Other commands take such a file, too, and
+    one text of it by the name that --list shows.
 
     Exit codes: 0 done, 1 something in a file is damaged, 2 a file could not be read, or there is no such text.
     """

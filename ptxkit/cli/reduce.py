@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 def command(path: str, command_: str, output: str | None, jobs: int, timeout: float, no_filter: bool, format_: str) -> None:
     """Find the smallest PTX on which a command still succeeds: a bug in 5,000 lines becomes one in ten.
 
-    CMD is run by the shell with a file, as in --test 'ptxas -arch=sm_90a {} -o /dev/null 2>&1 | grep -q "internal error"'. Functions go first,
-    then blocks, instructions, parts of instructions and declarations. If FILE is valid, so is all that is tried, by our own check and
-    by ptxas, if it is there, which is asked to parse only.
+    CMD is run by the shell with a file, as in --test 'ptxas -arch=sm_90a {} -o /dev/null 2>&1 | grep -q "internal error"'. Functions go
+    first, then blocks, instructions, parts of instructions and declarations. If FILE is valid, so is all that is tried, by our own check
+    and by ptxas, if it is there, which is asked to parse only.
 
     OUT always holds the smallest text so far. What was tried stands in OUT.journal until it is done: the same command goes on from there.
 

@@ -197,8 +197,15 @@ def _simpler(instruction: Instruction) -> Iterator[Instruction]:
     for i, operand in enumerate(instruction.operands):
         if isinstance(operand, Address) and operand.offset is not None:
             yield instruction.with_operand(i, f"[{operand.base.text}]")
-        elif (isinstance(operand, Number) and operand.text != "0" and not operand.text.startswith(("0f", "0d", "0F", "0D"))) or (isinstance(operand, Name) and i and operand.text.startswith("%")):
+        elif _may_be_zero(operand, i):
             yield instruction.with_operand(i, parse_operand("0"))
+
+
+def _may_be_zero(operand: Node, i: int) -> bool:
+    """Whether an operand is a number or register that is not zero yet. The first operand is what most instructions write."""
+    if isinstance(operand, Number):
+        return operand.text != "0" and operand.text[:2].lower() not in ("0f", "0d")
+    return isinstance(operand, Name) and i > 0 and operand.text.startswith("%")
 
 
 def declarations(module: Module) -> list[Edits]:

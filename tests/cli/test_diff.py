@@ -39,7 +39,8 @@ def test_different(tmp_path: Path) -> None:
 
 
 def test_json(tmp_path: Path) -> None:
-    result = run("diff", "--format", "json", written(tmp_path, "a.ptx", TEXT), written(tmp_path, "b.ptx", TEXT.replace("mov.b32 a, 1; ", "")))
+    a, b = written(tmp_path, "a.ptx", TEXT), written(tmp_path, "b.ptx", TEXT.replace("mov.b32 a, 1; ", ""))
+    result = run("diff", "--format", "json", a, b)
     document = json.loads(result.stdout)
     (function,) = document["functions"]
 

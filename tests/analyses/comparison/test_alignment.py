@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +27,7 @@ def test_pairs_are_equal_and_rise(a: list[int], b: list[int]) -> None:
     pairs = align(a, b)
 
     assert all(a[i] == b[j] for i, j in pairs)
-    assert all(one[0] < other[0] and one[1] < other[1] for one, other in zip(pairs, pairs[1:], strict=False))
+    assert all(one[0] < other[0] and one[1] < other[1] for one, other in itertools.pairwise(pairs))
 
 
 @given(SEQUENCES, SEQUENCES)
