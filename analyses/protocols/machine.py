@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import attrs
 
+from ptxkit.analyses.bits import bits
 from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.protocols.steps import Does
+from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does
 from ptxkit.analyses.protocols.traces import RANK, SHARED_WINDOW, Event, Trace, warps_of
 
 Clock = dict[int, int]
@@ -67,6 +68,8 @@ class Agent:
     """The event at which it last came to the cluster's barrier without an order."""
     arrived: int = 0
     """How many times it came to the cluster's barrier."""
+    registers: int = 0
+    """How many each thread has, if it has changed that."""
 
     @property
     def event(self) -> Event | None:
@@ -105,8 +108,14 @@ class Object:
     arrivals: list[tuple[int, int]] = attrs.field(factory=list)
     """Agents and instructions of the arrivals of the current phase."""
     history: list[list[tuple[int, int]]] = attrs.field(factory=list)
+    lasts: list[Clock] = attrs.field(factory=list)
+    """By phase, what had happened for certain when it completed."""
+    waited: list[tuple[int, int, int]] = attrs.field(factory=list)
+    """Who has waited for which phase, and with which event."""
     visits: dict[tuple[int, int], int] = attrs.field(factory=dict)
     is_alive: bool = True
+    was_unknown: bool = False
+    """Whether a phase was taken to complete though not all bytes were known."""
     was_told: bool = False
     """Whether bytes were ever announced."""
 
@@ -116,6 +125,8 @@ class _Meeting:
     agents: list[Agent] = attrs.field(factory=list)
     clocks: list[Clock] = attrs.field(factory=list)
     threads: int = 0
+    arrived: list[Agent] = attrs.field(factory=list)
+    """Those that do not wait."""
 
 
 @attrs.frozen
@@ -136,10 +147,18 @@ class _Shadow:
 
 
 class Machine:
-    """One run. `flips` are waits of which the parity counts the other way, `counts` by instruction other counts for inits."""
+    """One run. `flips` are waits of which the parity counts the other way, `counts` by instruction other counts for inits.
+
+    `registers` are those of a thread when the kernel starts; with 0, registers are never short.
+    """
 
     def __init__(
-        self, traces: list[Trace], flips: Collection[int] = (), counts: Mapping[int, int] | None = None, races: bool = True
+        self,
+        traces: list[Trace],
+        flips: Collection[int] = (),
+        counts: Mapping[int, int] | None = None,
+        races: bool = True,
+        registers: int = 0,
     ) -> None:
         self.traces = traces
         self.flips = flips
@@ -159,8 +178,15 @@ class Machine:
         self.cluster: list[Clock] = []
         self.shadow: dict[int, _Shadow] = {}
         self.touches = 0
+        self.has_all_touches = True
+        """Whether all accesses were compared."""
         self.races = races
+        self.registers = registers
+        self.pool: dict[int, int] = {}
+        """By CTA, the registers to spare."""
         self.is_sure = True
+        self.log: list[tuple[int, int]] = []
+        """The order in which agents did what others may wait for: who, and the event."""
         self.shift = self._granularity()
         self.sizes = self._sizes()
 
@@ -186,7 +212,7 @@ class Machine:
                     last[event.address][1].append(event)
             for expect, copies in (*closed, *last.values()):
                 amount = expect.amount
-                if len(copies) == 1 and copies[0].step.bytes is None and amount is not None and len(set(amount)) == 1:
+                if len(copies) == 1 and copies[0].bytes is None and amount is not None and len(set(amount)) == 1:
                     found[copies[0]] = amount[0]
         return found
 
@@ -227,6 +253,7 @@ class Machine:
                 awaited = self.objects.get(address)
                 if awaited is not None and awaited.unknown and not awaited.pending:
                     awaited.unknown = awaited.expected = 0
+                    awaited.was_unknown = True
                     if self._completes(awaited):
                         return True
         for agent in self.agents:
@@ -238,17 +265,24 @@ class Machine:
         return False
 
     def _lanes(self, agent: Agent, event: Event) -> Iterator[tuple[int, int]]:
-        """The address and amount of each thread."""
+        """The address and amount of each thread; of what is multicast, for each CTA."""
         for place in agent.places:
             address = event.address[0 if len(event.address) == 1 else place] if event.address is not None else 0
             amount = event.amount[0 if len(event.amount) == 1 else place] if event.amount is not None else -1
-            yield plain(address), amount
+            if event.mask is None:
+                yield plain(address), amount
+                continue
+            mask = event.mask[0 if len(event.mask) == 1 else place]
+            for rank in bits(mask):
+                yield plain(address) & (1 << RANK) - 1 | rank << RANK, amount
 
     def _step(self, agent: Agent) -> bool:
         """Executes an event. False if the agent has to wait."""
         event = agent.trace.events[agent.at]
         done = _DO[event.step.does](self, agent, event)
         if done:
+            if event.step.does in SYNCHRONIZES:
+                self.log.append((agent.index, agent.at))
             agent.at += 1
         return done
 
@@ -319,6 +353,7 @@ class Machine:
             found = self._object(agent, event, address)
             if found is None:
                 return False
+            self._follows(agent, event, found)
             found.expected += amount
             found.expects = event.step.instruction
             found.was_told = True
@@ -328,20 +363,57 @@ class Machine:
         lanes = list(self._lanes(agent, event))
         if any(address not in self.objects for address, _ in lanes):
             return False
-        for place, (address, _) in zip(agent.places, lanes, strict=True):
+        for number, (address, _) in enumerate(lanes):
             found = self._object(agent, event, address)
             assert found is not None
+            self._follows(agent, event, found)
             found.copies = event.step.instruction
-            if event.step.bytes is None:
+            if event.bytes is None:
                 found.unknown += 1
             else:
-                found.coming += event.step.bytes
+                found.coming += event.bytes
             if event.target is not None and self.races:
-                target = plain(event.target[0 if len(event.target) == 1 else place])
-                size = event.step.bytes or self.sizes.get(event, event.step.least)
+                target = plain(event.target[0 if len(event.target) == 1 else agent.places[number * len(agent.places) // len(lanes)]])
+                if event.mask is not None:
+                    target = target & (1 << RANK) - 1 | address >> RANK << RANK
+                size = event.bytes or self.sizes.get(event, event.step.least)
                 stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True)
                 self._write(agent, event, target, size, stamp)
         return True
+
+    # --- registers
+
+    def _give(self, agent: Agent, event: Event) -> bool:
+        number = next(self._lanes(agent, event))[1]
+        if not self.registers:
+            return True
+        held = agent.registers or self.registers
+        self.pool[agent.trace.rank] = self.pool.get(agent.trace.rank, 0) + (held - number) * len(agent.threads)
+        agent.registers = number
+        return True
+
+    def _take(self, agent: Agent, event: Event) -> bool:
+        number = next(self._lanes(agent, event))[1]
+        held = agent.registers or self.registers
+        wanted = (number - held) * len(agent.threads)
+        if self.registers and wanted > self.pool.get(agent.trace.rank, 0):
+            return False
+        return self._give(agent, event)
+
+    def _follows(self, agent: Agent, event: Event, found: Object) -> None:
+        """Notes bytes that may be counted in an earlier phase in another run: nothing makes the thread wait until that has completed."""
+        if found.phase and agent.clock.get(found.number, -1) < found.phase - 1:
+            self._fault("unordered", agent, event, found.init, NOBODY, found.address, found.phase)
+
+    def overrun(self) -> Iterator[tuple[Object, Agent, int, int]]:
+        """Waits that miss their phase in another run: the next one may complete before the thread has come to look.
+
+        Each as the object, who waits, the phase, and the event.
+        """
+        for found in self.by_number.values():
+            for index, phase, at in found.waited:
+                if phase + 1 < len(found.lasts) and found.lasts[phase + 1].get(index, -1) <= at:
+                    yield found, self.agents[index], phase, at
 
     def _arrive(self, agent: Agent, event: Event) -> bool:
         sums: dict[int, int] = {}
@@ -381,6 +453,7 @@ class Machine:
             return False
         found.last = found.clock
         found.last[found.number] = found.phase
+        found.lasts.append(found.last)
         found.clock = dict(found.clock)
         found.phase += 1
         found.pending = found.count
@@ -405,6 +478,7 @@ class Machine:
             if agent.seen.get(address, -2) == seen and told == found.phase and not event.step.by_state:
                 self._fault("stale", agent, event, agent.waits.get(address, -1), NOBODY, address, seen)
             agent.seen[address] = seen
+            found.waited.append((agent.index, seen, agent.at))
             agent.waits[address] = event.step.instruction
             self._acquire(agent, found.last)
         return True
@@ -430,6 +504,8 @@ class Machine:
         """Whether all have come to a barrier; then all but the one that asks go on."""
         if count > 0:
             complete = meeting.threads >= count
+            if meeting.threads > count:
+                self._fault("barrier crowd", agent, agent.trace.events[agent.at], -1, NOBODY, key[1], meeting.threads, count)
         else:
             inside = [one for one in self.agents if one.trace.rank == key[0] and not one.is_done]
             complete = all(one in meeting.agents for one in inside)
@@ -448,6 +524,9 @@ class Machine:
         meeting = self.meetings.setdefault(key, _Meeting())
         meeting.threads += len(agent.places)
         meeting.clocks.append(self._release(agent))
+        if agent in meeting.arrived or 0 < count < meeting.threads:
+            self._fault("barrier crowd", agent, event, -1, NOBODY, key[1], meeting.threads, count)
+        meeting.arrived.append(agent)
         if 0 < count <= meeting.threads:
             self._meet(meeting.agents, meeting.clocks)
             for one in meeting.agents:
@@ -495,6 +574,7 @@ class Machine:
 
     def _touch(self, agent: Agent, event: Event) -> bool:
         if not self.races or self.touches > MOST_TOUCHES:
+            self.has_all_touches = False
             return True
         step = event.step
         size = min(step.bytes or 1, MOST_BYTES)
@@ -609,6 +689,8 @@ _DO = {
     Does.CLUSTER_WAIT: Machine._cluster_wait,
     Does.FENCE: Machine._fence,
     Does.JOIN: Machine._join,
+    Does.GIVE: Machine._give,
+    Does.TAKE: Machine._take,
     Does.READ: Machine._touch,
     Does.WRITE: Machine._touch,
 }

@@ -33,7 +33,16 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
     ranks = cluster_size(routine) or 1
     if ranks > MOST_CTAS:
         return ()
-    return _Judge(routine, traces(routine, ranks)).findings()
+    return judged(routine, traces(routine, ranks))[0]
+
+
+def judged(routine: Routine, found: list[Trace], registers: int = 0) -> tuple[tuple[Finding, ...], Machine]:
+    """What is wrong in a run of these traces, and the run."""
+    machine = Machine(found, registers=registers)
+    machine.run()
+    if any(trace.is_doubtful for trace in found):
+        return (), machine
+    return _Judge(routine, found).findings(machine), machine
 
 
 def _is_worth_it(routine: Routine) -> bool:
@@ -49,11 +58,7 @@ class _Judge:
     traces: list[Trace]
     found: dict[tuple[str, int], Finding] = attrs.field(factory=dict)
 
-    def findings(self) -> tuple[Finding, ...]:
-        machine = Machine(self.traces)
-        machine.run()
-        if any(trace.is_doubtful for trace in self.traces):
-            return ()
+    def findings(self, machine: Machine) -> tuple[Finding, ...]:
         faults = list(machine.faults.values())
         self._lives(faults)
         self._uses(machine)

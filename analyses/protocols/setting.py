@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from ptxkit.isa.types import types
 from ptxkit.positions import Index
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import Function, Module
@@ -92,3 +93,26 @@ def _agree(said: Mapping[str, tuple[int, ...]], setting: Setting) -> None:
 
 def _spoken(shape: tuple[int, ...]) -> str:
     return ", ".join(map(str, shape))
+
+
+def declared_cluster(module: Module, kernel: str) -> Shape | None:
+    """The cluster that a kernel says it is launched with."""
+    for function in module.functions:
+        if function.name == kernel:
+            for directive in function.header.directives:
+                sizes = [constant_value(argument) for argument in directive.arguments]
+                if directive.name == CLUSTER and sizes and all(isinstance(size, int) and size > 0 for size in sizes):
+                    return tuple([*map(int, sizes), 1, 1][:3])  # type: ignore[arg-type, return-value]
+    return None
+
+
+def bytes_of_box(box: object) -> int | None:
+    """The bytes that a copy with a tensor map has: a number of them, or the box and the type of its elements. None for anything else."""
+    if isinstance(box, int) and not isinstance(box, bool):
+        return box if box > 0 else None
+    if not isinstance(box, dict) or not isinstance(box.get("box"), list):
+        return None
+    sizes, kind = box["box"], types().get(f".{box.get('type')}")
+    if kind is None or not sizes or not all(isinstance(size, int) and size > 0 for size in sizes):
+        return None
+    return math.prod(sizes) * kind.bytes

@@ -48,6 +48,9 @@ class Does(enum.Enum):
     """The threads of a warp meet."""
     READ = "read"
     WRITE = "write"
+    GIVE = "give registers"
+    TAKE = "take registers"
+    """Waits until the CTA has so many to spare; `amount` says how many each thread has then."""
 
 
 SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE}
@@ -74,6 +77,10 @@ class Step:
     """How many at least."""
     is_multicast: bool = False
     """Whether objects of several CTAs may be told."""
+    mask: Term | None = None
+    """Which they are, if it is multicast: those at the same place in the CTAs of which the bit is set."""
+    map: Term | None = None
+    """The tensor map that says how many bytes a copy has."""
     is_spinning: bool = False
     """Whether a wait is repeated until it succeeds."""
     by_state: bool = False
@@ -106,6 +113,9 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
             own = _of_barriers(routine, i, bound, i in spinning)
             if own:
                 found[i] = own
+        elif "setmaxnreg" in bound.effects:
+            does = Does.TAKE if bound.has(".inc") else Does.GIVE
+            found[i] = [Step(i, does, amount=term_of(routine, i, bound.operand("count")))]
         elif _FENCES & set(bound.effects) and not bound.has(".cta"):
             found[i] = [Step(i, Does.FENCE)]
         elif bound.converges is not None and bound.converges.level == "warp":
@@ -172,18 +182,24 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     if operand is None:
         return []
     address = term_of(routine, i, operand)
-    multicast = bound.operand("mask") is not None or bound.slot(".cta_group") == ".cta_group::2"
+    mask = term_of(routine, i, bound.operand("mask"))
+    multicast = bound.operand("mask") is not None
     if any(one.action == "commit" for one in bound.asynchronous):
-        return [Step(i, Does.ARRIVE, address, is_multicast=multicast)]
+        return [Step(i, Does.ARRIVE, address, is_multicast=multicast, mask=mask)]
+    if multicast and bound.slot(".cta_group") == ".cta_group::2":
+        # whether an object of a CTA or of its peer is told depends on where it lies
+        mask = None
     writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
     written = next(writes, None)
     size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
     term = term_of(routine, i, size)
     # how many bytes a tensor copy has only its map says
+    map_ = term_of(routine, i, bound.operand("map"))
     count = term.constant if term is not None else written.bytes if written is not None and bound.operand("map") is None else None
-    if written is None:
-        return [Step(i, Does.COPY, address, bytes=count, is_multicast=multicast)]
-    return [Step(i, Does.COPY, address, target=written.address, bytes=count, is_multicast=multicast)]
+    # a number that is not the same everywhere is known on a path
+    amount = term if count is None else None
+    target = written.address if written is not None else None
+    return [Step(i, Does.COPY, address, amount, target=target, bytes=count, is_multicast=multicast, mask=mask, map=map_)]
 
 
 def accesses_of(routine: Routine, i: int) -> tuple[Access, ...]:

@@ -69,6 +69,10 @@ class Event:
     target: Numbers | None
     visit: int
     """How many times the path had come to the instruction before."""
+    mask: Numbers | None = None
+    """The CTAs whose objects are told, of what is multicast."""
+    bytes: int | None = None
+    """How many bytes are copied or touched, if that is known."""
 
 
 @attrs.define(eq=False)
@@ -107,12 +111,16 @@ class _Path:
 class Tracer:
     """Follows the threads of one CTA. With a `setting` that is what the kernel is launched with, in the cluster of that number."""
 
-    def __init__(self, routine: Routine, rank: int, ranks: int, setting: Setting | None = None, cluster: int = 0) -> None:
+    def __init__(
+        self, routine: Routine, rank: int, ranks: int, setting: Setting | None = None, cluster: int = 0, luck: bool = False
+    ) -> None:
         self.routine = routine
         self.rank = rank
         self.ranks = ranks
         self.setting = setting
         self.cluster = cluster
+        self.luck = luck
+        """Whether those who only ask for a phase find it completed."""
         self.most = Most() if setting is None else MOST
         self.looks_at_place = False
         """Whether anything depended on where in the grid the CTA is."""
@@ -155,11 +163,11 @@ class Tracer:
         self._by_launch: dict[int, bool] = {}
         self._regions: dict[tuple[int, int], int | None] = {}
         self._found: list[Trace] = []
+        self._unknown: Term | None = None
 
     def _is_inside(self, i: int) -> bool:
         called = callees(self.routine, i, self.routine.instructions[i])
-        inside_ = {function.name for function in self.routine.module.functions if function.body is not None}
-        return not called.names or called.is_indirect or any(name in inside_ for name in called.names)
+        return not called.names or called.is_indirect or any(not is_quiet(self.routine, name) for name in called.names)
 
     # --- numbers
 
@@ -284,7 +292,7 @@ class Tracer:
             value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[call-overload]
             own = self.steps.get(value.instruction, ())
             if value.origin is Origin.WRITE and any(step.does is Does.WAIT for step in own):
-                return int(value.instruction in self.spins)
+                return int(self.luck or value.instruction in self.spins)
         return self._leaf(leaf)
 
     # --- ways
@@ -306,8 +314,8 @@ class Tracer:
                     break
         return found
 
-    def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1) -> Trace:
-        return Trace(self.rank, tuple(bits(path.mask)), path.events, cut, lost, path.is_doubtful, why)
+    def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1, unknown: Term | None = None) -> Trace:
+        return Trace(self.rank, tuple(bits(path.mask)), path.events, cut, lost, path.is_doubtful, why, unknown)
 
     def _fork(self, path: _Path, mask: int) -> _Path:
         """The other threads of a path, which go on by themselves."""
@@ -337,7 +345,7 @@ class Tracer:
         if path.at == 0:
             path.length += 1
             if path.length > self.most.blocks or len(path.events) > self.most.events:
-                return self._end(path, cut=True)
+                return self._end(path, cut=True, why=block.start)
             if path.source >= 0 or path.skipped >= 0:
                 if path.skipped >= 0:
                     path.environment = self.evaluator.skip(path.block, path.skipped, path.environment, path.length)
@@ -348,7 +356,7 @@ class Tracer:
                 rounds = path.rounds.get(path.block, 0) + 1 if loop.blocks >> path.source & 1 else 0
                 path.rounds[path.block] = rounds
                 if rounds > self.most.rounds:
-                    return None if self._leave_loop(path, loop) else self._end(path, cut=True)
+                    return None if self._leave_loop(path, loop) else self._end(path, cut=True, why=block.start)
         for i in self.events.get(path.block, ()):
             if i < block.start + path.at:
                 continue
@@ -357,7 +365,7 @@ class Tracer:
                 where = self._holds(guard, path)
                 if where is None:
                     if any(step.does in SYNCHRONIZES and not _peeks(step) for step in self.steps[i]):
-                        return self._end(path, lost=True, why=i)
+                        return self._end(path, lost=True, why=i, unknown=guard)
                     continue
                 if not where:
                     if any(step.does in SYNCHRONIZES for step in self.steps[i]) and self._is_by_launch(guard, path, False):
@@ -368,7 +376,7 @@ class Tracer:
                     other.at = i + 1 - block.start
                     stack.append(other)
             if not self._execute(i, path):
-                return self._end(path, lost=True, why=i)
+                return self._end(path, lost=True, why=i, unknown=self._unknown)
         if any(block.start <= i < block.end for i in self.calls):
             return self._end(path, lost=True, why=block.end - 1)
         return self._leave(path, stack)
@@ -379,19 +387,37 @@ class Tracer:
         path.visits[i] = visit + 1
         for step in self.steps[i]:
             synchronizes = step.does in SYNCHRONIZES and not _peeks(step)
+            self._unknown = None
             if not synchronizes and visit >= self.most.visits:
                 continue
-            address = self.numbers(step.address, path) if step.address is not None else None
-            amount = self.numbers(step.amount, path) if step.amount is not None else None
-            target = self.numbers(step.target, path) if step.target is not None else None
+            address, amount, target, mask = [
+                None if term is None else self.numbers(term, path) for term in (step.address, step.amount, step.target, step.mask)
+            ]
             if not synchronizes and step.does is not Does.FENCE and (address is None or not (step.bytes or _peeks(step))):
                 continue
-            if synchronizes and ((step.address is not None and address is None) or (step.amount is not None and amount is None)):
-                return False
-            if synchronizes and ((step.address is None and step.does in _NEEDS_ADDRESS) or step.is_multicast):
-                return False
-            path.events.append(Event(step, address, amount, target, visit))
+            if synchronizes:
+                missing = _missing(step, address, amount, mask)
+                if missing is not _NOTHING:
+                    self._unknown = missing if isinstance(missing, Term) else None
+                    return False
+            path.events.append(Event(step, address, amount, target, visit, mask, self._bytes(step, amount)))
         return True
+
+    def _bytes(self, step: Step, amount: Numbers | None) -> int | None:
+        """How many bytes a step copies or touches."""
+        if step.bytes is not None or step.does is not Does.COPY:
+            return step.bytes
+        if amount is not None:
+            return amount[0] if len(set(amount)) == 1 else None
+        if step.map is None or self.setting is None:
+            return None
+        for leaf in step.map.leaves():
+            if leaf.operator in ("address", "parameter"):
+                name, offset = str(leaf.data[0]), step.map.linear[0] if leaf.operator == "address" else leaf.data[2]
+                for key in (f"{name}+{offset}", name):
+                    if key in self.setting.boxes:
+                        return self.setting.boxes[key]
+        return None
 
     def _leave(self, path: _Path, stack: list[_Path]) -> Trace | None:
         block = self.flow.blocks[path.block]
@@ -434,7 +460,7 @@ class Tracer:
         meet = self.post.parent[path.block] if path.block in self.post else -1
         region = self._region(path.block, meet) if 0 <= meet < len(self.flow.blocks) else None
         if region is None or any(region >> block & 1 for block in self.sync_blocks):
-            return self._end(path, lost=True, why=self.flow.blocks[path.block].end - 1)
+            return self._end(path, lost=True, why=self.flow.blocks[path.block].end - 1, unknown=self.branches.get(path.block))
         path.source, path.skipped, path.block, path.at = path.block, region, meet, 0
         return None
 
@@ -530,6 +556,41 @@ class Tracer:
         return False
 
 
+def is_quiet(routine: Routine, name: str) -> bool:
+    """Whether a function that is called, with all that it calls, does nothing that others wait for; one without a body does not."""
+    by_name = {one.name: one for one in routine.siblings}
+    work, seen = [name], {name}
+    while work:
+        called = by_name.get(work.pop())
+        if called is None:
+            continue
+        if any(step.does in SYNCHRONIZES for own in steps(called).values() for step in own):
+            return False
+        for i, instruction in enumerate(called.instructions):
+            if flow_of(instruction.opcode.text) != "call":
+                continue
+            whom = callees(called, i, instruction)
+            if not whom.names or whom.is_indirect:
+                return False
+            work += [one for one in whom.names if one not in seen]
+            seen.update(whom.names)
+    return True
+
+
+_NOTHING = object()
+
+
+def _missing(step: Step, address: Numbers | None, amount: Numbers | None, mask: Numbers | None) -> object:
+    """What would have to be known to follow a step that others wait for: a term, or None where there is not even that."""
+    if address is None and (step.address is not None or step.does in _NEEDS_ADDRESS):
+        return step.address
+    if amount is None and step.amount is not None and step.does is not Does.COPY:
+        return step.amount
+    if mask is None and step.is_multicast:
+        return step.mask
+    return _NOTHING
+
+
 _NEEDS_ADDRESS = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY, Does.BARRIER_SYNC, Does.BARRIER_ARRIVE))
 
 
@@ -544,7 +605,8 @@ def _peeks(step: Step) -> bool:
 
 def _narrowed(event: Event, keep: list[int]) -> Event:
     """An event for some of its threads."""
-    return attrs.evolve(event, address=_some(event.address, keep), amount=_some(event.amount, keep), target=_some(event.target, keep))
+    address, amount, target, mask = [_some(numbers, keep) for numbers in (event.address, event.amount, event.target, event.mask)]
+    return attrs.evolve(event, address=address, amount=amount, target=target, mask=mask)
 
 
 def _some(numbers: Numbers | None, keep: list[int]) -> Numbers | None:

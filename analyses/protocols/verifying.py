@@ -1,0 +1,292 @@
+"""Whether a kernel that is launched with certain numbers keeps its protocols: barriers, mbarrier objects, and the bytes of copies (9.7.14).
+
+All threads of a cluster are followed to their ends, then run side by side, in one order. What is waited for is the same in every order,
+but where a wait may come too late for its phase, or bytes may be counted in another phase than in the run: that is looked for. Then one run
+that comes to its end proves that all do.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+
+import attrs
+
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import callees, control_flow, flow_of
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.protocols.machine import Agent, Machine, Object, plain
+from ptxkit.analyses.protocols.mbarrier import judged
+from ptxkit.analyses.protocols.setting import Setting
+from ptxkit.analyses.protocols.steps import Does, Step, steps
+from ptxkit.analyses.protocols.traces import Trace, Tracer, is_quiet
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.terms import Term, spoken
+from ptxkit.isa.binding import Bound
+from ptxkit.syntax.constants import constant_value
+
+VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
+KNOWN_EFFECTS = frozenset(
+    (
+        "alloc", "alloca", "applypriority", "dealloc", "discard", "fence", "grid-launch", "grid-wait", "init-fence", "launch-control",
+        "mmio", "nanosleep", "pmevent", "prefetch", "proxy-fence-alias", "proxy-fence-async", "proxy-fence-fabric",
+        "proxy-fence-tensormap", "relinquish-alloc", "setmaxnreg", "stackrestore", "stacksave", "tcgen05-after-thread-sync",
+        "tcgen05-before-thread-sync", "trap", "volatile", "wgmma-fence",
+    )
+)
+"""What instructions do besides, of which nobody is made to wait, or of which it is known who is."""
+KNOWN_ACTIONS = frozenset(("init", "inval", "expect", "arrive", "wait", "reduce"))
+HARMLESS = frozenset(("vprintf", "malloc", "free", "__assertfail"))
+"""Functions of the driver that a kernel may call."""
+REGISTERS, STEP, MOST = 65536, 8, 256
+LAST = 40
+"""So many steps of a schedule are told."""
+
+
+@attrs.frozen
+class Place:
+    """An instruction, and what is said of it."""
+
+    instruction: int
+    text: str
+
+
+@attrs.frozen
+class Verdict:
+    """What became of a kernel. `reasons` say why it is refuted or undecided, `schedule` what led there, in the order of the run."""
+
+    outcome: str
+    reasons: tuple[Place, ...] = ()
+    schedule: tuple[Place, ...] = ()
+    clusters: int = 0
+    """How many clusters of the grid were run; one stands for all that do not look at their place."""
+    phases: int = 0
+    waits: int = 0
+    touches: int = 0
+    """Accesses of shared memory that were compared, in words."""
+    has_all_touches: bool = True
+
+
+def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict:
+    """Follows and runs a kernel that is launched so. `budget` is in seconds. The kernel must say itself how it is launched (`launched`)."""
+    unknown = tuple(unmodelled(routine))
+    registers = start_registers(routine, setting)
+    end = time.monotonic() + budget
+    phases = waits = touches = 0
+    has_all = True
+    for cluster in range(setting.clusters):
+        if cluster and time.monotonic() > end:
+            reason = Place(-1, f"{cluster} of {setting.clusters} clusters were run in {budget:g} s; what they do depends on their place")
+            return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, touches)
+        tracers = [Tracer(routine, rank, setting.ranks, setting, cluster) for rank in range(setting.ranks)]
+        found = [trace for tracer in tracers for trace in tracer.run()]
+        findings, machine = judged(routine, found, registers)
+        certain = [one for one in findings if one.is_certain]
+        schedule = tuple(_schedule(routine, machine))
+        if certain:
+            return Verdict(REFUTED, tuple([Place(one.instruction, one.message) for one in certain]), schedule, cluster + 1)
+        if machine.stuck and machine.is_sure:
+            return Verdict(REFUTED, tuple(_standing(machine)), schedule, cluster + 1)
+        passed = tuple(_passed_by(machine))
+        if passed:
+            return Verdict(REFUTED, passed, schedule, cluster + 1)
+        reasons = [*unknown, *_lost(routine, found), *_unsure(machine)]
+        reasons += [Place(one.instruction, one.message) for one in findings]
+        if not reasons and not _is_luck_the_same(routine, setting, cluster, found):
+            reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
+        if reasons:
+            return Verdict(UNDECIDED, tuple(dict.fromkeys(reasons)), (), cluster + 1)
+        phases += sum(one.phase for one in machine.by_number.values())
+        waits += sum(len(one.waited) for one in machine.by_number.values())
+        touches += machine.touches
+        has_all = has_all and machine.has_all_touches
+        if not any(tracer.looks_at_place for tracer in tracers):
+            return Verdict(VERIFIED, (), (), 1, phases, waits, touches, has_all)
+    return Verdict(VERIFIED, (), (), setting.clusters, phases, waits, touches, has_all)
+
+
+# --- what is not known
+
+
+def unmodelled(routine: Routine) -> list[Place]:
+    """The instructions of which it is not known whether anybody waits for them."""
+    flow = control_flow(routine)
+    found = []
+    allocations = 0
+    for i, bound in enumerate(bindings(routine)):
+        if flow.block_of[i] not in flow.reachable:
+            continue
+        opcode = routine.instructions[i].opcode.text
+        if not isinstance(bound, Bound) or not bound.form.modelled:
+            found.append(Place(i, f"`{opcode}` is not modelled"))
+            continue
+        if set(bound.effects) - KNOWN_EFFECTS or {word.action for word in bound.barrier} - KNOWN_ACTIONS:
+            found.append(Place(i, f"what `{opcode}` makes others wait for is not modelled"))
+        if "alloc" in bound.effects:
+            allocations += 1
+            if allocations > 1:
+                found.append(Place(i, "CTAs that have tensor memory may wait for one another here"))
+        if flow_of(opcode) == "call":
+            called = callees(routine, i, routine.instructions[i])
+            own = {one.name for one in routine.siblings}
+            for name in called.names:
+                if name not in own and name not in HARMLESS:
+                    found.append(Place(i, f"what `{name}` does is not known"))
+                elif name in own and not is_quiet(routine, name):
+                    found.append(Place(i, f"others wait for what `{name}` does: functions that are called are not followed"))
+    return found
+
+
+def _lost(routine: Routine, found: list[Trace]) -> list[Place]:
+    """Where threads could not be followed further."""
+    reasons = []
+    for trace in found:
+        if trace.is_lost:
+            what = f": {_cause(routine, trace.unknown)}" if trace.unknown is not None else ""
+            reasons.append(Place(trace.why, f"how thread {trace.threads[0]} goes on from here is not known{what}"))
+        elif trace.is_cut:
+            reasons.append(Place(trace.why, f"thread {trace.threads[0]} goes on for too long to be followed"))
+    return list(dict.fromkeys(reasons))
+
+
+def _cause(routine: Routine, term: Term) -> str:
+    """What keeps a term from being known."""
+    for leaf in term.leaves():
+        if leaf.operator == "parameter":
+            name, offset = str(leaf.data[0]), leaf.data[2]
+            return f"it depends on the parameter `{name}{f'+{offset}' if offset else ''}` (--param)"
+    return f"it depends on {spoken(term, 2)}"
+
+
+def _unsure(machine: Machine) -> list[Place]:
+    reasons = []
+    if not machine.is_sure:
+        reasons.append(Place(-1, "threads of a warp that are to meet do not come to the same instruction"))
+    for fault in machine.faults.values():
+        if fault.kind == "unordered":
+            reasons.append(Place(fault.instruction, "the bytes may be counted in an earlier phase: nothing waits until that has completed"))
+        elif fault.kind == "barrier crowd":
+            reasons.append(Place(fault.instruction, "more threads may come to the barrier than it counts"))
+        elif fault.kind == "excess":
+            reasons.append(Place(fault.instruction, "more may arrive than the phase takes"))
+    for object_ in machine.by_number.values():
+        if object_.was_unknown:
+            reasons.append(Place(object_.copies, "how many bytes this copies only its tensor map says (--boxes)"))
+    return reasons
+
+
+def _peeks(routine: Routine) -> list[int]:
+    """The instructions that ask whether a phase has completed and go on."""
+    return [i for i, own in steps(routine).items() if any(step.does is Does.WAIT and not step.is_spinning for step in own)]
+
+
+def _is_luck_the_same(routine: Routine, setting: Setting, cluster: int, found: list[Trace]) -> bool:
+    """Whether threads that ask for a phase do the same, but for waiting, whether it has completed or not."""
+    if not _peeks(routine):
+        return True
+    other = [
+        trace for rank in range(setting.ranks) for trace in Tracer(routine, rank, setting.ranks, setting, cluster, luck=True).run()
+    ]
+    return _deeds(found) == _deeds(other)
+
+
+def _deeds(found: list[Trace]) -> dict[tuple[int, int], list[tuple[object, ...]]]:
+    """What each thread does, without its waits for phases; nothing is the same as what is not known."""
+    deeds: dict[tuple[int, int], list[tuple[object, ...]]] = {}
+    for trace in found:
+        for place, thread in enumerate(trace.threads):
+            own: list[tuple[object, ...]] = [] if not (trace.is_lost or trace.is_cut) else [(object(),)]
+            for event in trace.events:
+                if event.step.does not in (Does.WAIT, Does.READ, Does.WRITE):
+                    numbers = [one and one[0 if len(one) == 1 else place] for one in (event.address, event.amount, event.target)]
+                    own.append((event.step.instruction, event.step.does, *numbers))
+            deeds[trace.rank, thread] = own
+    return deeds
+
+
+def start_registers(routine: Routine, setting: Setting) -> int:
+    """The registers of a thread when the kernel starts; 0 if nothing bounds them, so that setmaxnreg has no effect (9.7.19.5)."""
+    said: dict[str, int] = {}
+    for directive in routine.function.header.directives:
+        sizes = [constant_value(argument) for argument in directive.arguments]
+        if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
+            said[directive.name] = math.prod(map(int, sizes))  # type: ignore[arg-type]
+    if ".maxnreg" in said:
+        return -(-said[".maxnreg"] // STEP) * STEP
+    if ".minnctapersm" not in said:
+        return 0
+    return min(MOST, REGISTERS // (said[".minnctapersm"] * math.prod(setting.block)) // STEP * STEP)
+
+
+# --- what went wrong
+
+
+def _standing(machine: Machine) -> list[Place]:
+    """Where threads stand still, those at one instruction together."""
+    groups: dict[tuple[int, str], list[Agent]] = {}
+    for agent in machine.stuck:
+        step = agent.trace.events[agent.at].step
+        groups.setdefault((step.instruction, _awaits(machine, agent, step)), []).append(agent)
+    return [Place(i, f"{_who(machine, agents)} {what}, for ever") for (i, what), agents in groups.items()]
+
+
+def _awaits(machine: Machine, agent: Agent, step: Step) -> str:
+    object_ = _object(machine, agent)
+    if step.does in (Does.WAIT, Does.ARRIVE, Does.EXPECT, Does.COPY) and object_ is None:
+        return "needs an mbarrier object that is not initialized"
+    if step.does is Does.WAIT and object_ is not None:
+        parts = [f"{object_.pending} of {object_.count} arrivals missing"] if object_.pending else []
+        parts += [f"{object_.expected} bytes missing"] if object_.expected else []
+        return f"waits for phase {object_.phase}: {' and '.join(parts) or 'it has the other parity'}"
+    words = {
+        Does.BARRIER_SYNC: "waits at the barrier",
+        Does.CLUSTER_WAIT: "waits at the barrier of the cluster",
+        Does.JOIN: "waits for other threads of the warp",
+        Does.TAKE: "waits for registers",
+    }
+    return words.get(step.does, "cannot go on")
+
+
+def _object(machine: Machine, agent: Agent) -> Object | None:
+    event = agent.event
+    if event is None or event.address is None:
+        return None
+    return machine.objects.get(plain(event.address[0 if len(event.address) == 1 else agent.places[0]]))
+
+
+def _passed_by(machine: Machine) -> list[Place]:
+    """Waits that may come too late."""
+    found: dict[int, Place] = {}
+    for _, agent, phase, at in machine.overrun():
+        i = agent.trace.events[at].step.instruction
+        text = (
+            f"if {_who(machine, [agent])} comes late, phases {phase} and {phase + 1} have both completed: "
+            "then the wait is for the one after, and phase after phase is missed"
+        )
+        found.setdefault(i, Place(i, text))
+    return list(found.values())
+
+
+def _who(machine: Machine, agents: list[Agent]) -> str:
+    """Agents in words."""
+    several = len({agent.trace.rank for agent in machine.agents}) > 1
+    names = []
+    for agent in agents:
+        threads = agent.threads
+        own = f"warp {agent.warp[1]}" if len(threads) == WARP else f"thread {threads[0]}"
+        own += f" and {len(threads) - 1} more of its warp" if 1 < len(threads) < WARP else ""
+        names.append(own + (f" of CTA {agent.trace.rank}" if several else ""))
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _schedule(routine: Routine, machine: Machine) -> list[Place]:
+    """The last steps of the run that others may wait for."""
+    rows: list[tuple[int, str, list[Agent]]] = []
+    for index, at in machine.log:
+        agent = machine.agents[index]
+        step = agent.trace.events[at].step
+        if rows and rows[-1][0] == step.instruction and rows[-1][1] == step.does.value:
+            rows[-1][2].append(agent)
+        else:
+            rows.append((step.instruction, step.does.value, [agent]))
+    return [Place(i, f"{_who(machine, list(dict.fromkeys(agents)))}: {does}") for i, does, agents in rows[-LAST:]]
