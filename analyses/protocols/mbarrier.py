@@ -10,52 +10,84 @@ from __future__ import annotations
 import attrs
 
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.machine import Agent, Fault, Machine, Object, plain
 from ptxkit.analyses.protocols.steps import Does, steps
-from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.protocols.traces import Trace, cluster_size, traces
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.uniformity import Level, uniformity
 
-TRUST = False
 MOST_CTAS = 4
+LIKELY = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
+"""Threads that a kernel is launched with that does not say it."""
 MOST_INSTRUCTIONS = 20_000
 OBJECT = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
 
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with the mbarrier objects and the shared memory of a kernel; nothing for other functions."""
-    if not _is_worth_it(routine):
-        return ()
+    """What is wrong with the mbarrier objects and the shared memory of a kernel; nothing for other functions.
+
+    Of a kernel that does not say how many threads it is launched with, what is wrong with the number that suits it best, if something is
+    with any.
+    """
     ranks = cluster_size(routine) or 1
-    if ranks > MOST_CTAS:
+    if not _is_worth_it(routine) or ranks > MOST_CTAS:
         return ()
-    return judged(routine, traces(routine, ranks))[0]
+    squad = team(routine)
+    if not squad.is_assumed:
+        return judged(routine, traces(routine, ranks), squad)[0]
+    best: tuple[Finding, ...] = ()
+    for threads in _sizes(routine):
+        squad = Team((threads, 1, 1), True)
+        found = judged(routine, traces(routine, ranks, squad), squad)[0]
+        if not found:
+            return ()
+        if not best or len(found) < len(best):
+            best = found
+    if not best:
+        return ()
+    tried = [str(threads) for threads in sorted(_sizes(routine))]
+    note = f"the kernel does not say with how many threads it is launched: something is wrong with {', '.join(tried)}"
+    return tuple([attrs.evolve(one, notes=(*one.notes, note)) for one in best])
 
 
-def judged(routine: Routine, found: list[Trace], registers: int = 0) -> tuple[tuple[Finding, ...], Machine]:
+def _sizes(routine: Routine) -> list[int]:
+    """The numbers of threads that a kernel may be launched with, most likely ones first; none if they are laid out in y or z."""
+    known = launch(routine)
+    if any(name in instruction.text for instruction in routine.instructions for name in ("%tid.y", "%tid.z")):
+        return []
+    most = known.most[0]
+    return list(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in LIKELY if size <= most]]))
+
+
+def judged(routine: Routine, found: list[Trace], squad: Team, registers: int = 0) -> tuple[tuple[Finding, ...], Machine]:
     """What is wrong in a run of these traces, and the run."""
     machine = Machine(found, registers=registers)
     machine.run()
     if any(trace.is_doubtful for trace in found):
         return (), machine
-    return _Judge(routine, found).findings(machine), machine
+    return _Judge(routine, found, squad).findings(machine), machine
 
 
 def _is_worth_it(routine: Routine) -> bool:
-    if not routine.function.header.is_entry or (team(routine).is_assumed and not TRUST) or len(routine.instructions) > MOST_INSTRUCTIONS:
+    if not routine.function.header.is_entry or len(routine.instructions) > MOST_INSTRUCTIONS:
         return False
     does = {step.does for own in steps(routine).values() for step in own}
-    return bool(does & OBJECT) or Does.WRITE in does
+    if not team(routine).is_assumed:
+        return bool(does & OBJECT) or Does.WRITE in does
+    # a kernel that does not look at the place of a thread may be meant for one
+    return Does.INIT in does or (Does.WRITE in does and any("%tid" in instruction.text for instruction in routine.instructions))
 
 
 @attrs.define
 class _Judge:
     routine: Routine
     traces: list[Trace]
+    squad: Team
     found: dict[tuple[str, int], Finding] = attrs.field(factory=dict)
 
     def findings(self, machine: Machine) -> tuple[Finding, ...]:
@@ -77,8 +109,7 @@ class _Judge:
         self.found.setdefault((rule, instruction), Finding(rule, instruction, None, message, (), tuple(where), is_certain))
 
     def _name(self, who: tuple[int, int]) -> str:
-        squad = team(self.routine)
-        name = squad.name(who[1])
+        name = self.squad.name(who[1])
         return name if len({trace.rank for trace in self.traces}) == 1 else f"{name} of CTA {who[0]}"
 
     # --- how objects live

@@ -22,7 +22,7 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuilt, settler
 from ptxkit.analyses.protocols.setting import Setting
 from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does, Step, spins, steps
-from ptxkit.analyses.protocols.team import team
+from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, evaluate, inside
@@ -112,7 +112,14 @@ class Tracer:
     """Follows the threads of one CTA. With a `setting` that is what the kernel is launched with, in the cluster of that number."""
 
     def __init__(
-        self, routine: Routine, rank: int, ranks: int, setting: Setting | None = None, cluster: int = 0, luck: bool = False
+        self,
+        routine: Routine,
+        rank: int,
+        ranks: int,
+        setting: Setting | None = None,
+        cluster: int = 0,
+        luck: bool = False,
+        squad: Team | None = None,
     ) -> None:
         self.routine = routine
         self.rank = rank
@@ -128,7 +135,7 @@ class Tracer:
         """Whether it is known how many CTAs a cluster has."""
         self.flow = control_flow(routine)
         self.known = values(routine)
-        self.team = team(routine)
+        self.team = squad or team(routine)
         self.steps = steps(routine)
         self.spins = spins(routine)
         self.post = dominators(routine).post
@@ -675,11 +682,11 @@ def cluster_size(routine: Routine) -> int | None:
     return None
 
 
-def traces(routine: Routine, ranks: int, setting: Setting | None = None) -> list[Trace]:
-    """The traces of all threads of a cluster of so many CTAs."""
+def traces(routine: Routine, ranks: int, squad: Team | None = None) -> list[Trace]:
+    """The traces of all threads of a cluster of so many CTAs, which have the threads of `squad`."""
     found: list[Trace] = []
     for rank in range(ranks):
-        found += Tracer(routine, rank, ranks, setting).run()
+        found += Tracer(routine, rank, ranks, squad=squad).run()
     return found
 
 

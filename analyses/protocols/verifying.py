@@ -19,6 +19,7 @@ from ptxkit.analyses.protocols.machine import Agent, Machine, Object, plain
 from ptxkit.analyses.protocols.mbarrier import judged
 from ptxkit.analyses.protocols.setting import Setting
 from ptxkit.analyses.protocols.steps import Does, Step, steps
+from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.protocols.traces import Trace, Tracer, is_quiet
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term, spoken
@@ -80,7 +81,7 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
             return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, touches)
         tracers = [Tracer(routine, rank, setting.ranks, setting, cluster) for rank in range(setting.ranks)]
         found = [trace for tracer in tracers for trace in tracer.run()]
-        findings, machine = judged(routine, found, registers)
+        findings, machine = judged(routine, found, team(routine), registers)
         certain = [one for one in findings if one.is_certain]
         schedule = tuple(_schedule(routine, machine))
         if certain:

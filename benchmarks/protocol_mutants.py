@@ -1,0 +1,266 @@
+"""Mutation test of the mbarrier rules and of `ptxkit verify`: one thing in a protocol is deleted or changed, and one of them must see it.
+
+    python benchmarks/protocol_mutants.py [--most N] [--budget SECONDS] [--largest BYTES] [--record FILE] PATH...
+
+The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one. Mutants: an init, a barrier behind
+the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
+changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures; else the block that the kernel
+names, one cluster, and all numbers 8. A mutant is reported by `lint` if a rule says something that it does not say of the original, by
+`verify` if it is refuted; it counts as harmless if neither reports it and `verify` says that it is verified, with all accesses compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import attrs
+from mutants import module_of, said
+
+from ptxkit.analyses.barriers import term_of
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.protocols.setting import CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
+from ptxkit.analyses.protocols.steps import Does, steps
+from ptxkit.analyses.protocols.verifying import REFUTED, VERIFIED, Verdict, verify
+from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.rule import Facts
+from ptxkit.isa.binding import Bound
+from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.parsing import parse
+
+ROOT = Path(__file__).resolve().parent.parent
+FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
+NUMBER = 8
+
+
+@attrs.frozen
+class Mutant:
+    """A module with one thing changed."""
+
+    change: str
+    line: int
+    text: str
+
+
+def kernels(facts: Facts) -> Iterator[Routine]:
+    for routine in facts.routines:
+        does = {step.does for own in steps(routine).values() for step in own}
+        if routine.function.header.is_entry and Does.INIT in does and Does.WAIT in does:
+            yield routine
+
+
+def changes(routine: Routine) -> Iterator[tuple[int, str, str]]:
+    """Instructions with what is done to them and what stands there then; `%s` is the instruction itself."""
+    own = steps(routine)
+    inits = [i for i, found in own.items() if any(step.does is Does.INIT for step in found)]
+    for i, found in own.items():
+        does = {step.does for step in found}
+        if Does.INIT in does:
+            yield i, "delete an init", ""
+            yield from _changed(routine, i, "count", "add.u32", "change a count")
+        elif Does.WAIT in does:
+            place = next(iter(routine.instructions[i].operands))
+            guard = _guard(routine, i)
+            yield i, "delete a wait", f"{guard}setp.eq.u32 {place.text.strip().split('|')[0]}, 0, 0;"
+            yield from _changed(routine, i, "parity", "xor.b32", "change a parity")
+        elif Does.EXPECT in does:
+            yield from _changed(routine, i, "tx", "add.u32", "change a number of bytes", 16)
+            operands = [operand.text.strip() for operand in routine.instructions[i].operands]
+            opcode = routine.instructions[i].opcode.text
+            arrives = Does.ARRIVE in does
+            instead = f"{_guard(routine, i)}{opcode.replace('.expect_tx', '')} {', '.join(operands[:-1])};" if arrives else ""
+            yield i, "delete an announcement of bytes", instead
+        elif Does.ARRIVE in does:
+            yield i, "delete an arrival", ""
+        elif does & {Does.BARRIER_SYNC, Does.CLUSTER_WAIT} and inits and inits[-1] < i < inits[-1] + 60:
+            yield i, "delete a barrier behind the inits", ""
+    yield from _rings(routine)
+
+
+def _guard(routine: Routine, i: int) -> str:
+    guard = routine.instructions[i].guard
+    return f"{guard.text.strip()} " if guard is not None else ""
+
+
+def _changed(routine: Routine, i: int, name: str, opcode: str, change: str, by: int = 1) -> Iterator[tuple[int, str, str]]:
+    """The instruction with another number in an operand."""
+    bound = bindings(routine)[i]
+    operand = bound.operand(name) if isinstance(bound, Bound) else None
+    if operand is None:
+        return
+    instruction = routine.instructions[i]
+    texts = [one.text.strip() for one in instruction.operands]
+    place = operand.path[0]
+    value = constant_value(instruction.operands[place])
+    if isinstance(value, int):
+        texts[place] = str(value ^ 1 if opcode.startswith("xor") else value + by)
+        yield i, change, f"{_guard(routine, i)}{instruction.opcode.text} {', '.join(texts)};"
+        return
+    term = term_of(routine, i, operand)
+    kind = "b32" if term is None or term.width == 32 else f"b{term.width}"
+    before = texts[place]
+    texts[place] = "%mutant"
+    body = f"{_guard(routine, i)}{instruction.opcode.text} {', '.join(texts)};"
+    opcode = f"{opcode.partition('.')[0]}.{'b' if opcode.startswith('xor') else 'u'}{kind[1:]}"
+    yield i, change, f"{{ .reg .{kind} %mutant; {opcode} %mutant, {before}, {by}; {body} }}"
+
+
+def _rings(routine: Routine) -> Iterator[tuple[int, str, str]]:
+    """Comparisons by which the number of a stage comes round: where it is equal to a number, 0 is chosen."""
+    for i, instruction in enumerate(routine.instructions):
+        if not instruction.opcode.text.startswith(("setp.eq.", "setp.ne.")) or "32" not in instruction.opcode.text:
+            continue
+        texts = [one.text.strip() for one in instruction.operands]
+        length = constant_value(instruction.operands[-1])
+        if not isinstance(length, int) or not 2 <= length <= 12:
+            continue
+        for other in routine.instructions[i + 1 : i + 16]:
+            operands = [one.text.strip() for one in other.operands]
+            if other.opcode.text.startswith("selp") and operands[-1] == texts[0] and "0" in operands[1:3] and texts[1] in operands[1:3]:
+                yield i, "change the length of a ring", f"{instruction.opcode.text} {', '.join(texts[:-1])}, {length + 1};"
+                break
+
+
+def mutants(facts: Facts, routine: Routine, most: int) -> Iterator[Mutant]:
+    source = facts.module.text
+    counts: Counter[str] = Counter()
+    for i, change, instead in changes(routine):
+        if counts[change] >= most:
+            continue
+        counts[change] += 1
+        children = routine.instructions[i].children
+        first = facts.index.span((*routine.where(i), 0))
+        last = facts.index.span((*routine.where(i), len(children) - 1))
+        end = source.index(";", last.end) + 1
+        yield Mutant(change, first.line, source[: first.start] + instead + source[end:])
+
+
+def launches() -> dict[tuple[str, str], Setting]:
+    """The launches of the fixtures, by stem of the file and kernel."""
+    found = {}
+    for kernel in tomllib.loads((ROOT / "fixtures" / "kernels" / "launch.toml").read_text())["kernel"]:
+        parameters, boxes = {}, {}
+        for place, argument in enumerate(kernel["args"]):
+            name = f"{kernel['entry']}_param_{place}"
+            if "scalar" in argument:
+                parameters[name] = argument["value"]
+            elif "tensormap" in argument:
+                boxes[name] = bytes_of_box({"box": argument["box"], "type": argument["tensormap"]}) or 0
+            else:
+                parameters[name] = 1 << 30 | place << 24
+        block, grid, cluster = [tuple(kernel.get(word, (1, 1, 1))) for word in ("block", "grid", "cluster")]
+        found[kernel["file"], kernel["entry"]] = Setting(block, grid, cluster, parameters, boxes)
+    return found
+
+
+def setting_of(routine: Routine, path: Path, known: dict[tuple[str, str], Setting]) -> Setting | None:
+    """The launch of a kernel: of a fixture the real one, else one cluster of the block that it names, and all numbers the same."""
+    found = known.get((path.name.partition(".")[0], routine.name))
+    if found is not None:
+        return found
+    block: Shape | None = None
+    for directive in routine.function.header.directives:
+        if directive.name in (".reqntid", ".maxntid"):
+            sizes = [size for one in directive.arguments if isinstance(size := constant_value(one), int)]
+            block = tuple([*sizes, 1, 1][:3])  # type: ignore[assignment]
+    if block is None or math.prod(block) > 1024:
+        return None
+    cluster = declared_cluster(routine.module, routine.name) or (1, 1, 1)
+    parameters = {one.name: NUMBER if "64" not in (one.type or "") else 1 << 30 for one in routine.function.header.parameters}
+    return Setting(block, cluster, cluster, parameters, _boxes(routine))
+
+
+def _boxes(routine: Routine) -> dict[str, int]:
+    """No file says how many bytes the boxes of a kernel of others have; where one copy makes up for an announcement it is that."""
+    return {}
+
+
+def decided(text: str, path: str, kernel: str, setting: Setting | None) -> Verdict | None:
+    if setting is None:
+        return None
+    try:
+        module = launched(parse(text, path), kernel, setting)
+    except (CannotLaunch, KeyError):
+        return None
+    routine = next(one for one in routines(module) if one.name == kernel)
+    return verify(routine, setting, 20)
+
+
+def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Iterator[dict[str, object]]:
+    facts = Facts(module_of(path))
+    for routine in list(kernels(facts)):
+        before = said(facts, FAMILIES, routine.name)
+        setting = setting_of(routine, path, known)
+        original = decided(facts.module.text, str(path), routine.name, setting)
+        for mutant in mutants(facts, routine, most):
+            changed = Facts(parse(mutant.text, str(path)))
+            new = said(changed, FAMILIES, routine.name) - before
+            verdict = decided(mutant.text, str(path), routine.name, setting)
+            refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
+            verified = verdict is not None and verdict.outcome == VERIFIED and verdict.has_all_touches
+            yield {
+                "path": str(path),
+                "kernel": routine.name,
+                "change": mutant.change,
+                "line": mutant.line,
+                "rules": sorted({rule for rule, _ in new}),
+                "original": original.outcome if original is not None else "none",
+                "verdict": verdict.outcome if verdict is not None else "none",
+                "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
+                "refuted": refuted,
+                "harmless": verified and not new and not refuted,
+            }
+
+
+def show(records: list[dict[str, object]]) -> None:
+    rows: dict[str, Counter[str]] = {}
+    for one in records:
+        for key in (str(one["change"]), "all"):
+            row = rows.setdefault(key, Counter())
+            row["mutants"] += 1
+            row["harmless"] += bool(one["harmless"])
+            row["lint"] += bool(one["rules"])
+            row["either"] += bool(one["rules"] or one["refuted"])
+    print(f"{'':36}{'mutants':>8}{'harmless':>9}{'lint':>6}{'or verify':>10}")
+    for key, row in sorted(rows.items(), key=lambda item: (item[0] == "all", item[0])):
+        rest = row["mutants"] - row["harmless"]
+        share = f"{100 * row['lint'] / rest:5.0f}%{100 * row['either'] / rest:5.0f}%" if rest else ""
+        print(f"{key:36}{row['mutants']:8}{row['harmless']:9}{row['lint']:6}{row['either']:10}  {share}")
+    print("of those that are not harmless; kernels:", len({(one["path"], one["kernel"]) for one in records}))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", type=Path, nargs="+")
+    parser.add_argument("--most", type=int, default=1)
+    parser.add_argument("--largest", type=int, default=1_000_000)
+    parser.add_argument("--budget", type=float, default=float("inf"))
+    parser.add_argument("--record", type=Path)
+    asked = parser.parse_args()
+    end = time.monotonic() + asked.budget
+    found = [path for given in asked.paths for path in (sorted(given.rglob("*.ptx")) if given.is_dir() else [given])]
+    records: list[dict[str, object]] = []
+    known = launches()
+    for path in found:
+        if path.stat().st_size > asked.largest or b"mbarrier.init" not in path.read_bytes():
+            continue
+        if time.monotonic() > end:
+            print(f"stopped before {path}", file=sys.stderr)
+            break
+        for one in examine(path, asked.most, known):
+            records.append(one)
+            if asked.record:
+                with asked.record.open("a") as lines:
+                    lines.write(json.dumps(one) + "\n")
+    show(records)
+
+
+if __name__ == "__main__":
+    main()
