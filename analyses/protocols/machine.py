@@ -79,6 +79,11 @@ class Agent:
     def is_done(self) -> bool:
         return self.at >= len(self.trace.events)
 
+    @property
+    def has_left(self) -> bool:
+        """Whether it has ended for certain: others need not wait for it."""
+        return self.is_done and not (self.trace.is_cut or self.trace.is_lost)
+
 
 @attrs.define(eq=False)
 class Object:
@@ -507,7 +512,7 @@ class Machine:
             if meeting.threads > count:
                 self._fault("barrier crowd", agent, agent.trace.events[agent.at], -1, NOBODY, key[1], meeting.threads, count)
         else:
-            inside = [one for one in self.agents if one.trace.rank == key[0] and not one.is_done]
+            inside = [one for one in self.agents if one.trace.rank == key[0] and not one.has_left]
             complete = all(one in meeting.agents for one in inside)
         if not complete:
             return False
@@ -544,7 +549,7 @@ class Machine:
         return True
 
     def _cluster_wait(self, agent: Agent, event: Event) -> bool:
-        if any(one.arrived < agent.arrived and not one.is_done for one in self.agents):
+        if any(one.arrived < agent.arrived and not one.has_left for one in self.agents):
             return False
         if 0 < agent.arrived <= len(self.cluster):
             self._acquire(agent, self.cluster[agent.arrived - 1])
@@ -560,7 +565,7 @@ class Machine:
             return True
         members = next(self._lanes(agent, event))[1]
         mask = members if event.amount is not None else (1 << WARP) - 1
-        others = [one for one in mates if not one.is_done and any(mask >> thread % WARP & 1 for thread in one.threads)]
+        others = [one for one in mates if not one.has_left and any(mask >> thread % WARP & 1 for thread in one.threads)]
         for one in others:
             other = one.event
             if other is None or other.step is not event.step:

@@ -150,11 +150,15 @@ class Tracer:
             guard = self.known.guard(i)
             if guard is not None:
                 self.guards[i] = guard
-        self.calls = {i for i, one in enumerate(routine.instructions) if flow_of(one.opcode.text) == "call" and self._is_inside(i)}
+        self.calls: dict[int, int] = {}
+        """By block, the first call behind which nothing is known."""
+        for i, one in enumerate(routine.instructions):
+            if flow_of(one.opcode.text) == "call" and self._is_inside(i):
+                self.calls.setdefault(self.flow.block_of[i], i)
         self.sync_blocks = {
             self.flow.block_of[i] for i, own in self.steps.items() if any(step.does in SYNCHRONIZES and not _peeks(step) for step in own)
         }
-        self.sync_blocks |= {self.flow.block_of[i] for i in self.calls}
+        self.sync_blocks |= self.calls.keys()
         self.branches: dict[int, Term] = {}
         for block in self.flow.blocks:
             if len(block.edges) > 1 or (block.edges and block.leaves):
@@ -364,9 +368,12 @@ class Tracer:
                 path.rounds[path.block] = rounds
                 if rounds > self.most.rounds:
                     return None if self._leave_loop(path, loop) else self._end(path, cut=True, why=block.start)
+        called = self.calls.get(path.block, block.end)
         for i in self.events.get(path.block, ()):
             if i < block.start + path.at:
                 continue
+            if i > called:
+                break
             guard = self.guards.get(i)
             if guard is not None and not (i == block.end - 1 and block.edges and len(block.edges) > 1):
                 where = self._holds(guard, path)
@@ -384,8 +391,8 @@ class Tracer:
                     stack.append(other)
             if not self._execute(i, path):
                 return self._end(path, lost=True, why=i, unknown=self._unknown)
-        if any(block.start <= i < block.end for i in self.calls):
-            return self._end(path, lost=True, why=block.end - 1)
+        if called < block.end:
+            return self._end(path, lost=True, why=called)
         return self._leave(path, stack)
 
     def _execute(self, i: int, path: _Path) -> bool:
