@@ -84,7 +84,9 @@ class TestBoxes:
     ("before", "after"),
     [
         ("mbarrier.init.shared::cta.b64 [", "// mbarrier.init.shared::cta.b64 ["),
-        ("mbarrier.arrive.shared::cta.b64 ", "// mbarrier.arrive.shared::cta.b64 "),
+        ("mbarrier.init.shared::cta.b64 [%r24], 32", "mbarrier.init.shared::cta.b64 [%r24], 33"),
+        ("mbarrier.arrive.shared::cta.b64 state, [%r42];", ""),
+        ("mbarrier.test_wait.parity.shared::cta.b64 ready, [%r40], %r41;", "mbarrier.test_wait.parity.shared::cta.b64 ready, [%r40], 0;"),
     ],
 )
 def test_a_kernel_that_hangs_is_refuted(before: str, after: str) -> None:
