@@ -67,9 +67,9 @@ def _sizes(routine: Routine) -> list[int]:
 def judged(routine: Routine, found: list[Trace], squad: Team, registers: int = 0) -> tuple[tuple[Finding, ...], Machine]:
     """What is wrong in a run of these traces, and the run."""
     machine = Machine(found, registers=registers)
-    machine.run()
     if any(trace.is_doubtful for trace in found):
         return (), machine
+    machine.run()
     return _Judge(routine, found, squad).findings(machine), machine
 
 

@@ -172,6 +172,7 @@ class Tracer:
         self.evaluator.settle = self._given
         self._memory: dict[int, dict[Term, int | None]] = {}
         self._by_launch: dict[int, bool] = {}
+        self._left_out: dict[tuple[int, bool], bool] = {}
         self._regions: dict[tuple[int, int], int | None] = {}
         self._found: list[Trace] = []
         self._unknown: Term | None = None
@@ -323,6 +324,9 @@ class Tracer:
                 if after is not None:
                     found.append(after)
                     break
+                if path.is_doubtful:
+                    # nothing is concluded from such a run
+                    return [*found, self._end(path, lost=True)]
         return found
 
     def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1, unknown: Term | None = None) -> Trace:
@@ -454,8 +458,8 @@ class Tracer:
             else:
                 self._found.append(ended)
             where = path.mask
-        elif self._is_by_launch(condition, path, bool(where)):
-            self._doubt(path, bool(where))
+        elif self._leaves_out(path.block, bool(where)) and self._is_by_launch(condition, path, bool(where)):
+            path.is_doubtful = True
         return self._along(path, bool(where))
 
     def _along(self, path: _Path, holds: bool) -> Trace | None:
@@ -510,24 +514,30 @@ class Tracer:
 
     # --- what the launch decides
 
-    def _doubt(self, path: _Path, holds: bool) -> None:
-        """Notes that numbers of the launch make a path leave out barriers that it could have come to."""
-        block = self.flow.blocks[path.block]
-        meet = self.post.parent[path.block]
-        for edge in block.edges:
-            if _agrees(edge, holds) or edge.target == meet:
+    def _leaves_out(self, index: int, holds: bool) -> bool:
+        """Whether a path that leaves a block this way leaves out barriers that it would come to on the other."""
+        key = (index, holds)
+        if key not in self._left_out:
+            self._left_out[key] = any(
+                self._meets(edge.target, self.post.parent[index])
+                for edge in self.flow.blocks[index].edges
+                if not _agrees(edge, holds) and edge.target != self.post.parent[index]
+            )
+        return self._left_out[key]
+
+    def _meets(self, start: int, meet: int) -> bool:
+        """Whether something that others wait for is on a way from a block to where ways meet."""
+        seen = 1 << meet if 0 <= meet < len(self.flow.blocks) else 0
+        work = [start]
+        while work:
+            at = work.pop()
+            if seen >> at & 1:
                 continue
-            seen = 1 << meet if 0 <= meet < len(self.flow.blocks) else 0
-            work = [edge.target]
-            while work:
-                at = work.pop()
-                if seen >> at & 1:
-                    continue
-                seen |= 1 << at
-                if at in self.sync_blocks:
-                    path.is_doubtful = True
-                    return
-                work += self.flow.blocks[at].successors
+            seen |= 1 << at
+            if at in self.sync_blocks:
+                return True
+            work += self.flow.blocks[at].successors
+        return False
 
     def _is_by_launch(self, condition: Term, path: _Path, holds: bool) -> bool:
         """Whether a condition would not be what it is for all threads of a path if the kernel were launched with other numbers."""
@@ -540,8 +550,12 @@ class Tracer:
         if not found:
             return False
         term = self.evaluator.term(self._settle(condition), path.environment)
+        threads = list(bits(path.mask))
+        if not any(leaf.operator in ("special", "collective", "peer") for leaf in term.leaves()):
+            # nothing in it tells threads apart
+            threads = threads[:1]
         for other in (0, 1, 1 << 20):
-            for thread in bits(path.mask):
+            for thread in threads:
                 number = evaluate(term, lambda leaf, thread=thread, other=other: self._otherwise(leaf, thread, other))  # type: ignore[misc]
                 if number is None or bool(number) is not holds:
                     return True
@@ -694,6 +708,8 @@ def traces(routine: Routine, ranks: int, squad: Team | None = None) -> list[Trac
     found: list[Trace] = []
     for rank in range(ranks):
         found += Tracer(routine, rank, ranks, squad=squad).run()
+        if found[-1].is_doubtful:
+            break
     return found
 
 
