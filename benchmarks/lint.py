@@ -38,6 +38,8 @@ from ptxkit.syntax.parsing import parse
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 LIMIT = 600
+ALIASES = {"R001m": "R008", "R001s": "R008"}
+"""Classes of planted bugs that a rule of another id finds (docs/rules/not-done.md)."""
 
 
 def found(path: Path, selection: tuple[str, ...] = ()) -> tuple[Diagnostic, ...]:
@@ -57,7 +59,9 @@ def pairs(families: set[str]) -> bool:
         cases = [case for case in csv.DictReader(lines, delimiter="\t") if case["bug_class"][:1] in families]
     known = {rule.id for rule in all_rules()}
     for case in cases:
-        rule, name = case["bug_class"].split()[0], case["name"]
+        named, name = case["bug_class"].split()[0], case["name"]
+        rule = ALIASES.get(named, named)
+        counts["by another id"] += rule != named
         counts["planted"] += 1
         # a catalogue rule that is off by default is asked for by name
         hits = [d.span.line for d in found(folder / f"{name}.bad.ptx", ("ALL",)) if d.rule == rule] if rule in known else []
@@ -72,6 +76,7 @@ def pairs(families: set[str]) -> bool:
     for path, d in alarms:
         print(f"  {path.name}:{d.span.line}: {d.severity.value}[{d.rule}] {d.message}")
     said = ", ".join(f"{word} {counts[word]}" for word in ("planted", "found", "on the line"))
+    said += f" ({counts['by another id']} by a rule of another id)" if counts["by another id"] else ""
     print(f"{said}; alarms in {len(correct)} correct: {len(alarms)}")
     return counts["found"] == counts["planted"] and not alarms
 

@@ -29,6 +29,7 @@ TEXTS = {
     "@%p1 bra L;\nbar.sync 0;\nL:\nret;\n}\n",
     "comments in an operation": kernel("ld /*one*/ .param /*two\n  lines*/ .u32 %r1, [k];\n"
     "mul// three\n.lo .u32 %r1, %r1, %r1;\nbar /*four*/ .sync 0;"),
+    "a comment before a component of a vector": kernel("mov// one\n.b32 pair.x, %r1;\nmov.b32 // two\n pair.b0, %r1;"),
     "a parameter of the type `.entry`": ".func f(.reg .b32.entry x) { ret; }\n",
     "a parameter that is `.visible`": ".func f(.reg.visible .b32 x) { ret; }\n",
 }  # fmt: skip

@@ -119,6 +119,15 @@ def test_the_version_becomes_what_the_module_needs() -> None:
     assert not done.left
 
 
+def test_a_wait_that_gives_up_is_repeated() -> None:
+    rule = select(["M010"])[0]
+    done = fixing.fix(rule.bad, looking("M"))
+
+    assert [one.rule for one in done.applied] == ["M010"]
+    assert not [one for one in done.left if one.rule == "M010"]
+    assert re.search(r"\$retry_\d+:\s+mbarrier\.t\w+_wait[^;]*;\s+@!%p\d bra \$retry_\d+;", done.text)
+
+
 def test_a_version_in_which_something_is_gone_is_refused() -> None:
     body = ".reg .b32 r;\n.reg .pred p;\nshfl.up.b32 r, r, 1, 0;\nactivemask.b32 r;\nret;\n"
     text = f".version 6.0\n.target sm_70\n.address_size 64\n.entry k() {{\n{body}}}\n".replace("activemask.b32 r", "cp.async.commit_group")

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.mbarrier import findings
 from ptxkit.analyses.protocols.telling import tell
+from ptxkit.analyses.retrying import retry
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits behind which a thread goes on whatever they said."""
-    return tell(facts, RULE, findings)
+    return tell(facts, RULE, findings, retry)
 
 
 RULE = Rule(

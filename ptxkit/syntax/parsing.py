@@ -556,7 +556,8 @@ _JOINING = frozenset({",", "+", "-"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
 _LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
 _OPCODE_AHEAD = re.compile(shapes.OPCODE)
-_INSTRUCTION_AHEAD = re.compile(rf"{shapes.NAME}(?:\.[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
+_INSTRUCTION_AHEAD = re.compile(rf"{shapes.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
+"""What looks like an instruction, and not like the first operand of one: `v.x,`."""
 _SPACE = re.compile(rf"{shapes.TRIVIA}*+")
 
 

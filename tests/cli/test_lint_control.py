@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -162,3 +167,28 @@ def test_hooks_name_commands() -> None:
     assert hooks == ["lint", "fmt"]
     assert all(run(hook, "--help").exit_code == 0 for hook in hooks)
     assert "ptxkit lint $ARGUMENTS --format github -- $PATHS" in (root / "action.yml").read_text()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not there")
+@pytest.mark.parametrize(
+    ("sarif", "status", "printed"),
+    [("", 1, "::error file=k.ptx"), ("found.sarif", 1, "")],
+)
+def test_the_action_runs(sarif: str, status: int, printed: str, tmp_path: Path) -> None:
+    """The script of action.yml as GitHub runs it, with `ptxkit` on the path; a `*` among the words stays what it is."""
+    action = (Path(__file__).resolve().parents[2] / "action.yml").read_text(encoding="utf-8")
+    script = textwrap.dedent(action.rpartition("run: |\n")[2])
+    (tmp_path / "k.ptx").write_text(".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { add.u32 %r1, %r2, 1; ret; }\n")
+    command = tmp_path / "bin" / "ptxkit"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ptxkit "$@"\n')
+    command.chmod(0o755)
+    root = str(Path(__file__).resolve().parents[2])
+    words = {"PATHS": "k.ptx", "ARGUMENTS": "--no-cache --select E", "SARIF": sarif}
+    environment = {**os.environ, **words, "PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": root}
+
+    done = subprocess.run(["bash", "-e", "-c", script], capture_output=True, text=True, cwd=tmp_path, env=environment, check=False)
+
+    assert done.returncode == status
+    assert printed in done.stdout
+    assert not sarif or json.loads((tmp_path / sarif).read_text())["version"] == "2.1.0"
