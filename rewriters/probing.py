@@ -34,7 +34,7 @@ from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Rewrite
 from ptxkit.rewriters.manifest import WORDS, Kernel, ProbeManifest, ProbeSite, ProbeUse, RefusedSite, Region, Value
 from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Address, Declaration, File, Instruction, Module, Name, Node
+from ptxkit.syntax.nodes import Address, AddressSize, Declaration, File, Instruction, Module, Name, Node
 
 CONSTANT_BYTES = 64 << 10
 """Constant memory of a module (5.1.3)."""
@@ -248,6 +248,8 @@ def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = 
         if one.name not in kinds:
             raise ValueError(f"no probe is called {one.name!r}; there are {', '.join(sorted(kinds))}")
     parsed = [kinds[one.name].parsed(one.options) for one in wanted]
+    if any(one.bits == 32 for one in module.all(AddressSize)):
+        raise ValueError("probes need addresses of 64 bits, and the module has `.address_size 32`")
     everything = routines(module)
     left_out: dict[tuple[int, str], RefusedSite] = {}
     while True:

@@ -44,8 +44,9 @@ def command(path: str, probes: tuple[str, ...], output: str, manifest: str | Non
         text = files.read(path)
     except files.CannotRead as error:
         _fail(str(error))
+    module = ptxkit.parse(text, path)
     try:
-        found = instrument(ptxkit.parse(text, path), probes)
+        found = instrument(module, probes)
     except Refused as refused:
         for diagnostic in refused.diagnostics:
             click.echo(f"{path}: {diagnostic.message}", err=True)
@@ -53,15 +54,19 @@ def command(path: str, probes: tuple[str, ...], output: str, manifest: str | Non
         sys.exit(1)
     except (ValueError, OSError) as error:
         _fail(str(error))
+    outputs = {} if output == "-" else {output: found.text}
+    if manifest:
+        outputs[manifest] = found.manifest.to_json()
     try:
+        files.write_all(outputs)
         if output == "-":
             click.echo(files.encode(found.text), nl=False)
-        else:
-            files.write(output, found.text)
-        if manifest:
-            files.write(manifest, found.manifest.to_json())
     except OSError as error:
         _fail(f"{error.filename or output}: {error.strerror or error}")
+    if module.diagnostics:
+        first = module.diagnostics[0]
+        where = f"{path}:{first.span.line}:{first.span.column}: {first.message}"
+        click.echo(f"ptxkit: {where}; what cannot be read stays as it is", err=True)
     refused_sites = found.manifest.refused
     for one in refused_sites[:20]:
         where = f"{path}:{one.line}" if one.line else path

@@ -355,6 +355,26 @@ class TestOptions:
         assert result.exit_code == 0
         assert result.stderr.endswith(said)
 
+    def test_a_module_of_32_bits(self) -> None:
+        with pytest.raises(ValueError, match="64 bits"):
+            instrument(ptxkit.parse(HEAD.replace("64", "32") + ".entry k() { ret; }"), ["block-counts"])
+
+    def test_what_cannot_be_read_is_said(self, tmp_path: Path) -> None:
+        source = tmp_path / "k.ptx"
+        source.write_text(f"{HEAD}.entry k() {{ @@ foo; ret; }}")
+        result = CliRunner().invoke(main, ["instrument", str(source), "-p", "block-counts", "-o", str(tmp_path / "o.ptx")])
+
+        assert result.exit_code == 0
+        assert "k.ptx:4:14: syntax error at `@`; what cannot be read stays as it is" in result.stderr
+
+    def test_all_or_nothing_is_written(self, tmp_path: Path) -> None:
+        source, out = tmp_path / "k.ptx", tmp_path / "o.ptx"
+        source.write_text(kernel("ret;").text)
+        wanted = ["instrument", str(source), "-p", "block-counts", "-o", str(out), "--manifest", str(tmp_path / "no" / "m.json")]
+
+        assert CliRunner().invoke(main, wanted).exit_code == 2
+        assert not out.exists()
+
     def test_command_fails(self, tmp_path: Path) -> None:
         assert CliRunner().invoke(main, ["instrument", str(tmp_path / "none.ptx"), "-p", "sectors"]).exit_code == 2
 
