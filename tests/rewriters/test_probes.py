@@ -302,7 +302,6 @@ class TestUser:
 
         assert [site.instruction for site in made.manifest.sites] == [1]
 
-
     @pytest.mark.parametrize(
         ("text", "said"),
         [
