@@ -18,7 +18,7 @@ def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
     """
     binder = routine.binder
     found: list[Bound | Mismatch] = []
-    by_shape: dict[tuple[object, ...], Bound | Mismatch] = {}
+    by_shape = binder.bounds
     for start, end, scope in routine.runs:
         shaper = binder.names.scopes[scope].shaper
         look_up = shaper.known.__getitem__

@@ -34,7 +34,8 @@ def lint(
     rules = select() if rules is None else tuple(rules)
     with collector_paused():
         found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]
-    marks = suppressions.marks(module, lambda: facts.index) if ignores else ()
+        facts.forget()
+    marks = facts.marks if ignores else ()
     if marks:
         found, used = suppressions.apply(found, marks, lambda word, diagnostic: names_rule(word, diagnostic.rule, diagnostic.name))
         if unused_ignore.RULE in rules:

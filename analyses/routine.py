@@ -47,6 +47,11 @@ class Routine:
     def name(self) -> str:
         return self.function.name
 
+    def forget(self) -> None:
+        """Lets go of all its facts."""
+        self._known.clear()
+        self.siblings.clear()
+
     def where(self, i: int) -> Path:
         """The path of instruction `i` from the module."""
         return (*self.path, *self.paths[i])

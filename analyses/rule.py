@@ -14,7 +14,7 @@ from itertools import chain
 
 import attrs
 
-from ptxkit import calls, check, declarations, directives
+from ptxkit import calls, check, declarations, directives, suppressions
 from ptxkit.analyses import cfg
 from ptxkit.analyses.cfg import ControlFlow
 from ptxkit.analyses.reactions import reactions, release
@@ -23,6 +23,7 @@ from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.names import Names, resolve
 from ptxkit.positions import Index
 from ptxkit.problem import Problem
+from ptxkit.suppressions import Mark
 from ptxkit.syntax.errors import syntax_errors
 from ptxkit.syntax.nodes import Function, Module, Path
 
@@ -47,6 +48,11 @@ class Facts:
     def names(self) -> Names:
         """What names mean."""
         return resolve(self.module)
+
+    @functools.cached_property
+    def marks(self) -> tuple[Mark, ...]:
+        """The comments that accept findings."""
+        return suppressions.marks(self.module, lambda: self.index)
 
     @functools.cached_property
     def syntax(self) -> tuple[Diagnostic, ...]:
@@ -96,6 +102,11 @@ class Facts:
     def control_flow(self, function: Function) -> ControlFlow:
         """The control flow graph of a function of this module."""
         return cfg.control_flow(self.routine(function))
+
+    def forget(self) -> None:
+        """Lets go of all facts of functions. They refer to one another: else only the garbage collector would free them."""
+        for routine in self.__dict__.pop("routines", ()):
+            routine.forget()
 
     def report(
         self,

@@ -119,6 +119,8 @@ def inside(term: Term) -> Sequence[Term]:
 
 def walk(term: Term) -> list[Term]:
     """A term and all in it, each once, what a term is made of before it."""
+    if not inside(term):
+        return [term]
     done: set[Term] = set()
     order: list[Term] = []
     stack = [term]

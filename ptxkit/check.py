@@ -55,6 +55,8 @@ class Binder:
         self.version = version
         self.target = target if target in targets() else None
         self.address_size = module.address_size
+        self.bounds: dict[tuple[object, ...], Bound | Mismatch] = {}
+        """What was found, by the opcode and the shapes of the guard and the operands: a place for those who ask for many."""
         self._verdicts: dict[tuple[str, tuple[OperandShape, ...]], _Verdict] = {}
 
     def sites(self) -> Iterator[tuple[Site, Shaper]]:

@@ -63,22 +63,19 @@ def apply(
 def _places(module: Module) -> Iterator[tuple[Path, int, str]]:
     """Where white space and comments speak to ptxkit: the path of what holds statements, the number of the one behind, the text."""
     stack: list[tuple[Path, Node]] = [((), module)]
-    silent: set[str] = set()
     while stack:
         path, node = stack.pop()
-        for i, child in enumerate(node.children):
-            leading: str = child.leading  # type: ignore[attr-defined]
-            if leading not in silent:
-                if WORD in leading:
-                    yield path, i, leading
-                else:
-                    silent.add(leading)
-            if isinstance(child, Block):
+        children = node.children
+        if any(WORD in leading for leading in {child.leading for child in children}):  # type: ignore[attr-defined]
+            yield from [(path, i, child.leading) for i, child in enumerate(children) if WORD in child.leading]  # type: ignore[attr-defined]
+        for i, child in enumerate(children):
+            if type(child) is Block:
                 stack.append(((*path, i), child))
-            elif isinstance(child, Function | Section) and child.body is not None:
-                if WORD in child.body.leading:
-                    yield (*path, i), 1, child.body.leading
-                stack.append(((*path, i, 1), child.body))
+            elif (type(child) is Function or type(child) is Section) and child.body is not None:
+                body: Block = child.body
+                if WORD in body.leading:
+                    yield (*path, i), 1, body.leading
+                stack.append(((*path, i, 1), body))
         last = node.close if isinstance(node, Block) else node.trailing if isinstance(node, Module) else ""
         if WORD in last:
             yield path, len(node.children), last

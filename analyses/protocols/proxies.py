@@ -251,14 +251,14 @@ def _meet(routine: Routine, one: Touch, other: Touch) -> Meeting | None:
     numbers = team(routine).vector(apart) if apart is not None else None
     if apart is not None and numbers is not None:
         # what is read is no less than this: behind its start, only what it starts with is known
-        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in numbers):
+        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in set(numbers)):
             return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN
-        return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < MOST_BYTES for number in numbers) else None
+        return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < MOST_BYTES for number in set(numbers)) else None
     if apart is not None and not _is_near(apart):
         return None
     if apart is not None and not is_usual:
         first = _first(routine).vector(apart) or ()
-        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in first):
+        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in set(first)):
             return Meeting.LIKELY
     # memory of no declared size is shared out by the program itself
     is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions

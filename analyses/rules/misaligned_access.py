@@ -63,13 +63,8 @@ def _rest(always: int, low: int, address: Term) -> str:
 
 def _low_bits(known: Lanes, access: Access, address: Term, low: int) -> tuple[int, ...] | None:
     """The lowest bits for each thread, where all that is not known is a multiple of enough."""
-    offset, parts = address.linear
-    terms = known.values.terms
-    rest = terms.constant(offset, address.width)
-    for atom, factor in parts:
-        free = atom.alignment * (factor & -factor)
-        if free and free <= low:
-            rest = terms.add(rest, terms.scale(atom, factor))
+    parts = [(atom, factor) for atom, factor in address.linear[1] if 0 < atom.alignment * (factor & -factor) <= low]
+    rest = known.values.terms.part(address, tuple(parts))
     return known.numbers(rest, control_flow(known.routine).block_of[access.instruction])
 
 

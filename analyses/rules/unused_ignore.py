@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit import suppressions
 from ptxkit.analyses import rule as rules
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -12,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """What is wrong with a comment by itself; that it accepts nothing shows when the other rules have been applied."""
-    for mark in suppressions.marks(facts.module, lambda: facts.index):
+    for mark in facts.marks:
         if mark.trouble:
             yield facts.report(RULE, mark.span, mark.trouble)
         for word in mark.rules:
