@@ -234,7 +234,15 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
         return None
     runs = world.execution(i)
     mode = bound.slot(".mode")
+    like_it: set[tuple[object, ...]] = set()
     for start in range(0, len(runs), WARP):
+        end = start + WARP
+        warp = (runs.sure >> start & WARP_MASK, runs.may >> start & WARP_MASK, amounts[start:end], limits[start:end], mask[start:end])
+        if warp in like_it:
+            continue
+        if not runs.never >> start & WARP_MASK:
+            # what another warp does just so, ends just so
+            like_it.add(warp)
         lanes = list(bits(runs.sure & WARP_MASK << start))
         # of a sum downwards only what the first lane gets counts for certain
         for thread in lanes[:1] if mode == ".down" else lanes:

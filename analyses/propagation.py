@@ -272,7 +272,7 @@ class Propagation:
             level = plan.base
             for use in uses:
                 if level:
-                    level = min(level, self.used(use, block))
+                    level = min(level, self.used(use, block) if self._any_exit or use < 0 else self.levels[use])
         elif i not in self._registers.weak:
             return self._made(number, i, bound, plan, uses, block)
         elif type(self.routine.instructions[i].children[0]) is Guard:
