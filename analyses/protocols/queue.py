@@ -431,11 +431,11 @@ class _Explorer:
         """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may come round."""
         algebra = self.values.terms
         found: dict[Term, None] = {}
-        inner = {number for number, value in enumerate(self.evaluator.numbering) if blocks >> value.block & 1}
+        numbering = self.evaluator.numbering
         for term in terms:
             moving = algebra.constant(0, term.width)
             for atom, factor in term.linear[1]:
-                if self.evaluator.needs(atom) & inner:
+                if any(blocks >> numbering[number].block & 1 for number in self.evaluator.needs(atom)):
                     moving = algebra.add(moving, algebra.scale(atom, factor))
             if moving.constant is None:
                 found[moving] = None
