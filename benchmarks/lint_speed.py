@@ -1,10 +1,12 @@
 """`ptxkit lint` beside `ptxas -O3`, file by file and in turn.
 
     python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] [--budget SECONDS] [--record FILE] [--slowest N]
+    python benchmarks/lint_speed.py [FOLDER] [--least BYTES] [--every N] --families C,B A,W,T,P,F M,G,S
 
 Timed is time of the processor: of parsing a file and applying the default rules, in a process forked for it that has everything imported,
 and of ptxas for the first target of the file. Files that this ptxas refuses are left out. `--record` keeps a line of JSON a file and goes
-on where the last run was stopped; `--budget` stops after that many seconds.
+on where the last run was stopped; `--budget` stops after that many seconds. With `--families`, the time of the rules of these families,
+with all analyses that they need, over that of parsing.
 """
 
 from __future__ import annotations
@@ -39,6 +41,18 @@ def linted(path: str) -> float:
     return time.process_time() - start
 
 
+def over_parse(path: str, families: list[str]) -> float:
+    """The time of the rules of some families over that of parsing; the instruction table has been read."""
+    text = files.read(path)
+    rules = select(families)
+    lint(parse(text, path), rules)
+    start = time.process_time()
+    module = parse(text, path)
+    parsed = time.process_time()
+    lint(module, rules)
+    return (time.process_time() - parsed) / (parsed - start)
+
+
 def assembled(path: Path) -> float | None:
     """Seconds that ptxas takes; None if it refuses the file."""
     words = parse(files.read(str(path))).targets
@@ -63,11 +77,18 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--record", type=Path)
     parser.add_argument("--slowest", type=int, default=5)
+    parser.add_argument("--families", nargs="+", default=[])
     arguments = parser.parse_args()
-    if shutil.which("ptxas") is None:
-        sys.exit("ptxas is not on PATH")
     lint(parse(WARM), select())
     paths = sorted(path for path in arguments.folder.rglob("*.ptx") if path.stat().st_size >= arguments.least)[:: arguments.every]
+    for families in arguments.families:
+        with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
+            ratios = pool.starmap(over_parse, [(str(path), families.split(",")) for path in paths], 1)
+        print(f"{families} over parsing, {len(paths)} files: median {statistics.median(ratios):.1f}, worst {max(ratios):.1f}")
+    if arguments.families:
+        return
+    if shutil.which("ptxas") is None:
+        sys.exit("ptxas is not on PATH")
     lines = arguments.record.read_text().splitlines() if arguments.record and arguments.record.exists() else []
     done: dict[str, dict[str, Any]] = {found["path"]: found for found in map(json.loads, lines)}
     start = time.monotonic()
