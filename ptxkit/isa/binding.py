@@ -236,7 +236,6 @@ def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
 
 
 @lru_cache(maxsize=16384)
-@lru_cache(maxsize=16384)
 def match(opcode: str) -> tuple[Candidate, ...]:
     """The forms that take exactly the modifiers of this opcode, whatever the operands.
 
