@@ -274,6 +274,9 @@ def _add(plan: Plan, number: int, guard: str = "") -> str:
 def _count_in_registers(plan: Plan, routine: Routine, buffer: Buffer, counters: Sequence[Counter], first: int, most: int) -> None:
     depth = [_depth(routine, counter) for counter in counters]
     looping = sorted([n for n in range(len(counters)) if depth[n]], key=lambda n: -depth[n])
+    if len(looping) > 4 * most:
+        # most are in memory anyway, and so large a function needs its registers
+        most //= 4
     once = [n for n, counter in enumerate(counters) if not depth[n] and not counter.is_entry]
     own = {n: plan.name("n", k) for k, n in enumerate(looping[:most])}
     bits = {n: (plan.name("f", k // ROUND), k % ROUND) for k, n in enumerate(once)}
