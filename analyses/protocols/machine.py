@@ -467,7 +467,11 @@ class Machine:
         return True
 
     def _wait(self, agent: Agent, event: Event) -> bool:
-        lanes = dict(self._lanes(agent, event))
+        if event.address is not None and len(event.address) == 1 and (event.amount is None or len(event.amount) == 1):
+            # the same for all threads, as it mostly is
+            lanes = {plain(event.address[0]): event.amount[0] if event.amount is not None else -1}
+        else:
+            lanes = dict(self._lanes(agent, event))
         if not event.step.is_spinning:
             agent.peeks.update(dict.fromkeys(lanes, event.step.instruction))
             return True

@@ -10,6 +10,7 @@ import attrs
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
+from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
@@ -51,6 +52,8 @@ def where(routine: Routine, i: int, operand: int) -> Where | None:
     address = values(routine).operand(i, routine.instructions[i].operands[operand])
     if address is None:
         return None
+    # where lanes pass the address on, it is still the same
+    address = settler(routine).term(address)
     found = _known(routine)
     if address not in found:
         found[address] = _where(routine, address)
