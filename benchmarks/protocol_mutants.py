@@ -26,7 +26,7 @@ from mutants import module_of, said
 
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.protocols.setting import CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
+from ptxkit.analyses.protocols.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
 from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.verifying import REFUTED, VERIFIED, Verdict, verify
 from ptxkit.analyses.routine import Routine, routines
@@ -173,13 +173,7 @@ def setting_of(routine: Routine, path: Path, known: dict[tuple[str, str], Settin
     if block is None or math.prod(block) > 1024:
         return None
     cluster = declared_cluster(routine.module, routine.name) or (1, 1, 1)
-    parameters = {one.name: NUMBER if "64" not in (one.type or "") else 1 << 30 for one in routine.function.header.parameters}
-    return Setting(block, cluster, cluster, parameters, _boxes(routine))
-
-
-def _boxes(routine: Routine) -> dict[str, int]:
-    """No file says how many bytes the boxes of a kernel of others have; where one copy makes up for an announcement it is that."""
-    return {}
+    return Setting(block, cluster, cluster, {ANY: NUMBER})
 
 
 def decided(text: str, path: str, kernel: str, setting: Setting | None) -> Verdict | None:

@@ -10,9 +10,9 @@ import attrs
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
-from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, Terms, walk

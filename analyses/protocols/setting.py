@@ -15,6 +15,8 @@ from ptxkit.syntax.parsing import parse
 
 Shape = tuple[int, int, int]
 CLUSTER = ".reqnctapercluster"
+ANY = "*"
+"""The name of all parameters that have no number of their own."""
 
 
 class CannotLaunch(ValueError):

@@ -20,7 +20,7 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuilt, settler
-from ptxkit.analyses.protocols.setting import Setting
+from ptxkit.analyses.protocols.setting import ANY, Setting
 from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does, Step, spins, steps
 from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine
@@ -129,6 +129,8 @@ class Tracer:
         self.luck = luck
         """Whether those who only ask for a phase find it completed."""
         self.most = Most() if setting is None else MOST
+        self.seen: set[int] = set()
+        """The blocks that threads come to, or may come to."""
         self.looks_at_place = False
         """Whether anything depended on where in the grid the CTA is."""
         self.is_sized = cluster_size(routine) is not None
@@ -358,6 +360,7 @@ class Tracer:
         """Takes a path through its block and on to the next. A trace if it ends there; those that part from it are put on the stack."""
         block = self.flow.blocks[path.block]
         if path.at == 0:
+            self.seen.add(path.block)
             path.length += 1
             if path.length > self.most.blocks or len(path.events) > self.most.events:
                 return self._end(path, cut=True, why=block.start)
@@ -479,6 +482,7 @@ class Tracer:
         region = self._region(path.block, meet) if 0 <= meet < len(self.flow.blocks) else None
         if region is None or any(region >> block & 1 for block in self.sync_blocks):
             return self._end(path, lost=True, why=self.flow.blocks[path.block].end - 1, unknown=self.branches.get(path.block))
+        self.seen.update(bits(region))
         path.source, path.skipped, path.block, path.at = path.block, region, meet, 0
         return None
 
@@ -491,6 +495,7 @@ class Tracer:
             meet = self.post.parent[meet] if meet in self.post else -1
         if not 0 <= meet < len(self.flow.blocks):
             return False
+        self.seen.update(bits(loop.blocks))
         path.source, path.skipped, path.block, path.at = path.block, loop.blocks, meet, 0
         return True
 
@@ -654,6 +659,8 @@ def _given_parameter(leaf: Term, setting: Setting) -> int | None:
     number = setting.parameters.get(f"{name}+{offset}")
     if number is None and not offset:
         number = setting.parameters.get(name)
+    if number is None:
+        number = setting.parameters.get(ANY)
     return None if number is None else number & ((1 << leaf.width) - 1)
 
 

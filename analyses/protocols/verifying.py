@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Container
 
 import attrs
 
@@ -70,7 +71,6 @@ class Verdict:
 
 def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict:
     """Follows and runs a kernel that is launched so. `budget` is in seconds. The kernel must say itself how it is launched (`launched`)."""
-    unknown = tuple(unmodelled(routine))
     registers = start_registers(routine, setting)
     end = time.monotonic() + budget
     phases = waits = touches = 0
@@ -91,7 +91,8 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
         passed = tuple(_passed_by(machine))
         if passed:
             return Verdict(REFUTED, passed, schedule, cluster + 1)
-        reasons = [*unknown, *_lost(routine, found), *_unsure(machine)]
+        seen = {block for tracer in tracers for block in tracer.seen}
+        reasons = [*unmodelled(routine, seen), *_lost(routine, found), *_unsure(machine)]
         reasons += [Place(one.instruction, one.message) for one in findings]
         if not reasons and not _is_luck_the_same(routine, setting, cluster, found):
             reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
@@ -109,13 +110,13 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
 # --- what is not known
 
 
-def unmodelled(routine: Routine) -> list[Place]:
-    """The instructions of which it is not known whether anybody waits for them."""
+def unmodelled(routine: Routine, seen: Container[int]) -> list[Place]:
+    """The instructions in these blocks of which it is not known whether anybody waits for them."""
     flow = control_flow(routine)
     found = []
     allocations = 0
     for i, bound in enumerate(bindings(routine)):
-        if flow.block_of[i] not in flow.reachable:
+        if flow.block_of[i] not in seen:
             continue
         opcode = routine.instructions[i].opcode.text
         if not isinstance(bound, Bound) or not bound.form.modelled:

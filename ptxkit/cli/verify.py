@@ -24,7 +24,7 @@ CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 @click.option("--grid", metavar="X,Y,Z", default="1", show_default=True, help="CTAs of the grid.")
 @click.option("--block", metavar="X,Y,Z", required=True, help="Threads of a CTA.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default what the kernel says, or 1.")
-@click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A parameter; NAME+16=N for a part of a structure.")
+@click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A parameter; NAME+16=N for a part of it; *=N all others.")
 @click.option("--boxes", metavar="JSON", help="A file that says how many bytes a copy with a tensor map has, by parameter.")
 @click.option("--budget", type=float, default=300, show_default=True, metavar="SECONDS", help="No more clusters are begun after this.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
