@@ -20,6 +20,7 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.choices import Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
+from ptxkit.analyses.protocols.proxies import descriptors
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact
@@ -115,6 +116,8 @@ def copies(routine: Routine) -> Copies:
     watch = _Watch(routine)
     coverage = explore(routine, QUEUES, watch.terms, watch)
     blind = {
+        # tensor cores read what descriptors say, which is not followed
+        "matrices": bool(watch.targets[COPY]) and any(True for _ in descriptors(routine)),
         "paths": not coverage.complete,
         "addresses": watch.is_unclear or watch.failures > 0,
         "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP,

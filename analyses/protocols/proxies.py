@@ -493,7 +493,8 @@ def stale_maps(routine: Routine) -> Iterator[Found]:
     for i, key in uses.items():
         own = [change for change, changed in changes.items() if key is not None and changed == key and comes_to(routine, change, i)]
         # where a fence is skipped, it may be because nothing was changed
-        if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in fences):
+        those = [fence for fence in fences if _same(known, fenced_map(routine, fence)) in (None, key)]
+        if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in those):
             message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
             yield Found(i, message, [(own[-1], "changed here")])
     yield from _unacquired(routine, fences)
