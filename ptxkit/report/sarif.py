@@ -28,6 +28,8 @@ class About(Protocol):
     def summary(self) -> str: ...
     @property
     def why(self) -> str: ...
+    @property
+    def proof(self) -> str: ...
 
 
 def document(
@@ -48,6 +50,7 @@ def document(
                 "name": rule.name,
                 "shortDescription": {"text": _sentence(rule.summary)},
                 "fullDescription": {"text": rule.why},
+                "help": {"text": f"{rule.why}\n\nHow it is proved: {rule.proof}\n\n`ptxkit explain {rule.id}` shows examples."},
                 "defaultConfiguration": {"level": LEVELS[rule.severity]},
             }
             for rule in rules

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from ptxkit.analyses import all_rules
+from ptxkit.analyses import all_rules, lint
+from ptxkit.analyses.rule import in_module
 from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
 from ptxkit.origins import source_lines
 from ptxkit.report import baseline, github, sarif
 from ptxkit.report.statistics import counts
 from ptxkit.report.text import render
+from ptxkit.syntax.parsing import parse
 
 LINES = [".entry k() {", "  bar.sync 0;", "  bra L, \udcff; // 100%", "}"]
 
@@ -38,6 +40,18 @@ class TestSarif:
         parsed = model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(made)
 
         assert len(parsed.runs[0].results) == 3
+
+    def test_by_the_schema_whatever_is_found(self) -> None:
+        """The bad examples of all rules, linted by all rules."""
+        model = pytest.importorskip("pydantic_sarif.model", reason="pydantic-sarif has the schema")
+        found: list[Diagnostic] = []
+        for rule in all_rules():
+            found += lint(parse(in_module(rule.bad), f"{rule.id}.ptx"), all_rules())
+        made = document(*found)
+
+        assert {result["ruleId"] for result in made["runs"][0]["results"]} == {rule.id for rule in all_rules()}
+        parsed = model.StaticAnalysisResultsFormatSarifVersion210JsonSchema.model_validate(made)
+        assert len(parsed.runs[0].results) == len(found)
 
     def test_of_nothing(self) -> None:
         assert document()["runs"][0]["results"] == []
