@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import ptxkit
 from ptxkit import files
@@ -148,3 +150,27 @@ def test_fixtures_are_equal_to_themselves_renamed(path: Path) -> None:
 def test_bad_text_is_compared_all_the_same(text: str) -> None:
     assert differences(text, text).is_equal
     assert not differences(text, KERNEL).is_equal
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["drop", "twice", "brace", "swap", "rename"])), max_size=6))
+def test_any_change_of_lines_is_shown_or_is_none(changes: list[tuple[int, str]]) -> None:
+    lines = KERNEL.split("\n")
+    for at, change in changes:
+        if change == "drop" and len(lines) > 1:
+            del lines[at % len(lines)]
+        elif change == "twice":
+            lines.insert(at % len(lines), lines[at % len(lines)])
+        elif change == "brace":
+            lines.insert(at % len(lines), "{" if at % 2 else "}")
+        elif change == "swap":
+            lines.insert(0, lines.pop(at % len(lines)))
+        else:
+            lines = [line.replace(f"%r{at % 6}", f"%r{(at + 1) % 6}") for line in lines]
+    text = "\n".join(lines)
+    there, back = differences(KERNEL, text), differences(text, KERNEL)
+
+    assert there.is_equal == back.is_equal
+    assert differences(text, text).is_equal
+    if text.split() == KERNEL.split():
+        assert there.is_equal
