@@ -2,7 +2,7 @@
 
 Usage: python benchmarks/diff.py [--files N] [--edits N] [--most BYTES]
 
-Equal: each file against itself with registers and labels renamed, and declarations and functions in another order.
+Equal: each file against itself with registers and labels renamed, and declarations in another order.
 Edits: one in a file that is otherwise renamed and reordered (every second one) or as it was: an instruction deleted, put in twice, an
 operand changed, a modifier changed, a constant changed, two instructions swapped. Each must be shown, and nothing else: what is
 reported is all at the lines that were edited, and there is something.
