@@ -113,6 +113,11 @@ class Object:
     arrivals: list[tuple[int, int]] = attrs.field(factory=list)
     """Agents and instructions of the arrivals of the current phase."""
     history: list[list[tuple[int, int]]] = attrs.field(factory=list)
+    """The same of the phases that have completed."""
+    bytes: list[tuple[int, int]] = attrs.field(factory=list)
+    """Of those, the bytes that were announced and those that were copied, as far as that is known."""
+    announced: int = 0
+    copied: int = 0
     lasts: list[Clock] = attrs.field(factory=list)
     """By phase, what had happened for certain when it completed."""
     waited: list[tuple[int, int, int]] = attrs.field(factory=list)
@@ -360,6 +365,7 @@ class Machine:
                 return False
             self._follows(agent, event, found)
             found.expected += amount
+            found.announced += amount
             found.expects = event.step.instruction
             found.was_told = True
         return True
@@ -377,6 +383,7 @@ class Machine:
                 found.unknown += 1
             else:
                 found.coming += event.bytes
+                found.copied += event.bytes
             if event.target is not None and self.races:
                 target = plain(event.target[0 if len(event.target) == 1 else agent.places[number * len(agent.places) // len(lanes)]])
                 if event.mask is not None:
@@ -463,6 +470,8 @@ class Machine:
         found.phase += 1
         found.pending = found.count
         found.history.append(found.arrivals)
+        found.bytes.append((found.announced, found.copied))
+        found.announced = found.copied = 0
         found.arrivals = []
         return True
 

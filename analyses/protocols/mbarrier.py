@@ -55,6 +55,15 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
     return tuple([attrs.evolve(one, notes=(*one.notes, note)) for one in best])
 
 
+def likely_team(routine: Routine) -> Team | None:
+    """The threads that a kernel is launched with, or most likely is; None if nothing is known of how they are laid out."""
+    squad = team(routine)
+    if not squad.is_assumed:
+        return squad
+    sizes = _sizes(routine)
+    return Team((sizes[0], 1, 1), True) if sizes else None
+
+
 def _sizes(routine: Routine) -> list[int]:
     """The numbers of threads that a kernel may be launched with, most likely ones first; none if they are laid out in y or z."""
     known = launch(routine)

@@ -142,7 +142,7 @@ class Tracer:
         self.spins = spins(routine)
         self.post = dominators(routine).post
         self.headers = {loop.header: loop for loop in loops(routine).loops}
-        self._bases = _layout(routine)
+        self._bases = layout(routine)
         self._settle = settler(routine).term
         self._put: dict[Term, Term] = {}
         self.guards: dict[int, Term] = {}
@@ -669,7 +669,7 @@ def hash_of(leaf: Term) -> int:
     return sum(ord(letter) * (place + 1) for place, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
 
 
-def _layout(routine: Routine) -> dict[tuple[object, ...], int]:
+def layout(routine: Routine) -> dict[tuple[object, ...], int]:
     """The addresses of shared variables: those of a declared size one after the other, behind them all others, which share a place."""
     found: dict[tuple[object, ...], int] = {}
     shared = [

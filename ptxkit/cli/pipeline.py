@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import click
 
 from ptxkit import files
@@ -57,10 +58,11 @@ def command(path: str, function: str | None, format_: str) -> None:
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
+    from ptxkit.analyses.protocols.lives import lives
     from ptxkit.analyses.protocols.pipeline import pipeline
 
-    found = pipeline(routine)
-    if found.is_empty:
+    found, objects = pipeline(routine), lives(routine)
+    if found.is_empty and not objects:
         return None
 
     def site(i: int) -> dict[str, Any]:
@@ -93,6 +95,18 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
             }
             for meeting in found.meetings
         ],
+        "objects": [
+            {
+                **site(one.init),
+                "name": one.name,
+                "count": one.count,
+                "arrives": [{**site(i), "threads": threads} for i, threads in one.arrives],
+                "waits": [{**site(i), "threads": threads} for i, threads in one.waits],
+                "phases": [attrs.asdict(phase) for phase in one.phases],
+                "completed": one.completed,
+            }
+            for one in objects
+        ],
         "iterations": [
             {
                 **site(iteration.header),
@@ -116,10 +130,22 @@ def _print(listing: dict[str, Any]) -> None:
     for barrier in listing["barriers"]:
         parts = [f"{word} {_lines(barrier[key])}" for key, word in _WORDS if barrier[key]]
         click.echo(f"  {barrier['reach']} barrier {barrier['name']}: {'; '.join(parts)}")
+    for one in listing["objects"]:
+        click.echo(f"  line {one['line']}: mbarrier object {one['name']}, for {one['count']} arrivals; {one['completed']} phases were seen")
+        for key, word in (("arrives", "arrive"), ("waits", "wait")):
+            for place in one[key]:
+                click.echo(f"    {_threads(place['threads'], word)} at line {place['line']}")
+        for number, phase in enumerate(one["phases"]):
+            told = f", {phase['announced']} bytes announced, {phase['copied']} known to be copied" if phase["announced"] else ""
+            click.echo(f"    phase {number}: awaited with parity {phase['parity']}{told}")
     for iteration in listing["iterations"]:
         click.echo(f"  one iteration of the loop at line {iteration['line']}:")
         for step in iteration["steps"]:
             click.echo(f"    {step['what']:8}{step['queue']:12}{_lines(step['sites'])}")
+
+
+def _threads(count: int, word: str) -> str:
+    return f"1 thread {word}s" if count == 1 else f"{count} threads {word}"
 
 
 _WORDS = (("told_by", "told by copies at"), ("arrives", "arrived at"), ("waits", "waited at"))
