@@ -20,7 +20,7 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.choices import Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
-from ptxkit.analyses.protocols.proxies import descriptors
+from ptxkit.analyses.protocols.proxies import LEAST_BYTES, descriptors
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact
@@ -31,6 +31,8 @@ from ptxkit.isa.binding import Bound
 COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
+ADDRESS_BITS = 0x3FFF
+"""Where a descriptor holds the address of its matrix, in units of 16 bytes."""
 MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more in a function."""
 
@@ -125,6 +127,31 @@ def copies(routine: Routine) -> Copies:
     return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
 
 
+def _matrices(routine: Routine) -> Iterator[Access]:
+    """What tensor cores surely read by descriptors: the first bytes of matrices whose whole address is seen in the descriptor."""
+    bounds = bindings(routine)
+    for i, term in descriptors(routine):
+        bound, address = bounds[i], _start(term)
+        memory = next((word for word in bound.memory if word.proxy and word.access == "read"), None) if isinstance(bound, Bound) else None
+        if address is not None and memory is not None:
+            yield Access(i, 0, memory, SHARED, SHARED, address, None, LEAST_BYTES, LEAST_BYTES, 0, None, None)
+
+
+def _start(term: Term) -> Term | None:
+    """The address of a matrix, if nothing was added to the descriptor since it was made of that."""
+    while True:
+        offset, parts = term.linear
+        if any(atom.operator == "address" for atom, _ in parts):
+            return term
+        if len(parts) != 1 or parts[0][1] != 1 or offset & ADDRESS_BITS:
+            return None
+        atom = parts[0][0]
+        inner = [arg for arg in atom.args if arg.constant is None]
+        if atom.operator not in ("zext", "trunc", "and", "shr.u") or len(inner) != 1:
+            return None
+        (term,) = inner
+
+
 class _Watch(Observer):
     """Looks at the touches of shared memory on a path."""
 
@@ -161,6 +188,7 @@ class _Watch(Observer):
             # the object of a barrier is no data
             if access.space == SHARED and access.address is not None and access.least and not (isinstance(bound, Bound) and bound.barrier):
                 touches.append((access, self._variables(access.address)))
+        touches += [(access, self._variables(access.address)) for access in _matrices(self.routine) if access.address is not None]
         for access, variables in touches:
             queue = started.get(access.instruction)
             if (queue == COPY and access.writes) or (queue == BULK and access.reads):

@@ -236,3 +236,43 @@ class TestBulkStores:
     )
     def test_its_rule_tells(self, parts: dict[str, str], rule: str) -> None:
         assert self.told(**parts) == {rule}
+
+
+MATRICES = """.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 p)
+.reqntid 128
+{
+.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .f32 %f<8>;
+.shared .align 1024 .b8 tile[8192];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %tid.x;
+shl.b32 %r1, %r1, 4;
+mov.u32 %r2, tile;
+add.u32 %r3, %r2, %r1;
+cp.async.cg.shared.global [%r3], [%rd1], 16;
+cp.async.commit_group;
+cp.async.cg.shared.global [%r3+4096], [%rd1], 16;
+cp.async.commit_group;
+cp.async.wait_group LEFT;
+fence.proxy.async.shared::cta;
+bar.sync 0;
+add.u32 %r2, %r2, 4096;
+bfe.u32 %r4, %r2, 4, 14;
+cvt.u64.u32 %rd2, %r4;
+or.b64 %rd2, %rd2, 4611686293305360384;
+wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd2, %rd2, 1, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("left", "rules"), [("0", set()), ("1", {"A003"})])
+def test_what_tensor_cores_read_is_waited_for(left: str, rules: set[str]) -> None:
+    found = lint(ptxkit.parse(MATRICES.replace("LEFT", left)), select(["A"]))
+
+    assert {one.rule for one in found if one.severity is not Severity.INFO} == rules
