@@ -271,7 +271,7 @@ ret;
 """
 
 
-@pytest.mark.parametrize(("left", "rules"), [("0", set()), ("1", {"A003"})])
+@pytest.mark.parametrize(("left", "rules"), [("0", set()), ("1", {"A001"})])
 def test_what_tensor_cores_read_is_waited_for(left: str, rules: set[str]) -> None:
     found = lint(ptxkit.parse(MATRICES.replace("LEFT", left)), select(["A"]))
 
