@@ -27,6 +27,12 @@ TEXTS = {
     "tcgen05.wait::ld.sync.aligned;\nmov.b32 %r4, %r3;"),
     "more threads than any device has": f".entry k()\n.reqntid 42949672962\n{{\n{REGISTERS}mov.u32 %r1, %tid.x;\nsetp.eq.u32 %p1, %r1, 0;\n"
     "@%p1 bra L;\nbar.sync 0;\nL:\nret;\n}\n",
+    "a count of arrivals that nobody knows": ".entry k() .reqntid 64\n{\n.reg .pred %p<4>;\n.reg .b32 %r<4>;\n.shared .align 8 .b64 bar;\n"
+    "mov.u32 %r2, bar;\nmbarrier.init.shared::cta.b64 [%r2], a65;\nmbarrier.arrive.shared::cta.b64 _, [%r2], 500000000;\nWAIT:\n"
+    "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;\n@!%p2 bra WAIT;\nret;\n}\n",
+    "more arrivals than any object counts": ".entry k() .reqntid 64\n{\n.reg .pred %p<4>;\n.reg .b32 %r<4>;\n.shared .align 8 .b64 bar;\n"
+    "mov.u32 %r2, bar;\nmbarrier.init.shared::cta.b64 [%r2], 1;\nbar.sync 0;\n"
+    "mbarrier.arrive.shared::cta.b64 _, [%r2], 500000000;\nret;\n}\n",
     "comments in an operation": kernel("ld /*one*/ .param /*two\n  lines*/ .u32 %r1, [k];\n"
     "mul// three\n.lo .u32 %r1, %r1, %r1;\nbar /*four*/ .sync 0;"),
     "a comment before a component of a vector": kernel("mov// one\n.b32 pair.x, %r1;\nmov.b32 // two\n pair.b0, %r1;"),

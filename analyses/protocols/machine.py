@@ -444,7 +444,10 @@ class Machine:
             agent.told[address] = found.phase
             _merge(found.clock, self._release(agent))
             found.arrivals.append((agent.index, event.step.instruction))
-            while amount > 0:
+            # each thread that arrives completes one phase at most
+            for _ in agent.places:
+                if amount <= 0:
+                    break
                 taken = min(amount, found.pending)
                 found.pending -= taken
                 amount -= taken
