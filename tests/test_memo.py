@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Iterator
+
+import pytest
 
 import ptxkit
 from ptxkit.memo import DUE, KEPT, collect_when_due, collector_paused
 from ptxkit.names import resolve
 
 TEXT = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { .reg .u32 a; mov.u32 a, 1; ret; }\n"
+
+
+@pytest.fixture(autouse=True)
+def a_library_s_collector() -> Iterator[None]:
+    """As Python starts: a test of the command line may have run in this process, and that collects less often."""
+    before = gc.get_threshold()
+    gc.set_threshold(700, 10, 10)
+    yield
+    gc.set_threshold(*before)
 
 
 def test_the_same_object_gets_the_same_result() -> None:

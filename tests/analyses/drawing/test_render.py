@@ -98,13 +98,14 @@ def test_formats(tmp_path: Path) -> None:
 
 @needs_program
 @pytest.mark.parametrize("exits", [False, True], ids=["nested", "with exits"])
-def test_functions_of_2000_blocks_are_drawn_in_half_a_minute(exits: bool) -> None:
+def test_functions_of_2000_blocks_are_drawn(exits: bool) -> None:
     module = parse(structured(1600, exits=exits))
     start = time.monotonic()
     drawing = draw(module)
     svg = drawing.svg()
 
-    assert time.monotonic() - start < 30
+    # it takes seconds; a layout that is no longer simplified takes an hour, and that is what this is about
+    assert time.monotonic() - start < 300
     assert len(drawing.scenes[0].boxes) >= 1900
     assert svg.count('class="node"') >= len(drawing.scenes[0].boxes)
 
