@@ -36,6 +36,7 @@ TEXTS = {
     "comments in an operation": kernel("ld /*one*/ .param /*two\n  lines*/ .u32 %r1, [k];\n"
     "mul// three\n.lo .u32 %r1, %r1, %r1;\nbar /*four*/ .sync 0;"),
     "a comment before a component of a vector": kernel("mov// one\n.b32 pair.x, %r1;\nmov.b32 // two\n pair.b0, %r1;"),
+    "two state spaces": ".global .align 2.global .u16 x = 1;\n",
     "a parameter of the type `.entry`": ".func f(.reg .b32.entry x) { ret; }\n",
     "a parameter that is `.visible`": ".func f(.reg.visible .b32 x) { ret; }\n",
 }  # fmt: skip
