@@ -88,11 +88,8 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
             return Verdict(REFUTED, tuple([Place(one.instruction, one.message) for one in certain]), schedule, cluster + 1)
         if machine.stuck and machine.is_sure:
             return Verdict(REFUTED, tuple(_standing(machine)), schedule, cluster + 1)
-        passed = tuple(_passed_by(machine))
-        if passed:
-            return Verdict(REFUTED, passed, schedule, cluster + 1)
         seen = {block for tracer in tracers for block in tracer.seen}
-        reasons = [*unmodelled(routine, seen), *_lost(routine, found), *_unsure(machine)]
+        reasons = [*unmodelled(routine, seen), *_lost(routine, found), *_unsure(machine), *_passed_by(machine)]
         reasons += [Place(one.instruction, one.message) for one in findings]
         if not reasons and not _is_luck_the_same(routine, setting, cluster, found):
             reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
@@ -262,8 +259,8 @@ def _passed_by(machine: Machine) -> list[Place]:
     for _, agent, phase, at in machine.overrun():
         i = agent.trace.events[at].step.instruction
         text = (
-            f"if {_who(machine, [agent])} comes late, phases {phase} and {phase + 1} have both completed: "
-            "then the wait is for the one after, and phase after phase is missed"
+            f"nothing keeps phase {phase + 1} from completing before {_who(machine, [agent])} comes here: "
+            "so late, it would wait for a phase after that"
         )
         found.setdefault(i, Place(i, text))
     return list(found.values())
