@@ -19,7 +19,8 @@ from ptxkit.analyses.protocols.traces import RANK, SHARED_WINDOW, Event, Trace, 
 Clock = dict[int, int]
 """By agent, up to which of its events; by object (its number, negative), up to which phase."""
 
-MOST_TOUCHES = 120_000
+MOST_TOUCHES = 40_000
+"""Words of shared memory that are compared, each time that they are touched."""
 MOST_BYTES = 4096
 """Of what an instruction touches at once, no more is looked at."""
 MOST_FAULTS = 40
@@ -169,6 +170,7 @@ class Machine:
         counts: Mapping[int, int] | None = None,
         races: bool = True,
         registers: int = 0,
+        touches: int = MOST_TOUCHES,
     ) -> None:
         self.traces = traces
         self.flips = flips
@@ -188,6 +190,7 @@ class Machine:
         self.cluster: list[Clock] = []
         self.shadow: dict[int, _Shadow] = {}
         self.touches = 0
+        self.most_touches = touches
         self.has_all_touches = True
         """Whether all accesses were compared."""
         self.races = races
@@ -594,7 +597,7 @@ class Machine:
     # --- memory
 
     def _touch(self, agent: Agent, event: Event) -> bool:
-        if not self.races or self.touches > MOST_TOUCHES:
+        if not self.races or self.touches > self.most_touches:
             self.has_all_touches = False
             return True
         step = event.step

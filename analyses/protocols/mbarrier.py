@@ -12,7 +12,7 @@ import attrs
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.copies import Finding
-from ptxkit.analyses.protocols.machine import Agent, Fault, Machine, Object, plain
+from ptxkit.analyses.protocols.machine import MOST_TOUCHES, Agent, Fault, Machine, Object, plain
 from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.protocols.traces import Trace, cluster_size, traces
@@ -73,9 +73,11 @@ def _sizes(routine: Routine) -> list[int]:
     return list(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in LIKELY if size <= most]]))
 
 
-def judged(routine: Routine, found: list[Trace], squad: Team, registers: int = 0) -> tuple[tuple[Finding, ...], Machine]:
+def judged(
+    routine: Routine, found: list[Trace], squad: Team, registers: int = 0, touches: int = MOST_TOUCHES
+) -> tuple[tuple[Finding, ...], Machine]:
     """What is wrong in a run of these traces, and the run."""
-    machine = Machine(found, registers=registers)
+    machine = Machine(found, registers=registers, touches=touches)
     if any(trace.is_doubtful for trace in found):
         return (), machine
     machine.run()

@@ -41,6 +41,7 @@ KNOWN_ACTIONS = frozenset(("init", "inval", "expect", "arrive", "wait", "reduce"
 HARMLESS = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Functions of the driver that a kernel may call."""
 REGISTERS, STEP, MOST = 65536, 8, 256
+MOST_TOUCHES = 2_000_000
 LAST = 40
 """So many steps of a schedule are told."""
 
@@ -81,7 +82,7 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
             return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, touches)
         tracers = [Tracer(routine, rank, setting.ranks, setting, cluster) for rank in range(setting.ranks)]
         found = [trace for tracer in tracers for trace in tracer.run()]
-        findings, machine = judged(routine, found, team(routine), registers)
+        findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES)
         certain = [one for one in findings if one.is_certain]
         schedule = tuple(_schedule(routine, machine))
         if certain:
