@@ -88,10 +88,10 @@ def _is_worth_it(routine: Routine) -> bool:
     if not routine.function.header.is_entry or len(routine.instructions) > MOST_INSTRUCTIONS:
         return False
     does = {step.does for own in steps(routine).values() for step in own}
-    if not team(routine).is_assumed:
-        return bool(does & OBJECT) or Does.WRITE in does
+    if does & OBJECT:
+        return True
     # a kernel that does not look at the place of a thread may be meant for one
-    return Does.INIT in does or (Does.WRITE in does and any("%tid" in instruction.text for instruction in routine.instructions))
+    return Does.WRITE in does and (not team(routine).is_assumed or any("%tid" in instruction.text for instruction in routine.instructions))
 
 
 @attrs.define
