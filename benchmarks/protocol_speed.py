@@ -1,6 +1,6 @@
-"""Time of the asynchronous rules (A, W, T, P, F) over the time of parsing, file by file.
+"""Time of the asynchronous rules (A, W, T, P, F), or those of other families, over the time of parsing, file by file.
 
-    python benchmarks/protocol_speed.py [--least BYTES] [--every N] PATH...
+    python benchmarks/protocol_speed.py [--least BYTES] [--every N] [--families M,G,S] PATH...
 
 In time of the processor, each file in this process after a first one that loads the tables. Two ratios: of the rules by themselves, when
 what all rules share (bindings, registers, SSA, values, uniformity, accesses) is there; and with all of that, as if nothing else were asked.
@@ -23,10 +23,10 @@ from ptxkit.analyses.values import values
 from ptxkit.files import decode
 from ptxkit.syntax.parsing import parse
 
-FAMILIES = ("A", "W", "T", "P", "F")
+FAMILIES = "A,W,T,P,F"
 
 
-def measure(path: Path) -> tuple[float, float, float]:
+def measure(path: Path, families: list[str]) -> tuple[float, float, float]:
     """Seconds of parsing, of what is shared, and of the rules."""
     text = decode(path.read_bytes())
     parsing = []
@@ -41,7 +41,7 @@ def measure(path: Path) -> tuple[float, float, float]:
             fact(routine)
     shared = time.process_time() - start
     start = time.process_time()
-    for rule in select(FAMILIES):
+    for rule in select(families):
         if rule.default:
             list(rule.check(facts))
     return min(parsing), shared, time.process_time() - start
@@ -52,14 +52,15 @@ def main() -> int:
     arguments.add_argument("paths", nargs="+", type=Path)
     arguments.add_argument("--least", type=int, default=100_000, help="bytes of the smallest file")
     arguments.add_argument("--every", type=int, default=1, help="take every Nth file")
+    arguments.add_argument("--families", default=FAMILIES)
     given = arguments.parse_args()
     files = [path for root in given.paths for path in (sorted(root.rglob("*.ptx")) if root.is_dir() else [root])]
     files = [path for path in files if path.stat().st_size >= given.least][:: given.every]
-    measure(files[0])
+    measure(files[0], given.families.split(","))
     alone, whole = [], []
     sums = [0.0, 0.0, 0.0]
     for path in files:
-        parsing, shared, rules = measure(path)
+        parsing, shared, rules = measure(path, given.families.split(","))
         alone.append((rules / parsing, path))
         whole.append((shared + rules) / parsing)
         sums = [total + part for total, part in zip(sums, (parsing, shared, rules), strict=True)]
