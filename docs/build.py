@@ -1,17 +1,27 @@
-"""Makes the pages of the instruction set (docs/isa/) and of the rules (docs/rules/) from the table and the rules.
+"""Makes the pages of the instruction set (docs/isa/), of the rules (docs/rules/), of the commands and of the API from what they describe.
 
-    python docs/build.py [--check]
+    python docs/build.py [--check] [--pictures]
 
-With --check nothing is written; the exit code is 1 if a page is not what it should be.
+With --check nothing is written; the exit code is 1 if a page is not what it should be. --pictures makes docs/pictures/ anew instead, by the
+commands that stand in its README.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
+import inspect
+import re
+import shlex
+import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
+
 from ptxkit.analyses import Rule, all_rules
+from ptxkit.cli import main as commands
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms, entry_text
 
@@ -88,12 +98,100 @@ def rule_pages() -> dict[str, str]:
     return pages
 
 
+def command_page() -> dict[str, str]:
+    """All commands with their options, as `--help` tells them."""
+    lines = ["# Commands", "", "Made from `--help` by `python docs/build.py`. Exit codes: 0 clean, 1 findings, 2 could not run.", ""]
+    every = list(_commands(commands, "ptxkit"))
+    lines += ["| command | |", "| --- | --- |"]
+    for words, command in every:
+        lines.append(f"| [`{words}`](#{words.replace(' ', '-')}) | {_cell(_first(command))} |")
+    lines.append("")
+    for words, command in every:
+        usage = [words, *(["[OPTIONS]"] if any(isinstance(one, click.Option) for one in command.params) else [])]
+        usage += [_metavar(one) for one in command.params if isinstance(one, click.Argument)]
+        said = inspect.cleandoc(command.help or "").replace("\b\n", "").replace("\f", "")
+        lines += [f"{'##' if words.count(' ') == 1 else '###'} {words}", "", f"`{' '.join(usage)}`", "", said, ""]
+        options = [one for one in command.params if isinstance(one, click.Option) and not one.hidden]
+        if options:
+            lines += ["| option | |", "| --- | --- |"]
+            lines += [f"| `{', '.join(one.opts)}{_value(one)}` | {_cell(one.help or '')}{_default(one)} |" for one in options]
+            lines.append("")
+    return {"commands.md": "\n".join(lines)}
+
+
+def _commands(group: click.Group, words: str) -> Iterator[tuple[str, click.Command]]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if command is None or command.hidden:
+            continue
+        yield f"{words} {name}", command
+        if isinstance(command, click.Group):
+            yield from _commands(command, f"{words} {name}")
+
+
+def _first(command: click.Command) -> str:
+    """The first sentence."""
+    said = " ".join(inspect.cleandoc(command.help or "").partition("\n\n")[0].split())
+    return re.sub(r"(?<=[^.])[.:] .*", ".", said)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", r"\|")
+
+
+def _metavar(argument: click.Argument) -> str:
+    return argument.metavar or f"{(argument.name or '').upper()}{'…' if argument.nargs != 1 else ''}"
+
+
+def _value(option: click.Option) -> str:
+    if option.is_flag or option.count:
+        return ""
+    if isinstance(option.type, click.Choice):
+        return " " + r"\|".join(map(str, option.type.choices))
+    return f" {option.metavar or ('N' if 'range' in option.type.name else option.type.name.upper())}"
+
+
+def _default(option: click.Option) -> str:
+    return f" Default: {option.default}." if option.show_default and option.default is not None else ""
+
+
+def api_pages() -> dict[str, str]:
+    """A page for each of the three packages, with all that it exports; mkdocstrings puts the docstrings in."""
+    pages = {}
+    for package in ("ptxkit", "ptxkit.analyses", "ptxkit.rewriters"):
+        module = importlib.import_module(package)
+        names = sorted(
+            (name for name in module.__all__ if name not in ("__version__", "nodes")), key=lambda name: (name[0].isupper(), name)
+        )
+        lines = [f"# {package}", "", (inspect.getdoc(module) or "").partition("\n\n")[0], ""]
+        for name in names:
+            lines += [f"::: {package}.{name}", ""]
+        if package == "ptxkit":
+            lines += ["## The tree", "", "::: ptxkit.syntax.nodes", ""]
+        pages[f"reference/{package.removeprefix('ptxkit.')}.md"] = "\n".join(lines)
+    return pages
+
+
+def make_pictures() -> int:
+    """Runs every command of docs/pictures/README.md from the root of the checkout; 1 if one fails."""
+    text = (HERE / "pictures" / "README.md").read_text(encoding="utf-8")
+    for words in re.findall(r"`ptxkit (cfg .*?)`", text):
+        if subprocess.run([sys.executable, "-m", "ptxkit", *shlex.split(words)], cwd=HERE.parent).returncode:
+            return 1
+    return 0
+
+
 def main() -> int:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--check", action="store_true")
-    check = arguments.parse_args().check
+    arguments.add_argument("--pictures", action="store_true")
+    options = arguments.parse_args()
+    if options.pictures:
+        return make_pictures()
+    check = options.check
     stale = 0
-    for name, text in {**isa_pages(), **rule_pages()}.items():
+    for name, text in {**isa_pages(), **rule_pages(), **command_page(), **api_pages()}.items():
         path = HERE / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue

@@ -5,17 +5,32 @@ one thread from the entry along paths, round loops until nothing new comes up, w
 of stages needs no recognising: in each iteration the address of a stage is what it is. An `Observer` is asked at every instruction of
 interest, with what is in flight there, and may carry a memory of its own along the path.
 
-How to use it::
+How to use it:
 
-    class Reads(Observer):
-        def meet(self, moment, memory):
-            for operation in moment.pending("wgmma"):       # open or in a group that may still be under way
-                if registers_of(operation) & registers_read(moment.instruction):
-                    moment.model()                          # None: no input is known that takes this path; else a proof
-                    moment.witness(operation)               # [(instruction, what it did)] from the opening to here
-            return memory
-
-    explore(routine, {"wgmma"}, watched={i: () for i in instructions_to_be_asked_about}, observer=Reads())
+>>> import ptxkit
+>>> from ptxkit.analyses import routines
+>>> module = ptxkit.parse('''.version 8.5
+... .target sm_90
+... .entry k(.param .u64 p) {
+...     .reg .b64 %a; .reg .b32 %r; .shared .b32 tile[4];
+...     ld.param.u64 %a, [p];
+...     cp.async.ca.shared.global [tile], [%a], 16;
+...     cp.async.commit_group;
+...     ld.shared.u32 %r, [tile];
+...     ret;
+... }''')
+>>> class Reads(Observer):
+...     def meet(self, moment, memory):
+...         for operation in moment.pending("cp.async"):       # open or in a group that may still be under way
+...             if moment.instruction == 3:
+...                 print(moment.model() is not None)           # None: no input is known that takes this path; else a proof
+...                 print(moment.witness(operation))            # [(instruction, what it did)] from the opening to here
+...         return memory
+>>> (kernel,) = routines(module)
+>>> explore(kernel, {"cp.async"}, watched={3: ()}, observer=Reads()).complete
+True
+[(1, 'started here'), (2, 'committed here')]
+True
 
 `meet` is called before each instruction that acts on one of the queues, each barrier, each instruction in `watched`, and where control
 leaves the function (`moment.leaves`). A path is one that some input takes as far as is known; a proof needs `moment.model()`.

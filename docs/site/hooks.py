@@ -1,0 +1,20 @@
+"""For mkdocs: links from the pages to other files of the checkout lead to the repository."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from posixpath import normpath
+from typing import Any
+
+_LINK = re.compile(r"(?<=\]\()(\.\.?/[^)#\s]*)")
+
+
+def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Any) -> str:
+    """A relative link that leaves docs/ becomes one to the file in the repository."""
+
+    def target(link: re.Match[str]) -> str:
+        path = normpath(str(PurePosixPath("docs", page.file.src_uri).parent / link[1]))
+        return link[1] if path.startswith("docs/") or path == "docs" else f"{config.repo_url}/blob/main/{path}"
+
+    return _LINK.sub(target, markdown)

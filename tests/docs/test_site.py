@@ -1,0 +1,37 @@
+"""The site: links of all pages lead somewhere, and mkdocs builds it without a warning."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from code_blocks import ROOT
+
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
+CODE = re.compile(r"^ *```.*?^ *```|`[^`\n]*`", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_lead_to_what_is_there(path: Path) -> None:
+    links = LINK.findall(CODE.sub("", path.read_text(encoding="utf-8")))
+
+    assert [link for link in links if not (path.parent / link.partition("#")[0]).exists()] == []
+
+
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("mkdocs", "mkdocstrings_handlers")),
+    reason="mkdocs is not installed: pip install 'ptxkit[docs]'",
+)
+def test_mkdocs_builds_the_site_without_a_warning(tmp_path: Path) -> None:
+    settings = str(ROOT / "docs/site/mkdocs.yml")
+    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-f", settings, "-d", str(tmp_path / "site")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    made = (tmp_path / "site/reference/ptxkit/index.html").read_text(encoding="utf-8")
+    assert "Never raises on bad text" in made  # the docstring of `parse`
