@@ -8,8 +8,8 @@ Of each file, for each reader:
 * reads: it gives a tree and neither raises nor reports an error;
 * prints: the tree, printed, is the file byte for byte (`no tree`: there is nothing that prints one);
 * prints without the source: the same after the copy of the source that a reader keeps, if it keeps one, was taken away;
-* edits: the first `add`, `mul` or `mad` becomes another instruction in the tree, and what is printed has it in place of the old one, and nothing
-  else changed;
+* edits: the first `add`, `mul` or `mad` becomes another instruction in the tree, and what is printed has it in its place, and is else
+  what it was;
 * time: of the processor, to read it, as a multiple of what ptxkit takes (the better of two, in turn; files of at least 10 kB).
 
 Files are chosen by lot. A reader that is not installed is left out, and said.
