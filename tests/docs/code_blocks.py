@@ -7,6 +7,7 @@ What a block is follows from the word behind its fence:
 * `python`: executed, all blocks of a page in one namespace; with `>>>` it is a doctest.
 * `ptx`: a module, or statements, without a syntax error. `isa`: entries of the instruction set. `toml`, `json`, `yaml`: what a parser of
   that format reads.
+* `cuda`: lines of a `.cu` in fixtures/.
 * `title="NAME"` behind the word writes the block to that file first: later blocks of the page find it.
 
 All blocks of a page run in one folder, which holds a copy of fixtures/. A block that can't be run has a line of its own above it:
@@ -38,7 +39,7 @@ GENERATED = ("docs/commands.md", "docs/editor-session.md")
 """Made by programs, as docs/isa/ and docs/rules/ are; what they show is run by the tests of those."""
 
 RUN = ("console", "python")
-READ = ("ptx", "isa", "toml", "json", "yaml")
+READ = ("ptx", "isa", "cuda", "toml", "json", "yaml")
 _MARK = re.compile(r"\*Not run in the tests: (.+)\.\*")
 _FENCE = re.compile(r"( *)(`{3,}|~{3,})\s*(\w*)(.*)")
 _TITLE = re.compile(r'title="([^"]+)"')
@@ -222,6 +223,14 @@ def _isa(block: Block, namespace: Mapping[str, Any]) -> None:
     assert list(parse_entries(block.text, block.place))
 
 
+def _cuda(block: Block, namespace: Mapping[str, Any]) -> None:
+    def lines(text: str) -> str:
+        return "\n".join(line.strip() for line in text.splitlines())
+
+    if not any(lines(block.text) in lines(path.read_text(encoding="utf-8")) for path in ROOT.glob("fixtures/*/*.cu")):
+        raise Wrong(f"{block.place}: not an excerpt of a file in fixtures/")
+
+
 def _yaml(block: Block, namespace: Mapping[str, Any]) -> None:
     try:
         import yaml
@@ -239,6 +248,7 @@ _DO = {
     "python": _python,
     "ptx": _ptx,
     "isa": _isa,
+    "cuda": _cuda,
     "toml": lambda block, _: tomllib.loads(block.text),
     "json": lambda block, _: json.loads(block.text),
     "yaml": _yaml,
