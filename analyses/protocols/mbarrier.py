@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import attrs
 
+from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.copies import Finding
@@ -67,7 +68,7 @@ def likely_team(routine: Routine) -> Team | None:
 def _sizes(routine: Routine) -> list[int]:
     """The numbers of threads that a kernel may be launched with, most likely ones first; none if they are laid out in y or z."""
     known = launch(routine)
-    if any(name in instruction.text for instruction in routine.instructions for name in ("%tid.y", "%tid.z")):
+    if specials(routine) & {"%tid.y", "%tid.z"}:
         return []
     most = known.most[0]
     return list(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in LIKELY if size <= most]]))
@@ -91,7 +92,7 @@ def _is_worth_it(routine: Routine) -> bool:
     if does & OBJECT:
         return True
     # a kernel that does not look at the place of a thread may be meant for one
-    return Does.WRITE in does and (not team(routine).is_assumed or any("%tid" in instruction.text for instruction in routine.instructions))
+    return Does.WRITE in does and (not team(routine).is_assumed or any(name.startswith("%tid") for name in specials(routine)))
 
 
 @attrs.define
