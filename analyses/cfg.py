@@ -134,12 +134,14 @@ def _says_noreturn(header: Header) -> bool:
 def control_flow(routine: Routine) -> ControlFlow:
     """The control flow graph of a function; without blocks if it has no instruction.
 
-    >>> from ptxkit import parse
-    >>> from ptxkit.analyses import routines
-    >>> body = "LOOP: add.u32 %r, %r, 1; setp.lt.u32 %p, %r, 9; @%p bra LOOP; ret;"
-    >>> (kernel,) = routines(parse(f".entry k() {{ .reg .pred %p; .reg .b32 %r; {body} }}"))
-    >>> [(block.index, block.successors) for block in control_flow(kernel).blocks]
-    [(0, (1, 0)), (1, ())]
+    For instance:
+
+        >>> from ptxkit import parse
+        >>> from ptxkit.analyses import routines
+        >>> body = "LOOP: add.u32 %r, %r, 1; setp.lt.u32 %p, %r, 9; @%p bra LOOP; ret;"
+        >>> (kernel,) = routines(parse(f".entry k() {{ .reg .pred %p; .reg .b32 %r; {body} }}"))
+        >>> [(block.index, block.successors) for block in control_flow(kernel).blocks]
+        [(0, (1, 0)), (1, ())]
     """
     return _Graph(routine).build()
 

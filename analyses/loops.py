@@ -80,12 +80,14 @@ class LoopForest:
 def loops(routine: Routine) -> LoopForest:
     """The loops among the blocks that control can reach.
 
-    >>> from ptxkit import parse
-    >>> from ptxkit.analyses import routines
-    >>> body = "LOOP: add.u32 %r, %r, 1; setp.lt.u32 %p, %r, 9; @%p bra LOOP; ret;"
-    >>> (kernel,) = routines(parse(f".entry k() {{ .reg .pred %p; .reg .b32 %r; {body} }}"))
-    >>> [(loop.header, bin(loop.blocks)) for loop in loops(kernel).loops]
-    [(0, '0b1')]
+    For instance:
+
+        >>> from ptxkit import parse
+        >>> from ptxkit.analyses import routines
+        >>> body = "LOOP: add.u32 %r, %r, 1; setp.lt.u32 %p, %r, 9; @%p bra LOOP; ret;"
+        >>> (kernel,) = routines(parse(f".entry k() {{ .reg .pred %p; .reg .b32 %r; {body} }}"))
+        >>> [(loop.header, bin(loop.blocks)) for loop in loops(kernel).loops]
+        [(0, '0b1')]
     """
     flow = control_flow(routine)
     count = len(flow.blocks)

@@ -242,11 +242,11 @@ def instrument(module: Module, probes: Iterable[Chosen | str], *, check: bool = 
     Where a probe cannot be, the manifest says so under `refused`. With `check`, what an assembler would refuse is looked for in the new
     module. Raises ValueError for a probe or option that there is not, or a module without 64-bit addresses; FailedCheck for new errors.
 
-    >>> from ptxkit import parse
-    >>> module = parse(".version 8.5\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { ret; }")
-    >>> made = instrument(module, ["block-counts"])
-    >>> [(site.function, site.line, site.text) for site in made.manifest.sites]
-    [('k', 4, 'ret;')]
+        >>> from ptxkit import parse
+        >>> module = parse(".version 8.5\\n.target sm_90\\n.address_size 64\\n.visible .entry k() { ret; }")
+        >>> made = instrument(module, ["block-counts"])
+        >>> [(site.function, site.line, site.text) for site in made.manifest.sites]
+        [('k', 4, 'ret;')]
     """
     wanted = [chosen(one) if isinstance(one, str) else one for one in probes]
     kinds = all_probes()

@@ -203,14 +203,14 @@ def parse(text: str, path: str | None = None) -> Module:
 
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
 
-    >>> module = parse(".version 8.5\\n.target sm_90\\n.entry k() { .reg .b32 %r; add.u32 %r, %r, 1; // more\\n ret; }")
-    >>> [instruction.opcode.text for instruction in module.kernels[0].instructions]
-    ['add.u32', 'ret']
-    >>> path, node = next((path, node) for path, node in module.walk() if isinstance(node, Instruction))
-    >>> print(module.replace(path, node.with_opcode("sub.u32")).text.splitlines()[2])
-    .entry k() { .reg .b32 %r; sub.u32 %r, %r, 1; // more
-    >>> [(found.span.line, found.message) for found in parse("ret").diagnostics]
-    [(1, 'missing `;`')]
+        >>> module = parse(".version 8.5\\n.target sm_90\\n.entry k() { .reg .b32 %r; add.u32 %r, %r, 1; // more\\n ret; }")
+        >>> [instruction.opcode.text for instruction in module.kernels[0].instructions]
+        ['add.u32', 'ret']
+        >>> path, node = next((path, node) for path, node in module.walk() if isinstance(node, Instruction))
+        >>> print(module.replace(path, node.with_opcode("sub.u32")).text.splitlines()[2])
+        .entry k() { .reg .b32 %r; sub.u32 %r, %r, 1; // more
+        >>> [(found.span.line, found.message) for found in parse("ret").diagnostics]
+        [(1, 'missing `;`')]
     """
     with collector_paused():
         return _Parser(text).module(path)

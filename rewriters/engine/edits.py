@@ -135,15 +135,15 @@ def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = Tr
     break something, unless `partly`: then it is left out, and the result says so. Raises ValueError for code that is none, and for
     edits of another module.
 
-    >>> from ptxkit import parse
-    >>> from ptxkit.rewriters import select
-    >>> module = parse(".entry k() { .reg .b64 %a;\\n\\tst.global.u32 [%a], 1;\\n\\tret; }")
-    >>> made = apply(module, [Before(site, "membar.gl;") for site in select(module, "st.global")], "fences")
-    >>> print(made.module.text.expandtabs(4))
-    .entry k() { .reg .b64 %a;
-        /*ptxkit+*/ membar.gl;
-        st.global.u32 [%a], 1;
-        ret; }
+        >>> from ptxkit import parse
+        >>> from ptxkit.rewriters import select
+        >>> module = parse(".entry k() { .reg .b64 %a;\\n\\tst.global.u32 [%a], 1;\\n\\tret; }")
+        >>> made = apply(module, [Before(site, "membar.gl;") for site in select(module, "st.global")], "fences")
+        >>> print(made.module.text.expandtabs(4))
+        .entry k() { .reg .b64 %a;
+            /*ptxkit+*/ membar.gl;
+            st.global.u32 [%a], 1;
+            ret; }
     """
     return _Batch(module, name, marked, partly, options).run(edits)
 

@@ -75,10 +75,12 @@ def pattern(text: str) -> Pattern:
 def select(subject: Module | Iterable[Routine], wanted: Pattern | str) -> Iterator[Site]:
     """The instructions that are like the pattern, in document order. A text is a pattern as `pattern` reads it.
 
-    >>> from ptxkit import parse
-    >>> module = parse(".entry k() { .reg .b64 %a; .reg .b32 %r; ld.global.u32 %r, [%a]; ld.shared.u32 %r, [%r]; ret; }")
-    >>> [site.instruction.body_text for site in select(module, "ld.global _, [_]")]
-    ['ld.global.u32 %r, [%a];']
+    For instance:
+
+        >>> from ptxkit import parse
+        >>> module = parse(".entry k() { .reg .b64 %a; .reg .b32 %r; ld.global.u32 %r, [%a]; ld.shared.u32 %r, [%r]; ret; }")
+        >>> [site.instruction.body_text for site in select(module, "ld.global _, [_]")]
+        ['ld.global.u32 %r, [%a];']
     """
     chosen = pattern(wanted) if isinstance(wanted, str) else wanted
     for routine in routines(subject) if isinstance(subject, Module) else subject:

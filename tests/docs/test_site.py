@@ -29,7 +29,7 @@ def test_links_lead_to_what_is_there(path: Path) -> None:
 )
 def test_mkdocs_builds_the_site_without_a_warning(tmp_path: Path) -> None:
     settings = str(ROOT / "docs/site/mkdocs.yml")
-    command = [sys.executable, "-m", "mkdocs", "build", "-q", "--strict", "-f", settings, "-d", str(tmp_path / "site")]
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", settings, "-d", str(tmp_path / "site")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
