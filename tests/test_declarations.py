@@ -138,7 +138,6 @@ misplaced-variable .reg .u32 x;
 misplaced-variable .param .u32 x;
 misplaced-variable .tex .u32 x;
 misplaced-variable .shared::cta .u32 x;
-misplaced-variable .global .global .u32 x;
 bad-linkage .common .const .u32 x;
 bad-linkage .extern .visible .global .u32 x;
 bad-linkage .global .visible .u32 x;
