@@ -12,7 +12,6 @@ import functools
 
 import attrs
 
-from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.execution import Execution, Runs, all_alike, just
@@ -20,10 +19,9 @@ from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.terms import SUM, Term, inside, walk
+from ptxkit.analyses.terms import Term, inside, walk
 from ptxkit.analyses.values import values
-
-Numbers = tuple[int, ...]
+from ptxkit.analyses.vectors import Numbers, combined
 
 
 @attrs.frozen
@@ -68,42 +66,24 @@ class Lanes:
         """What a term is for each thread when it first comes to a block; None if that depends on more than the place of the thread."""
         moves = self._moves(term)
         found = self._moving.setdefault(block, {}) if moves else self._fixed
-        if term not in found:
-            for at in walk(term):
-                if at not in found:
-                    found[at] = self.numbers(at, block) if moves and not self._moves(at) else self._number(at, block, found)
+        for at in walk(term, found):
+            # what a leaf starts from may have needed it
+            if at not in found:
+                found[at] = self.numbers(at, block) if moves and not self._moves(at) else self._number(at, block, found)
         return found[term]
 
     def _moves(self, term: Term) -> bool:
         """Whether a term may be something else at another block."""
         found = self._is_moving
-        if term not in found:
-            for at in walk(term):
-                if at not in found:
-                    found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in inside(at))
+        for at in walk(term, found):
+            found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in inside(at))
         return found[term]
 
     def _leaf_moves(self, leaf: Term) -> bool:
         return leaf.operator == "phi"
 
     def _number(self, at: Term, block: int, found: dict[Term, Numbers | None]) -> Numbers | None:
-        if at.operator == SUM:
-            mask = (1 << at.width) - 1
-            total = [at.offset] * len(self.threads)
-            for atom, factor in at.parts:
-                numbers = found[atom]
-                if numbers is None:
-                    return None
-                total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
-            return tuple([value & mask for value in total])
-        if at.is_leaf:
-            return self._leaf(at, block)
-        args = [found[arg] for arg in at.args]
-        if at.operator not in OPERATORS or any(numbers is None for numbers in args):
-            return None
-        widths = [arg.width for arg in at.args]
-        result = [compute(at.operator, at.width, one, widths) for one in zip(*args, strict=True)]
-        return None if None in result else tuple(result)  # type: ignore[arg-type]
+        return self._leaf(at, block) if at.is_leaf else combined(at, found, len(self.threads))
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         if leaf.operator == "special":

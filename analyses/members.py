@@ -15,12 +15,13 @@ from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.execution import Runs
-from ptxkit.analyses.lanes import Numbers, Thread
+from ptxkit.analyses.lanes import Thread
 from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.participation import Parting, Search, come_together
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.vectors import Numbers
 from ptxkit.analyses.worlds import TRIED, Choice, World, worlds
 from ptxkit.isa.binding import Bound
 

@@ -16,7 +16,7 @@ from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import callees, control_flow
 from ptxkit.analyses.dominators import dominators, quiet
 from ptxkit.analyses.execution import Execution, Runs, all_alike, all_but, first_of, just
-from ptxkit.analyses.lanes import Numbers, Thread, is_free
+from ptxkit.analyses.lanes import Thread, is_free
 from ptxkit.analyses.launch import WARP, WARP_MASK
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import Loop, loops
@@ -25,6 +25,7 @@ from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
+from ptxkit.analyses.vectors import Numbers
 from ptxkit.analyses.worlds import World, worlds
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound

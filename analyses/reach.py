@@ -14,13 +14,14 @@ import attrs
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.lanes import Lanes, Numbers, holding
+from ptxkit.analyses.lanes import Lanes, holding
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, negated
 from ptxkit.analyses.transfer import How, transfer
 from ptxkit.analyses.values import values
+from ptxkit.analyses.vectors import Numbers
 from ptxkit.isa.binding import Bound
 
 

@@ -10,16 +10,15 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 
-from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.lanes import Thread, threads_of
 from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import SUM, Term, evaluate, walk
+from ptxkit.analyses.terms import Term, evaluate, walk
+from ptxkit.analyses.vectors import Numbers, combined
 from ptxkit.syntax.constants import constant_value
 
-Numbers = tuple[int, ...]
 Source = Callable[[Term], tuple[Term, int] | None]
 """For a leaf that is what one lane of the warp holds: the term of what it holds, and the lane."""
 
@@ -96,39 +95,15 @@ class Template:
     def numbers(self, term: Term) -> Numbers | None:
         """What a term is for each thread."""
         found = self._vectors
-        if term not in found:
-            for at in walk(term):
-                if at not in found:
-                    found[at] = self._numbers(at)
+        for at in walk(term, found):
+            found[at] = self._of_leaf(at) if at.is_leaf else combined(at, found, self.count)
         return found[term]
 
-    def _numbers(self, at: Term) -> Numbers | None:
-        found = self._vectors
-        if at.operator == SUM:
-            mask = (1 << at.width) - 1
-            total = [at.offset] * self.count
-            for atom, factor in at.parts:
-                numbers = found[atom]
-                if numbers is None:
-                    return None
-                total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
-            return tuple([value & mask for value in total])
-        if at.is_leaf:
-            if self._leaf(at, 0) is None:
-                return None
-            leaves = [self._leaf(at, thread) for thread in range(self.count)]
-            return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
-        args = [found[arg] for arg in at.args]
-        if at.operator not in OPERATORS or any(numbers is None for numbers in args):
+    def _of_leaf(self, leaf: Term) -> Numbers | None:
+        if self._leaf(leaf, 0) is None:
             return None
-        widths = [arg.width for arg in at.args]
-        memory: dict[tuple[int, ...], int | None] = {}
-        result = []
-        for one in zip(*args, strict=True):
-            if one not in memory:
-                memory[one] = compute(at.operator, at.width, one, widths)
-            result.append(memory[one])
-        return None if None in result else tuple(result)  # type: ignore[arg-type]
+        leaves = [self._leaf(leaf, thread) for thread in range(self.count)]
+        return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
 
     def agreement(self, term: Term) -> Level:
         """How far threads agree on a term that depends on their place alone; THREAD also if it depends on more."""

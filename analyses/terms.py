@@ -9,7 +9,7 @@ whether two addresses differ by 16 is a subtraction.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import attrs
 
@@ -117,19 +117,19 @@ def inside(term: Term) -> Sequence[Term]:
     return [atom for atom, _ in term.parts] if term.operator == SUM else term.args
 
 
-def walk(term: Term) -> list[Term]:
-    """A term and all in it, each once, what a term is made of before it."""
+def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
+    """A term and all in it, each once, what a term is made of before it; without what is `known` and what stands in that alone."""
     if not inside(term):
-        return [term]
+        return [] if term in known else [term]
     done: set[Term] = set()
     order: list[Term] = []
     stack = [term]
     while stack:
         top_ = stack[-1]
-        if top_ in done:
+        if top_ in done or top_ in known:
             stack.pop()
             continue
-        missing = [inner for inner in inside(top_) if inner not in done]
+        missing = [inner for inner in inside(top_) if inner not in done and inner not in known]
         if missing:
             stack += missing
             continue

@@ -11,9 +11,10 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.template import Numbers, Template
+from ptxkit.analyses.template import Template
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values
+from ptxkit.analyses.vectors import Numbers
 
 
 def leaving(known: Values, template: Template, block: int) -> Level:

@@ -17,9 +17,9 @@ from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Divergence, Level
 from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.reach import Coming, Reach
-from ptxkit.analyses.template import Numbers
 from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.values import values
+from ptxkit.analyses.vectors import Numbers
 
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
 TRIED = (17, 1, 100)

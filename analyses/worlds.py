@@ -12,12 +12,10 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import Edge
 from ptxkit.analyses.execution import Execution, Runs, just
-from ptxkit.analyses.lanes import Numbers
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import Loop
@@ -26,6 +24,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import Uniformity, uniformity
+from ptxkit.analyses.vectors import Numbers
 from ptxkit.isa.binding import Bound
 
 TRIED = (17, 1, 100, 1000, 0)
@@ -60,22 +59,7 @@ class World(First):
     # --- what leaves are
 
     def _number(self, at: Term, block: int, found: dict[Term, Numbers | None]) -> Numbers | None:
-        if at.operator == "join":
-            return self._join(at)
-        if at.is_leaf or at.operator not in OPERATORS:
-            return super()._number(at, block, found)
-        args = [found[arg] for arg in at.args]
-        if None in args:
-            return None
-        widths = [arg.width for arg in at.args]
-        # few of the threads differ in what matters
-        known: dict[tuple[int, ...], int | None] = {}
-        result = []
-        for one in zip(*args, strict=True):
-            if one not in known:
-                known[one] = compute(at.operator, at.width, one, widths)
-            result.append(known[one])
-        return None if None in result else tuple(result)  # type: ignore[arg-type]
+        return self._join(at) if at.operator == "join" else super()._number(at, block, found)
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         kind = leaf.operator

@@ -192,6 +192,12 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
     if not header.is_entry or not specials(routine) >= {"%tid.x", "%ctaid.x"}:
         return
     known = values(routine)
+    flow = control_flow(routine)
+    for i, instruction in enumerate(routine.instructions):
+        if instruction.guard is not None and flow.block_of[i] in flow.reachable:
+            guard = known.guard(i)
+            if guard is not None and any(leaf.operator == "special" and str(leaf.data[0]).startswith("%tid") for leaf in guard.leaves()):
+                return
     unused = [
         parameter.name
         for parameter in header.parameters
@@ -200,12 +206,6 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
     ]
     if not unused:
         return
-    flow = control_flow(routine)
-    for i, instruction in enumerate(routine.instructions):
-        if instruction.guard is not None and flow.block_of[i] in flow.reachable:
-            guard = known.guard(i)
-            if guard is not None and any(leaf.operator == "special" and str(leaf.data[0]).startswith("%tid") for leaf in guard.leaves()):
-                return
     for access in accesses(routine):
         if access.space != ".global" or access.address is None:
             continue

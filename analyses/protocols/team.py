@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 
-from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.launch import MOST_THREADS, WARP, launch
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import SUM, Term, walk
+from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.vectors import combined
 from ptxkit.syntax.constants import constant_value
 
 ASSUMED = (32, 1, 1)
@@ -45,38 +45,12 @@ class Team:
     def vector(self, term: Term) -> Vector | None:
         """What a term is for each thread; None if that depends on more than the place of the thread."""
         found = self._vectors
-        if term not in found:
-            for at in walk(term):
-                if at not in found:
-                    found[at] = self._vector(at)
+        for at in walk(term, found):
+            found[at] = self._vector(at)
         return found[term]
 
     def _vector(self, at: Term) -> Vector | None:
-        found = self._vectors
-        mask = (1 << at.width) - 1
-        if at.operator == SUM:
-            total = [at.offset] * self.size
-            for atom, factor in at.parts:
-                numbers = found[atom]
-                if numbers is None:
-                    return None
-                total = [value + factor * number for value, number in zip(total, numbers, strict=True)]
-            return tuple([value & mask for value in total])
-        if at.operator == "special":
-            return self._specials.get(str(at.data[0]))
-        if at.operator not in OPERATORS:
-            return None
-        args = [found[arg] for arg in at.args]
-        if any(numbers is None for numbers in args):
-            return None
-        widths = [arg.width for arg in at.args]
-        remembered: dict[tuple[int, ...], int | None] = {}
-        result = []
-        for one in zip(*args, strict=True):
-            if one not in remembered:
-                remembered[one] = compute(at.operator, at.width, one, widths)
-            result.append(remembered[one])
-        return None if None in result else tuple(result)  # type: ignore[arg-type]
+        return self._specials.get(str(at.data[0])) if at.operator == "special" else combined(at, self._vectors, self.size)
 
     def where(self, condition: Term) -> int | None:
         """The threads for which a predicate holds; None if that depends on more than the place of the thread."""

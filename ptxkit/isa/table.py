@@ -1,7 +1,8 @@
-"""The instruction table: which forms a mnemonic has. An entry is read when its mnemonic is first asked for."""
+"""The instruction table: which forms a mnemonic has. An entry is read when a form of it is first asked for."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -11,6 +12,10 @@ from ptxkit.isa import resources
 from ptxkit.isa.notation import Form, parse_entries
 
 NOT_INSTRUCTIONS = frozenset(("types.isa", "targets.isa", "registers.isa", "directives.isa"))
+
+
+_RANGE = re.compile(r"\.[\w:]*\{\d+\.\.")
+"""Modifiers that an entry names without writing them out."""
 
 
 @attrs.frozen
@@ -26,12 +31,26 @@ class _Place:
 @cache
 def forms(mnemonic: str) -> tuple[Form, ...]:
     """All forms of a mnemonic (`ld`, `mbarrier`); none for an unknown one. Raises NotationError for a broken entry."""
-    return tuple(
-        form
-        for place in _index().get(mnemonic, ())
-        for form in parse_entries(_text(place.file)[place.start : place.end], place.file, place.line)
-        if form.mnemonic == mnemonic
-    )
+    return forms_naming(mnemonic, ())
+
+
+@cache
+def forms_naming(mnemonic: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
+    """The forms of a mnemonic but those that cannot take all of these modifiers, as their entry does not name them.
+
+    Raises NotationError for a broken entry.
+    """
+    found = []
+    for place in _index().get(mnemonic, ()):
+        text = _text(place.file)[place.start : place.end]
+        if all(modifier in text for modifier in modifiers) or _RANGE.search(text):
+            found += [form for form in _forms_at(place) if form.mnemonic == mnemonic]
+    return tuple(found)
+
+
+@cache
+def _forms_at(place: _Place) -> tuple[Form, ...]:
+    return tuple(parse_entries(_text(place.file)[place.start : place.end], place.file, place.line))
 
 
 @cache
