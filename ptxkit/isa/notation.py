@@ -328,8 +328,10 @@ class Form:
     def _takes(self) -> dict[str, tuple[int, ...]]:
         taken: dict[str, tuple[int, ...]] = {}
         for place, slot in enumerate(self.slots):
+            only = (place,)
             for choice in slot.choices:
-                taken[choice.modifier] = (*taken.get(choice.modifier, ()), place)
+                modifier = choice.modifier
+                taken[modifier] = taken[modifier] + only if modifier in taken else only
         return taken
 
     def slot(self, name: str) -> Slot | None:
@@ -549,6 +551,7 @@ def _check_slot_names(rules: dict[str, tuple[OperandRule, ...]], known: set[str]
 _OPERAND_TOKEN = re.compile(r"[\w-]+|[{}\[\](),|!]|\S")
 
 
+@lru_cache(maxsize=2048)
 def _variants(text: str) -> tuple[Variant, ...]:
     """Every way to write the operands that the braces of a form line leave open, the shortest first."""
     tokens = _OPERAND_TOKEN.findall(text)
@@ -628,6 +631,7 @@ def _close(tokens: list[str], at: int, end: str) -> int:
 
 _SLOT_LINE = re.compile(r"(\.[\w:]+)\s*(\+?=)\s*(.*)")
 _OPERAND_LINE = re.compile(r"([\w-]+(?:\s*,\s*[\w-]+)*)(?:\s+when\s+(.*?))?\s*(?<!:):(?:\s+(.*)|$)")
+_SPAN = re.compile(r"\{(\d+)\.\.(\d+)(?:\.\.(\d+))?\}")
 _STATEMENT = re.compile(r"(\w+)(?:\s+when\s+(.*?)\s*(?<!:):(?=\s|$))?\s*(.*)")
 
 
@@ -669,18 +673,18 @@ def _slot_line(body: _Body, line: str) -> None:
         choices.extend(_choices(word))
 
 
-def _choices(word: str) -> Iterator[Choice]:
+@lru_cache(maxsize=2048)
+def _choices(word: str) -> tuple[Choice, ...]:
     modifier, at, needs = word.partition("@")
-    span = re.search(r"\{(\d+)\.\.(\d+)(?:\.\.(\d+))?\}", modifier)
+    span = _SPAN.search(modifier)
     if not span and not _MODIFIER.fullmatch(modifier):
         raise ValueError(f"a modifier as .name is expected, not {modifier!r}")
     parsed = parse_needs(needs) if at else None
     if not span:
-        yield Choice(modifier, parsed)
-        return
+        return (Choice(modifier, parsed),)
     first, last, step = int(span[1]), int(span[2]), int(span[3] or 1)
-    for number in range(first, last + 1, step):
-        yield Choice(f"{modifier[: span.start()]}{number}{modifier[span.end() :]}", parsed)
+    before, after = modifier[: span.start()], modifier[span.end() :]
+    return tuple([Choice(f"{before}{number}{after}", parsed) for number in range(first, last + 1, step)])
 
 
 @lru_cache(maxsize=2048)

@@ -7,7 +7,7 @@ if it never has. So the requirement of a module is the greatest of its instructi
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 import attrs
 
@@ -102,6 +102,7 @@ def satisfies(version: Version, target: str, needed: Requirement) -> bool:
     return least is not None and version >= least
 
 
+@lru_cache(maxsize=2048)
 def parse_needs(text: str) -> Needs:
     """`8.6 sm_100a sm_100f@8.8`, `8.6`, `sm_70` as `Needs`; also `8.6/sm_90|sm_100f` as it stands behind the @ of an alternative.
 
