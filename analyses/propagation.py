@@ -192,8 +192,9 @@ class Propagation:
                 self._push(written)
             if i in self._dependent:
                 self._branch(self._dependent[i])
-            for load in self.parameters.loads_behind(i):
-                self._push(load)
+            if self.parameters.is_needed:
+                for load in self.parameters.loads_behind(i):
+                    self._push(load)
         for phi in self.ssa.operand_of.get(number, ()):
             self._push(phi)
         for other in self._others.get(number, ()):
@@ -271,8 +272,9 @@ class Propagation:
             # the least of all that is read, the guard too
             level = plan.base
             for use in uses:
-                if level:
-                    level = min(level, self.used(use, block) if self._any_exit or use < 0 else self.levels[use])
+                read = self.used(use, block) if self._any_exit or use < 0 else self.levels[use]
+                if read < level:
+                    level = read
         elif i not in self._registers.weak:
             return self._made(number, i, bound, plan, uses, block)
         elif type(self.routine.instructions[i].children[0]) is Guard:

@@ -85,10 +85,6 @@ class Scope:
     """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
 
-    def families(self) -> dict[str, tuple[Symbol, int]]:
-        """By stem the registers declared as `%r<n>` with their number, where only one family of this scope has that stem."""
-        return {stem: (family[0], family[0].count or 0) for stem, family in self.ranges.items() if len(family) == 1}
-
     def local(self, name: str) -> Symbol | None:
         """The symbol of that name which this very scope declares."""
         found = self.symbols.get(name)

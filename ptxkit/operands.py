@@ -45,7 +45,6 @@ class Shaper:
         self.missing: set[str] = set()
         """The names that were met and that nothing declares, special registers aside."""
         self._symbols: dict[int, OperandShape] = {}
-        self._families = scope.families()
 
     @property
     def used(self) -> Iterable[int]:
@@ -59,21 +58,12 @@ class Shaper:
         """
         known, by_symbol = self.known, self._symbols
         inside: list[tuple[int, Node]] = []
-        symbols, families, heads = self.scope.symbols, self._families, self.scope.heads
+        look_up, heads = self.scope.lookup, self.scope.heads
         for key, node in nodes:
             kind = type(node)
             if kind is Name:
                 name = node.text
-                symbol = symbols.get(name)
-                if symbol is None:
-                    # the commonest case, written out: a register of a family
-                    stem = name.rstrip("0123456789")
-                    if stem in families:
-                        only, count = families[stem]
-                        digits = name[len(stem) :]
-                        if 0 < len(digits) < 10 and int(digits) < count and (digits[0] != "0" or digits == "0"):
-                            symbol = only
-                known[key] = by_symbol.get(id(symbol)) or self._name(name)
+                known[key] = by_symbol.get(id(look_up(name))) or self._name(name)
             elif kind is Opcode:
                 known[key] = node.text
                 heads[key] = node
@@ -128,20 +118,10 @@ class Shaper:
             return self._expression(operand)
         return shapes.UNKNOWN
 
-    def _meaning(self, name: str) -> Symbol | None:
-        """What a name means in the scope, registers of a family first."""
-        family = self._families.get(name.rstrip("0123456789"))
-        if family is not None and name not in self.scope.symbols:
-            only, count = family
-            digits = name[len(only.name) :]
-            if 0 < len(digits) < 10 and int(digits) < count and (digits[0] != "0" or digits == "0"):
-                return only
-        return self.scope.lookup(name)
-
     def _name(self, name: str) -> OperandShape:
         if name == "_":
             return shapes.SINK
-        symbol = self._meaning(name)
+        symbol = self.scope.lookup(name)
         if symbol is not None:
             found = self._symbols.get(id(symbol))
             if found is None:

@@ -209,11 +209,8 @@ class _Watch(Observer):
         seen: set[Term] = set()
         work = [settle(address)]
         while work:
-            term = work.pop()
-            if term in seen:
-                continue
-            seen.add(term)
-            for at in walk(term):
+            for at in walk(work.pop(), seen):
+                seen.add(at)
                 symbol = known.symbol(at) if at.operator == "address" else None
                 if symbol is not None:
                     found.add((symbol.name, symbol.path))

@@ -198,11 +198,12 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
             guard = known.guard(i)
             if guard is not None and any(leaf.operator == "special" and str(leaf.data[0]).startswith("%tid") for leaf in guard.leaves()):
                 return
+    text = "".join([instruction.text for instruction in routine.instructions])
     unused = [
         parameter.name
         for parameter in header.parameters
         if (kind := types().get(parameter.type or "")) is not None and kind.kind in ("signed", "unsigned", "bits") and kind.bytes == 4
-        and not any(parameter.name in instruction.text for instruction in routine.instructions)
+        and parameter.name not in text
     ]
     if not unused:
         return

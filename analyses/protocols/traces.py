@@ -173,6 +173,8 @@ class Tracer:
         self.evaluator = Evaluator(routine, [self._settle(term) for term in wanted])
         self.evaluator.settle = self._given
         self._memory: dict[int, dict[Term, int | None]] = {}
+        self._alike: dict[Term, bool] = {}
+        """Whether a term is the same for all threads."""
         self._by_launch: dict[int, bool] = {}
         self._left_out: dict[tuple[int, bool], bool] = {}
         self._regions: dict[tuple[int, int], int | None] = {}
@@ -280,15 +282,23 @@ class Tracer:
     def _numbers(self, put: Term, mask: int) -> Numbers | None:
         vector = self.team.vector(put)
         if vector is not None:
-            return tuple([vector[thread] for thread in bits(mask)])
+            return vector if mask == self.team.everyone else tuple([vector[thread] for thread in bits(mask)])
+        threads = list(bits(mask))
+        is_alike = self._alike.get(put)
+        if is_alike is None:
+            is_alike = self._alike[put] = not any(map(self._differs, put.leaves()))
         found = []
-        for thread in bits(mask):
+        for thread in threads[:1] if is_alike else threads:
             memory = self._memory.setdefault(thread, {})
             number = evaluate(put, lambda leaf, thread=thread: self._of_thread(leaf, thread), memory)  # type: ignore[misc]
             if number is None:
                 return None
             found.append(number)
-        return tuple(found)
+        return tuple(found) * len(threads) if is_alike else tuple(found)
+
+    def _differs(self, leaf: Term) -> bool:
+        """Whether a leaf may be something else for another thread."""
+        return leaf.operator in ("collective", "peer") or (leaf.operator == "special" and self.team.vector(leaf) is not None)
 
     def _of_thread(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
@@ -349,7 +359,7 @@ class Tracer:
         numbers = self.numbers(condition, path)
         if numbers is None:
             return None
-        if len(numbers) == 1:
+        if len(set(numbers)) == 1:
             return path.mask if numbers[0] else 0
         found = 0
         for thread, number in zip(bits(path.mask), numbers, strict=True):
