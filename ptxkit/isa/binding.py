@@ -36,7 +36,7 @@ from ptxkit.isa.notation import (
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, every, requirement
 from ptxkit.isa.shapes import OperandShape
-from ptxkit.isa.table import forms, forms_naming, mnemonics
+from ptxkit.isa.table import forms
 from ptxkit.isa.types import holders, is_type, types
 
 T = TypeVar("T")
@@ -243,7 +243,7 @@ def match(opcode: str) -> tuple[Candidate, ...]:
     """
     mnemonic, modifiers = split_opcode(opcode)
     found = []
-    for form in forms_naming(mnemonic, modifiers):
+    for form in forms(mnemonic, modifiers):
         places = _assign(form, modifiers)
         if places is not None:
             slots = {form.slots[place].name: m for place, m in zip(places, modifiers, strict=True)}
@@ -272,7 +272,7 @@ def in_order(opcode: str) -> str:
     """The opcode with its modifiers in the order of its form, without blanks; its own order if no form takes it, or they differ."""
     mnemonic, modifiers = split_opcode(opcode)
     orders = set()
-    for form in forms_naming(mnemonic, modifiers):
+    for form in forms(mnemonic, modifiers):
         places = _assign(form, modifiers)
         if places is not None:
             orders.add(tuple([modifier for _, modifier in sorted(zip(places, modifiers, strict=True))]))
@@ -319,11 +319,12 @@ def bind(opcode: str, operands: tuple[OperandShape, ...], address_size: int = 64
     Raises NotationError if the table's entry is broken.
     """
     mnemonic, modifiers = split_opcode(opcode)
-    if mnemonic not in mnemonics():
-        return Mismatch("unknown-opcode", f"`{mnemonic}` is no known instruction", None, found=mnemonic)
     candidates = match(opcode)
     if not candidates:
-        return about_modifiers(opcode, mnemonic, modifiers, forms(mnemonic))
+        known = forms(mnemonic)
+        if not known:
+            return Mismatch("unknown-opcode", f"`{mnemonic}` is no known instruction", None, found=mnemonic)
+        return about_modifiers(opcode, mnemonic, modifiers, known)
     attempts = (attempt for c in candidates for attempt in _attempts(c, operands, address_size))
     best = (-10_000, Mismatch("operand-count", f"`{opcode}` has no such operands", None))
     for attempt in attempts:

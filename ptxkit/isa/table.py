@@ -29,14 +29,8 @@ class _Place:
 
 
 @cache
-def forms(mnemonic: str) -> tuple[Form, ...]:
-    """All forms of a mnemonic (`ld`, `mbarrier`); none for an unknown one. Raises NotationError for a broken entry."""
-    return forms_naming(mnemonic, ())
-
-
-@cache
-def forms_naming(mnemonic: str, modifiers: tuple[str, ...]) -> tuple[Form, ...]:
-    """The forms of a mnemonic but those that cannot take all of these modifiers, as their entry does not name them.
+def forms(mnemonic: str, modifiers: tuple[str, ...] = ()) -> tuple[Form, ...]:
+    """The forms of a mnemonic (`ld`, `mbarrier`), none for an unknown one; without those whose entry does not name all these modifiers.
 
     Raises NotationError for a broken entry.
     """

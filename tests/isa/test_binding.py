@@ -136,7 +136,7 @@ stranger.x
 @pytest.fixture(autouse=True)
 def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     every = tuple(parse_entries(TABLE, "test.isa"))
-    monkeypatch.setattr(binding, "forms", lambda mnemonic: tuple(f for f in every if f.mnemonic == mnemonic))
+    monkeypatch.setattr(binding, "forms", lambda mnemonic, modifiers=(): tuple(f for f in every if f.mnemonic == mnemonic))
     for cached in (bind, match):
         cached.cache_clear()
     yield

@@ -94,3 +94,10 @@ def test_flow(opcode: str, flow: str) -> None:
 @pytest.mark.parametrize("opcode", ["add .u32", "add\n.u32", "add /* .s32 */.u32", "add // .s32\n\t.u32"])
 def test_white_space_in_an_opcode(opcode: str) -> None:
     assert split_opcode(opcode) == ("add", (".u32",))
+
+
+@pytest.mark.parametrize("mnemonic", sorted(mnemonics()))
+def test_forms_left_out_for_their_entries_take_no_such_modifiers(mnemonic: str) -> None:
+    for form in forms(mnemonic):
+        for modifier in form.takes:
+            assert form in forms(mnemonic, (modifier,))
