@@ -22,6 +22,7 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context, Parameters
 from ptxkit.analyses.decided import is_decided
 from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.handed_out import handed_out, is_whole_warp
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.registers import registers
@@ -29,7 +30,6 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import Origin, Value, ssa
 from ptxkit.analyses.sync_dependence import Partings
 from ptxkit.analyses.template import Template
-from ptxkit.analyses.terms import Term
 from ptxkit.analyses.transfer import How, Transfer, groups_itself, transfer
 from ptxkit.analyses.trips import leaving
 from ptxkit.analyses.values import values
@@ -52,7 +52,7 @@ class Propagation:
         self.known = values(routine)
         self.forest = loops(routine)
         self.partings = Partings(self.flow, self.forest, dominators(routine).post)
-        self.template = Template(routine, context.flat, self.handed_out)
+        self.template = Template(routine, context.flat, handed_out(routine).of)
         self.levels: list[Level] = [GRID] * len(self.ssa.values)
         self.branches: list[Level] = [GRID] * len(self.flow.blocks)
         self.joins: list[Level] = [GRID] * len(self.flow.blocks)
@@ -70,7 +70,6 @@ class Propagation:
         self._bounds = bindings(routine)
         self._registers = registers(routine)
         self._plans: dict[int, Transfer] = {}
-        self._sources: dict[int, tuple[Term, int] | None] = {}
         self._spaces: dict[int, Level] = {}
         self._others: dict[int, set[int]] = {}
         self.parameters = Parameters(routine, context)
@@ -120,37 +119,6 @@ class Propagation:
                     self._others.setdefault(other, set()).add(number)
             self._agreement_of[number] = found
         return found
-
-    def handed_out(self, leaf: Term) -> tuple[Term, int] | None:
-        """Of a value that is what one lane of the warp holds: the term of what it holds, and the lane."""
-        number: int = leaf.data[0]  # type: ignore[assignment]
-        if number not in self._sources:
-            self._sources[number] = self._handed_out(number)
-        return self._sources[number]
-
-    def _handed_out(self, number: int) -> tuple[Term, int] | None:
-        value = self.ssa.values[number]
-        if value.origin is not Origin.WRITE or value.operands:
-            return None
-        i = value.instruction
-        bound = self._bounds[i]
-        if not isinstance(bound, Bound) or number != self.ssa.definitions[i][0]:
-            return None
-        plan = self._plan(bound)
-        if plan.outputs[0][0] is not How.BROADCAST or plan.source < 0 or not self._is_whole_warp(i, bound):
-            return None
-        lane = bound.operand("b")
-        uses = self.ssa.uses[i]
-        term = None if lane is None else self.known.operand(i, self.routine.instructions[i].operands[lane.path[0]])
-        if term is None or term.constant is None or plan.source >= len(uses) or uses[plan.source] < 0:
-            return None
-        return self.known.of(uses[plan.source]), term.constant & 31
-
-    def _is_whole_warp(self, i: int, bound: Bound) -> bool:
-        """Whether lanes are counted in the whole warp: the bits 8 to 12 of the operand that says so are zero."""
-        clamp = bound.operand("c")
-        value = None if clamp is None else self.known.operand(i, self.routine.instructions[i].operands[clamp.path[0]])
-        return value is not None and value.constant is not None and not value.constant >> 8 & 31
 
     def _plan(self, bound: Bound) -> Transfer:
         found = self._plans.get(id(bound))
@@ -301,7 +269,7 @@ class Propagation:
                 level = min(level, self.used(use, block))
         if how is How.BROADCAST:
             agreed = min([self.used(uses[at], block) for at in plan.control if at < len(uses)], default=GRID)
-            return max(level, WARP) if agreed >= WARP and self._is_whole_warp(i, bound) else level
+            return max(level, WARP) if agreed >= WARP and is_whole_warp(self.routine, i, bound) else level
         if plan.parameters and self.parameters.is_needed:
             stored = self.parameters.load(i, lambda use, at: self.used(use, at))
             level = level if stored is None else min(level, stored)

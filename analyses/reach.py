@@ -14,6 +14,7 @@ import attrs
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
+from ptxkit.analyses.handed_out import handed_out
 from ptxkit.analyses.lanes import Lanes, holding
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.propagation import Propagation
@@ -45,11 +46,10 @@ class First(Lanes):
         super().__init__(solved.routine)
         self.template = solved.template
         self.threads = solved.template.threads
-        self._handed_out = solved.handed_out
+        self._handed_out = handed_out(solved.routine).of
 
     def _special(self, name: str) -> Numbers | None:
-        found = [self.template.special(name, thread) for thread in range(len(self.threads))]
-        return None if None in found else tuple(found)  # type: ignore[arg-type]
+        return self.template.specials(name)
 
     def _leaf_moves(self, leaf: Term) -> bool:
         return super()._leaf_moves(leaf) or (leaf.operator == "value" and self._handed_out(leaf) is not None)

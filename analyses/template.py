@@ -47,6 +47,7 @@ class Template:
         """How many threads there are."""
         self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))
         self._source = source
+        self._specials: dict[str, Numbers | None] = {}
         self._vectors: dict[Term, Numbers | None] = {}
         self._samples: dict[int, dict[Term, int | None]] = {}
 
@@ -55,25 +56,40 @@ class Template:
         """The threads in their order."""
         return threads_of(self.shape)
 
-    def _place(self, thread: int) -> tuple[int, int, int]:
-        width, height, _ = self.shape
-        return thread % width, thread // width % height, thread // width // height
-
     def special(self, name: str, thread: int) -> int | None:
         """What a special register is for a thread; None if that depends on more than its place."""
+        found = self.specials(name)
+        return None if found is None else found[thread]
+
+    def specials(self, name: str) -> Numbers | None:
+        """What a special register is for each thread; None if that depends on more than its place."""
+        if name not in self._specials:
+            self._specials[name] = self._special(name)
+        return self._specials[name]
+
+    def _special(self, name: str) -> Numbers | None:
+        places = range(self.count)
         if name == RANK:
-            return thread
+            return tuple(places)
         if name in self._sizes:
-            return self._sizes[name]
-        if name not in PLACES:
-            return None
-        lane = thread % WARP
+            return (self._sizes[name],) * self.count
         if name == "%laneid":
-            return lane
+            return tuple([place % WARP for place in places])
         if name in MASKS:
-            one = 1 << lane
-            return {"eq": one, "le": 2 * one - 1, "lt": one - 1, "ge": WARP_MASK & -one, "gt": WARP_MASK & (-one << 1)}[name[-2:]]
-        return self._place(thread)["xyz".index(name[-1])] if self.has_places else None
+            ones = [1 << place % WARP for place in places]
+            masks = {
+                "eq": lambda one: one,
+                "le": lambda one: 2 * one - 1,
+                "lt": lambda one: one - 1,
+                "ge": lambda one: WARP_MASK & -one,
+                "gt": lambda one: WARP_MASK & (-one << 1),
+            }
+            return tuple(map(masks[name[-2:]], ones))
+        if name not in PLACES or not self.has_places:
+            return None
+        width, height, _ = self.shape
+        before, size = {"x": (1, width), "y": (width, height), "z": (width * height, self.count)}[name[-1]]
+        return tuple([place // before % size for place in places])
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":

@@ -17,9 +17,9 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.handed_out import HandedOut, handed_out
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.propagation import Propagation
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.team import Team, Vector, team
@@ -268,12 +268,12 @@ def _meet(routine: Routine, one: Touch, other: Touch) -> Meeting | None:
 class _First(Team):
     """What terms are when all that comes round, and where memory begins, is at nought: the first stage of every ring."""
 
-    def __init__(self, crew: Team, solved: Propagation) -> None:
+    def __init__(self, crew: Team, sources: HandedOut) -> None:
         super().__init__(crew.shape, crew.is_assumed)
-        self._solved = solved
+        self._sources = sources
 
     def _vector(self, at: Term) -> Vector | None:
-        if at.operator == "value" and (source := self._solved.handed_out(at)) is not None:
+        if at.operator == "value" and (source := self._sources.of(at)) is not None:
             held = self.vector(source[0])
             lanes = [thread - thread % WARP + source[1] for thread in range(self.size)]
             return tuple([held[lane] for lane in lanes]) if held is not None and max(lanes) < self.size else (0,) * self.size
@@ -282,7 +282,7 @@ class _First(Team):
 
 @fact
 def _first(routine: Routine) -> _First:
-    return _First(team(routine), uniformity(routine).solved)
+    return _First(team(routine), handed_out(routine))
 
 
 @fact
@@ -425,10 +425,10 @@ def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
 
 def _held(routine: Routine, term: Term) -> Term:
     """A term with what one lane has handed out to its warp put in, if that is one of the parts of a sum."""
-    terms, solved = values(routine).terms, uniformity(routine).solved
+    terms, sources = values(routine).terms, handed_out(routine)
     for atom, factor in term.linear[1]:
         inner = atom.args[0] if atom.operator == "zext" else atom
-        source = solved.handed_out(inner) if inner.operator == "value" and len(inner.data) == 1 else None
+        source = sources.of(inner) if inner.operator == "value" and len(inner.data) == 1 else None
         if source is not None:
             term = terms.add(terms.sub(term, terms.scale(atom, factor)), terms.scale(terms.extend(source[0], term.width, False), factor))
     return term
