@@ -102,9 +102,12 @@ State = frozenset[tuple[int, bool]]
 def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], start: Start | None) -> Iterator[Diagnostic]:
     """Releases to more registers than the threads have, requests of less, and changes that nothing separates."""
     flow = control_flow(routine)
+    stops: dict[int, list[int]] = {}
+    for i in sorted(_waits(routine) | changes.keys()):
+        stops.setdefault(flow.block_of[i], []).append(i)
 
     def transfer(block: int, state: State) -> State:
-        for i in range(flow.blocks[block].start, flow.blocks[block].end):
+        for i in stops.get(block, ()):
             state = _after(routine, changes, i, state)
         return state
 
@@ -116,7 +119,7 @@ def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], star
     solution = solve(flow, transfer, join, lambda block: entry if block == 0 else None, nothing)
     for block in flow.order:
         state = solution.before[block]
-        for i in range(flow.blocks[block].start, flow.blocks[block].end):
+        for i in stops.get(block, ()):
             if i in changes and state:
                 yield from _wrong_way(facts, routine, changes[i], [changes.get(before) for before, _ in state], start)
                 yield from _too_soon(facts, routine, changes[i], state)
@@ -124,13 +127,18 @@ def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], star
 
 
 def _after(routine: Routine, changes: dict[int, Change], i: int, state: State) -> State:
+    """What holds after a change, or after a place where threads may wait."""
     if i in changes:
         new = frozenset([(i, True)])
         return new if routine.instructions[i].guard is None else state | new
-    bound = bindings(routine)[i]
-    if not isinstance(bound, Bound) or _may_wait(bound):
-        return frozenset([(before, False) for before, _ in state])
-    return state
+    return frozenset([(before, False) for before, _ in state])
+
+
+def _waits(routine: Routine) -> set[int]:
+    """The instructions at which threads may wait for one another."""
+    bounds = bindings(routine)
+    waiting = {bound for bound in set(bounds) if not isinstance(bound, Bound) or _may_wait(bound)}
+    return {i for i, bound in enumerate(bounds) if bound in waiting}
 
 
 def _may_wait(bound: Bound) -> bool:
