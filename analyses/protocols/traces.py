@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import attrs
 
 from ptxkit.analyses.accesses import size_of
-from ptxkit.analyses.bits import bits
+from ptxkit.analyses.bits import bits, listed
 from ptxkit.analyses.cfg import Edge, Via, callees, control_flow, flow_of
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP
@@ -282,8 +282,8 @@ class Tracer:
     def _numbers(self, put: Term, mask: int) -> Numbers | None:
         vector = self.team.vector(put)
         if vector is not None:
-            return vector if mask == self.team.everyone else tuple([vector[thread] for thread in bits(mask)])
-        threads = list(bits(mask))
+            return vector if mask == self.team.everyone else tuple([vector[thread] for thread in listed(mask)])
+        threads = listed(mask)
         is_alike = self._alike.get(put)
         if is_alike is None:
             is_alike = self._alike[put] = not any(map(self._differs, put.leaves()))
@@ -342,14 +342,14 @@ class Tracer:
         return found
 
     def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1, unknown: Term | None = None) -> Trace:
-        return Trace(self.rank, tuple(bits(path.mask)), path.events, cut, lost, path.is_doubtful, why, unknown)
+        return Trace(self.rank, listed(path.mask), path.events, cut, lost, path.is_doubtful, why, unknown)
 
     def _fork(self, path: _Path, mask: int) -> _Path:
         """The other threads of a path, which go on by themselves."""
         other = attrs.evolve(path, mask=path.mask & ~mask, rounds=dict(path.rounds), visits=dict(path.visits))
-        keep = [place for place, thread in enumerate(bits(path.mask)) if not mask >> thread & 1]
+        keep = [place for place, thread in enumerate(listed(path.mask)) if not mask >> thread & 1]
         other.events = [_narrowed(event, keep) for event in path.events]
-        kept = [place for place, thread in enumerate(bits(path.mask)) if mask >> thread & 1]
+        kept = [place for place, thread in enumerate(listed(path.mask)) if mask >> thread & 1]
         path.events = [_narrowed(event, kept) for event in path.events]
         path.mask &= mask
         return other
@@ -362,7 +362,7 @@ class Tracer:
         if len(set(numbers)) == 1:
             return path.mask if numbers[0] else 0
         found = 0
-        for thread, number in zip(bits(path.mask), numbers, strict=True):
+        for thread, number in zip(listed(path.mask), numbers, strict=True):
             found |= bool(number) << thread
         return found
 
@@ -565,7 +565,7 @@ class Tracer:
         if not found:
             return False
         term = self.evaluator.term(self._settle(condition), path.environment)
-        threads = list(bits(path.mask))
+        threads = listed(path.mask)
         if not any(leaf.operator in ("special", "collective", "peer") for leaf in term.leaves()):
             # nothing in it tells threads apart
             threads = threads[:1]
