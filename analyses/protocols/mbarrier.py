@@ -78,11 +78,12 @@ def judged(
     routine: Routine, found: list[Trace], squad: Team, registers: int = 0, touches: int = MOST_TOUCHES
 ) -> tuple[tuple[Finding, ...], Machine]:
     """What is wrong in a run of these traces, and the run."""
-    machine = Machine(found, registers=registers, touches=touches)
-    if any(trace.is_doubtful for trace in found):
-        return (), machine
+    is_doubtful = any(trace.is_doubtful for trace in found)
+    machine = Machine(found, registers=registers, touches=touches, races=not is_doubtful)
     machine.run()
-    return _Judge(routine, found, squad).findings(machine), machine
+    judge = _Judge(routine, found, squad)
+    # of a run that some leave early by the numbers it is launched with, all that is believed is that nobody comes as far as that
+    return judge.standstill(machine) if is_doubtful else judge.findings(machine), machine
 
 
 def _is_worth_it(routine: Routine) -> bool:
@@ -114,6 +115,13 @@ class _Judge:
             self._phases(faults, machine)
         if not self.found:
             self._races(faults, machine)
+        return tuple(self.found.values())
+
+    def standstill(self, machine: Machine) -> tuple[Finding, ...]:
+        """A wait that never ends, if all come to a standstill."""
+        waiting = [(agent, object_) for agent in machine.stuck for object_ in self._awaited(machine, agent)]
+        if waiting and not machine.faults:
+            self._no_arrival(machine, *waiting[0])
         return tuple(self.found.values())
 
     def _tell(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], is_certain: bool = True) -> None:

@@ -11,7 +11,7 @@ import attrs
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
@@ -154,7 +154,7 @@ def _range(routine: Routine, atom: Term) -> Range | None:
 
 def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
     """What arrives at the loop values that something is made from, and at those that these are made from; None if they are too many."""
-    known, numbering = values(routine), ssa(routine).values
+    numbering = ssa(routine).values
     found: dict[Term, Term] = {}
     work = list(atom.leaves())
     seen: set[Term] = set()
@@ -168,12 +168,34 @@ def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
             return None
         for operand in numbering[number].operands:
             if operand >= 0:
-                term = known.of(operand)
+                term = _chosen(routine, operand)
                 found[term] = term
                 work += term.leaves()
         if len(found) > MOST_VALUES:
             return None
     return found
+
+
+def _chosen(routine: Routine, number: int) -> Term:
+    """A value; where two ways meet again, of which one only passes a branch by, what the branch chooses."""
+    known, value, flow = values(routine), ssa(routine).values[number], control_flow(routine)
+    term = known.of(number)
+    ways = flow.blocks[value.block].predecessors
+    if term.operator != "join" or value.origin is not Origin.PHI or len(value.operands) != 2 or len(ways) != 2:
+        return term
+    for place_, way in enumerate(ways):
+        other = ways[1 - place_]
+        edges = flow.blocks[way].edges
+        # from here control comes to the meeting at once or by the other way, which is come to from nowhere else
+        if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or tuple(flow.blocks[other].predecessors) != (way,):
+            continue
+        condition = known.guard(flow.blocks[way].end - 1)
+        past, round_ = known.of(value.operands[place_]), known.of(value.operands[1 - place_])
+        if condition is None or past.width != term.width or round_.width != term.width:
+            return term
+        holds = next(edge.via is Via.TAKEN for edge in edges if edge.target == value.block)
+        return known.terms.apply("select", term.width, (condition, past, round_) if holds else (condition, round_, past))
+    return term
 
 
 def _size(arriving: dict[Term, Term]) -> int:

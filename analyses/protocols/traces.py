@@ -86,7 +86,7 @@ class Trace:
     is_cut: bool = False
     is_lost: bool = False
     is_doubtful: bool = False
-    """Whether a number that the kernel was launched with made it leave out something that others may wait for."""
+    """Whether it ends where a number that the kernel was launched with made it leave out something that others may wait for."""
     why: int = -1
     """The instruction at which it was lost."""
     unknown: Term | None = None
@@ -337,8 +337,9 @@ class Tracer:
                     found.append(after)
                     break
                 if path.is_doubtful:
-                    # nothing is concluded from such a run
-                    return [*found, self._end(path, lost=True)]
+                    # what the path would do otherwise, others may wait for
+                    found.append(self._end(path, lost=True))
+                    break
         return found
 
     def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1, unknown: Term | None = None) -> Trace:
@@ -401,6 +402,7 @@ class Tracer:
                 if not where:
                     if any(step.does in SYNCHRONIZES for step in self.steps[i]) and self._is_by_launch(guard, path, False):
                         path.is_doubtful = True
+                        return self._end(path, lost=True, why=i, unknown=guard)
                     continue
                 if where != path.mask:
                     other = self._fork(path, where)
@@ -725,8 +727,6 @@ def traces(routine: Routine, ranks: int, squad: Team | None = None) -> list[Trac
     found: list[Trace] = []
     for rank in range(ranks):
         found += Tracer(routine, rank, ranks, squad=squad).run()
-        if found[-1].is_doubtful:
-            break
     return found
 
 
