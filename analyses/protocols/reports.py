@@ -24,8 +24,9 @@ def held_reports(
     why: str,
     note: str = "",
     severity: Severity | None = None,
+    others: Iterable[tuple[int, str]] = (),
 ) -> Iterator[Diagnostic]:
-    """One finding for each operation of which registers are touched."""
+    """One finding for each operation of which registers are touched; `others` are more places that are shown with each."""
     for touch in touches if of is not None else ():
         assert of is not None
         name = registers(routine).table[touch.register].name
@@ -47,7 +48,7 @@ def held_reports(
             message,
             *notes,
             *([note] if note else []),
-            related=[(routine.where(i), what) for i, what in steps if i != at],
+            related=[(routine.where(i), what) for i, what in (*steps, *others) if i != at],
             severity=severity or (Severity.ERROR if certain else Severity.WARNING),
         )
 
@@ -71,8 +72,10 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
 
 
-def found_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Found]) -> Iterator[Diagnostic]:
-    """A finding for each; what is not certain is a warning."""
+def found_reports(
+    facts: Facts, rule: Rule, routine: Routine, found: Iterable[Found], severity: Severity | None = None
+) -> Iterator[Diagnostic]:
+    """A finding for each, of a severity that is given; else what is not certain is a warning."""
     for one in found:
         yield facts.report(
             rule,
@@ -80,7 +83,7 @@ def found_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Fo
             one.message,
             *one.notes,
             related=[(routine.where(i), what) for i, what in one.witness],
-            severity=rule.severity if one.is_certain else Severity.WARNING,
+            severity=severity or (rule.severity if one.is_certain else Severity.WARNING),
         )
 
 

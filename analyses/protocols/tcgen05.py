@@ -27,6 +27,9 @@ LOADS, STORES, PRODUCTS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
 """One of so many is an exception."""
+MOST_PLACES = 20
+"""So many places are listed of what is left out as a custom."""
+NO_FENCE = "no tcgen05.fence::after_thread_sync stands between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
@@ -87,7 +90,7 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
 
     Compilers move what works on registers before the wait that was to come first, some programs have no wait, and assemblers know when a
     register is there. So what counts is where the wait is left out as an exception, and where a function that never waits stores the
-    registers as they are.
+    registers as they are. Of what is usual there is one use for each load.
     """
     of, known = loads(routine), tensor(routine)
     if of is None or known is None or LOADS not in known.starts:
@@ -95,11 +98,13 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
     found = tuple(touches(of))
     if FEW * len(found) <= len(known.starts[LOADS]):
         return found, ()
-    waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
-    never = [touch for touch in found if not any(comes_to(routine, touch.opener, wait) for wait in waits)]
-    if not waits and all(_stores(routine, touch.instruction) for touch in never):
-        return tuple(never), ()
-    return (), tuple(never)
+    waits = any(e.queue == LOADS and e.action is Action.WAIT for own in effects(routine).values() for e in own)
+    if not waits and all(_stores(routine, touch.instruction) for touch in found):
+        return found, ()
+    first: dict[int, Touch] = {}
+    for touch in found:
+        first.setdefault(touch.opener, touch)
+    return (), tuple(first.values())
 
 
 def _stores(routine: Routine, i: int) -> bool:
@@ -233,7 +238,7 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset() if i in barriers else state | {i} if i in uses else state
 
-    for i, state in _states(routine, {*uses, *barriers, *frees}, step):
+    for i, state in states(routine, {*uses, *barriers, *frees}, step):
         if i not in frees or not state:
             continue
         # those that do not come to the free use the memory still
@@ -284,7 +289,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Found]:
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset() if i in waits or i in ends else state | {i} if i in stores else state
 
-    for i, state in _states(routine, waits | stores | ends, step):
+    for i, state in states(routine, waits | stores | ends, step):
         if i in ends and state:
             first = min(state)
             yield Found(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
@@ -295,18 +300,34 @@ def unfenced(routine: Routine) -> Iterator[Found]:
 
     Much that is in use has no such fences at all, or some; so what counts is a single exception.
     """
-    fenced, bare = fences_behind(routine)
+    fenced, bare = _fenced_objects(routine, False)
+    if len(bare) == 1 and fenced:
+        for wait, i in bare.items():
+            yield Found(i, NO_FENCE, [(wait, "waited for here")], False)
+
+
+def seldom_fenced(routine: Routine) -> Found | None:
+    """The first use of tensor memory behind a wait without a fence, with all such waits, where a kernel has fences behind some only."""
+    bare = _fenced_objects(routine, True)[1]
+    if not bare or any(unfenced(routine)):
+        return None
+    first = next(iter(bare.values()))
+    return Found(first, NO_FENCE, [(wait, "waited for here, and no fence stands behind it") for wait in sorted(bare)[:MOST_PLACES]], False)
+
+
+def _fenced_objects(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:
+    """The waits for mbarrier objects, as in `fences_behind`."""
+    fenced, bare = fences_behind(routine, keeps)
     objects = {use.instruction for use in uses(routine)}
     # a barrier of all threads stands where memory is handed out, and needs none there
-    bare = {wait: i for wait, i in bare.items() if wait in objects}
-    if len(bare) > 1 or not fenced:
-        return
-    for wait, i in bare.items():
-        yield Found(i, "no tcgen05.fence::after_thread_sync stands between the wait and this", [(wait, "waited for here")], False)
+    return fenced, {wait: i for wait, i in bare.items() if wait in objects}
 
 
-def fences_behind(routine: Routine) -> tuple[dict[int, int], dict[int, int]]:
-    """The waits with the first use of tensor memory behind them: where a fence stands between on all ways, and the others."""
+def fences_behind(routine: Routine, keeps: bool = False) -> tuple[dict[int, int], dict[int, int]]:
+    """The waits with the first use of tensor memory behind them: where a fence stands between on all ways, and the others.
+
+    What comes behind another wait without a fence counts for the later one only, or, if it `keeps`, for both.
+    """
     known = tensor(routine)
     if known is None or not known.by_effect.get(AFTER):
         return {}, {}
@@ -317,14 +338,14 @@ def fences_behind(routine: Routine) -> tuple[dict[int, int], dict[int, int]]:
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         """Waits that are passed, as themselves, and those behind which a fence was passed too, as numbers below nought."""
         if i in waits:
-            return frozenset((i,))
+            return state | {i} if keeps else frozenset((i,))
         if i in fences:
             return frozenset([wait if wait < 0 else ~wait for wait in state])
         return frozenset() if i in own else state
 
     bare: dict[int, int] = {}
     fenced: dict[int, int] = {}
-    for i, state in _states(routine, waits | fences | own, step):
+    for i, state in states(routine, waits | fences | own, step):
         for wait in state if i in own else ():
             (bare if wait >= 0 else fenced).setdefault(max(wait, ~wait), i)
     return {wait: i for wait, i in fenced.items() if wait not in bare}, bare
@@ -333,7 +354,7 @@ def fences_behind(routine: Routine) -> tuple[dict[int, int], dict[int, int]]:
 # --- ways
 
 
-def _states(
+def states(
     routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
 ) -> Iterator[tuple[int, frozenset[int]]]:
     """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet."""

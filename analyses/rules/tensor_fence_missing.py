@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.reports import found_reports
-from ptxkit.analyses.protocols.tcgen05 import unfenced
+from ptxkit.analyses.protocols.tcgen05 import seldom_fenced, unfenced
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -14,6 +14,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Uses of tensor memory behind a wait without the fence that the kernel has behind its other waits."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, unfenced(routine))
+        usual = seldom_fenced(routine)
+        if usual is not None:
+            yield from found_reports(facts, RULE, routine, [usual], Severity.INFO)
 
 
 RULE = Rule(
@@ -69,7 +72,7 @@ tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
 tcgen05.wait::ld.sync.aligned;
 ret;
 }""",
-    proof="The fence is left out on this way though the kernel has it on others.",
+    proof="The fence is left out on this way though the kernel has it on others; where it has it on some only, that is but told.",
     sanitizer="no tool of it looks for this.",
     check=check,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.reports import found_reports, held_reports
-from ptxkit.analyses.protocols.tcgen05 import loads, touched_loads, unwaited_stores
+from ptxkit.analyses.protocols.tcgen05 import MOST_PLACES, loads, touched_loads, unwaited_stores
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -18,9 +18,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         wrong, usual = touched_loads(routine)
         yield from held_reports(facts, RULE, routine, loads(routine), wrong, why)
-        # where it is the custom, once a function is enough
+        # where it is the custom, one finding a function is enough
         note = f"so it is with {len(usual)} loads of this function: {USUAL}" if len(usual) > 1 else USUAL
-        yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO)
+        others = [(touch.opener, "nor is this load waited for before it is used") for touch in usual[1:MOST_PLACES]]
+        yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO, others)
         yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
 
 

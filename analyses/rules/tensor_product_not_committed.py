@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.protocols.answers import unanswered
 from ptxkit.analyses.protocols.reports import found_reports
 from ptxkit.analyses.protocols.tcgen05 import never_committed
 from ptxkit.analyses.rule import Facts, Rule
@@ -14,6 +15,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits for an mbarrier behind products of which nothing tells an mbarrier that they are done."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
+        exception = unanswered(routine)
+        if exception is not None:
+            yield from found_reports(facts, RULE, routine, [exception], Severity.INFO)
 
 
 RULE = Rule(
@@ -57,7 +61,10 @@ mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
 @!%p1 bra WAIT;
 ret;
 }""",
-    proof="On no way does a commit stand between the product and the wait.",
+    proof=(
+        "On no way does a commit stand between the product and the wait. A single wait of several alike whose products alone are not "
+        "committed to the object that the others are committed to is but told."
+    ),
     sanitizer="no tool of it looks for this.",
     check=check,
 )

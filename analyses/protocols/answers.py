@@ -1,0 +1,90 @@
+"""Which waits of those who start products are answered by a commit, and which are not (9.7.16.12).
+
+In a ring, who starts products waits for a stage, uses it, and a commit gives it back, to the same objects each time round. Where the code
+of a ring is there several times, unrolled or with its first round in front, each copy has its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.objects import Use, Where, uses
+from ptxkit.analyses.protocols.tcgen05 import FEW, PRODUCTS, states, tensor
+from ptxkit.analyses.routine import Routine
+
+MOST_BYTES = 1024
+"""Objects of which no more is known than that they lie in so many bytes are not told apart."""
+MOST_PAIRS = 200
+"""So many pairs of waits and commits are looked at in a function."""
+
+
+@attrs.frozen
+class _Group:
+    """Uses of objects that may be the same."""
+
+    places: tuple[Where, ...]
+    instructions: frozenset[int]
+
+
+def unanswered(routine: Routine) -> Found | None:
+    """The only wait behind which products are not committed to the objects that they are committed to behind the others of its kind."""
+    known = tensor(routine)
+    if known is None or known.has_calls or not known.commits:
+        return None
+    products = set(known.starts.get(PRODUCTS, ()))
+    commits = _groups([use for use in uses(routine) if use.instruction in known.commits])
+    waits = _groups([use for use in uses(routine) if not use.arrives])
+    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) >= FEW and not _meet(wait, commit.places)]
+    for wait, commit in pairs[:MOST_PAIRS]:
+        answered, bare = _answers(routine, wait.instructions, commit.instructions, products)
+        # where it is done twice and left out once, the rounds may be meant to differ
+        if len(bare) == 1 and len(answered) >= FEW - 1:
+            at, end = next(iter(bare.items()))
+            other = min(answered)
+            message = "no commit behind this wait tells the mbarrier that is told behind all others of its kind"
+            return Found(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False)
+    return None
+
+
+def _groups(found: Iterable[Use]) -> list[_Group]:
+    """Uses by the objects that they may name, of those of which enough is known."""
+    groups: list[_Group] = []
+    for use in found:
+        where = use.where
+        if where is None or where.high - where.low > MOST_BYTES:
+            continue
+        own = [group for group in groups if _meet(group, (where,))]
+        places = tuple({one for group in own for one in group.places} | {where})
+        joined = _Group(places, frozenset({use.instruction}.union(*[group.instructions for group in own])))
+        groups = [*[group for group in groups if group not in own], joined]
+    return groups
+
+
+def _meet(group: _Group, places: Iterable[Where]) -> bool:
+    return any(one.may_be(other) for one in group.places for other in places)
+
+
+def _answers(routine: Routine, waits: frozenset[int], commits: frozenset[int], products: set[int]) -> tuple[set[int], dict[int, int]]:
+    """The waits behind which products are always committed before the next wait, and the others with that next one."""
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        """The waits that were passed; those behind which a product was started, as numbers below nought."""
+        if i in waits:
+            return frozenset((i,))
+        if i in commits:
+            return frozenset()
+        return frozenset([~wait if wait >= 0 else wait for wait in state])
+
+    answered: set[int] = set()
+    bare: dict[int, int] = {}
+    for i, state in states(routine, waits | commits | products, step):
+        started = [~wait for wait in state if wait < 0]
+        if i in commits:
+            answered.update(started)
+        elif i in waits:
+            for wait in started:
+                bare.setdefault(wait, i)
+    return answered - bare.keys(), bare
