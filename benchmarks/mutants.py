@@ -3,10 +3,10 @@
     python benchmarks/mutants.py [--protocol NAME] [--most N] [--largest BYTES] [--budget SECONDS] [--ptxas N] [--record FILE] PATH...
 
 Each kernel of the modules under the paths that has the protocol is mutated at each of its sites, but at most N of each kind of change. A
-mutant counts as *reported* if a rule of the protocol's families says something that it does not say of the original; as *harmless* if the
-analysis has followed all paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing; else it has
-*survived*, and what kept the analysis from knowing is its cause. `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is
-none.
+mutant counts as *reported* if a rule of the protocol's families gives an error or warning that it does not give of the original; as *noted*
+if it only tells of a place, with severity info, that it does not tell of in the original; as *harmless* if the analysis has followed all
+paths and compared all addresses, for a launch of the shape that the kernel names, and found nothing; else it has *survived*, and what kept
+the analysis from knowing is its cause. `--ptxas N` has ptxas assemble every Nth mutant: one that it refuses is none.
 Prints a table by change and by cause; `--record` gets a line of JSON for each mutant.
 """
 
@@ -29,12 +29,14 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.protocols.copies import copies
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.proxies import MAP_FENCE, exposed, fenced_map, unplaced
-from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, LOADS, PRODUCTS, STORES, Tensor, tensor
+from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
+from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, select
@@ -92,6 +94,8 @@ def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
     if isinstance(bound, Bound) and {BEFORE, AFTER} & set(bound.effects):
         assert known is not None
         forwards = AFTER in bound.effects
+        if forwards and not told_of_use(routine, i, everything):
+            return frozenset()
         fences = set(known.by_effect[AFTER if forwards else BEFORE])
         # what is used, or was started, on the other side of another fence is that fence's business
         return frozenset(("use in order",)) if first_met(routine, i, everything | fences, forwards) & everything else frozenset()
@@ -105,11 +109,31 @@ def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
     waits_ = {j for j, found in effects(routine).items() if any(e.queue == effect.queue and e.action is Action.WAIT for e in found)}
     started = first_met(routine, i, own[effect.queue] | waits_, False) & own[effect.queue]
     if effect.queue != LOADS:
-        return frozenset(("stores",)) if started else frozenset()
+        # what nobody comes to use or is told of, nobody misses
+        tells = {j for j, sync in syncs(routine).items() if sync.arrives} | set(known.commits if known is not None else ())
+        matters = everything | tells | set(known.by_effect.get(FREE, ()) if known is not None else ())
+        return frozenset(("stores",)) if started and first_met(routine, i, matters | waits_, True) & matters else frozenset()
     # the original is right: what it reads before the wait was there before the wait
     if started and unread(routine, i) & liveness(routine).after_instruction(i):
         return frozenset(("loaded registers",))
     return frozenset()
+
+
+def told_of_use(routine: Routine, fence: int, own: set[int]) -> bool:
+    """Whether what a thread has waited for before a fence may tell it of anything that others did with tensor memory.
+
+    A barrier of the CTA behind which all of that lies, on every way, does not: who did it has passed the barrier before.
+    """
+    tree, flow = dominators(routine).tree, control_flow(routine)
+
+    def is_first(barrier: int) -> bool:
+        home = flow.block_of[barrier]
+        if routine.instructions[barrier].guard is not None or any(comes_to(routine, i, barrier) for i in own):
+            return False
+        return all(barrier < i if home == flow.block_of[i] else tree.dominates(home, flow.block_of[i]) for i in own)
+
+    waits = {i: sync for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT and comes_to(routine, i, fence)}
+    return any(sync.reach is Reach.OBJECT or not is_first(i) for i, sync in waits.items())
 
 
 def unread(routine: Routine, wait: int) -> int:
@@ -242,24 +266,39 @@ def mutants(facts: Facts, protocol: Protocol, most: int) -> Iterator[Mutant]:
             yield Mutant(routine.name, change, first.line, text, " ".join(source[first.start : end].split()), i)
 
 
-def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Counter[tuple[str, str]]:
-    """What the rules say of a kernel, as rule and message."""
-    rules = [rule for rule in select(families) if rule.severity is not Severity.INFO or rule.id in families]
-    found: list[Diagnostic] = [one for rule in rules for one in rule.check(facts)]
-    mine = [one for one in found if one.function == kernel and (one.severity is not Severity.INFO or one.rule in families)]
-    return Counter([(one.rule, one.message) for one in mine])
+Said = Counter[tuple[bool, str, str, int]]
+"""What rules say: whether it is an error or warning, the rule, the message; of a note, the line."""
 
 
-def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Counter[tuple[str, str]]) -> tuple[str, str]:
+def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Said:
+    """What the rules say of a kernel."""
+    found: list[Diagnostic] = [one for rule in select(families) for one in rule.check(facts)]
+    told: Said = Counter()
+    for one in found:
+        if one.function != kernel:
+            continue
+        if one.severity is not Severity.INFO:
+            told[True, one.rule, one.message, 0] += 1
+            continue
+        # of what is usual there is one note, which lists the places
+        told[False, one.rule, one.message, one.span.line] += 1
+        told.update([(False, one.rule, other.message, other.span.line) for other in one.related])
+    return told
+
+
+def judge(mutant: Mutant, protocol: Protocol, original: Facts, before: Said) -> tuple[str, str]:
     """The verdict on a mutant, and the rules that report it or why none does."""
     facts = Facts(parse(mutant.text, "mutant.ptx"))
     new = said(facts, protocol.families, mutant.kernel) - before
-    if new:
-        return "reported", " ".join(sorted({rule for rule, _ in new}))
+    bad, noted = ({rule for is_bad, rule, _, _ in new if is_bad is wanted} for wanted in (True, False))
+    if bad:
+        return "reported", " ".join(sorted(bad))
     old, new_ = (next(routine for routine in one.routines if routine.name == mutant.kernel) for one in (original, facts))
     blind = protocol.blind(old, new_, mutant.instruction) if protocol.blind is not None else frozenset(("not known",))
     if not blind:
         return "harmless", "all paths followed"
+    if noted:
+        return "noted", " ".join(sorted(noted))
     return "survived", " ".join(sorted(blind))
 
 
@@ -311,7 +350,7 @@ def main() -> int:
             verdicts[mutant.change, verdict] += 1
             if verdict == "survived":
                 causes[mutant.change, why] += 1
-            if verdict == "reported":
+            if verdict in ("reported", "noted"):
                 reporters.update(why.split())
             if record is not None:
                 line = {
@@ -331,13 +370,14 @@ def report(
     kernels: int, verdicts: Counter[tuple[str, str]], causes: Counter[tuple[str, str]], reporters: Counter[str], refused: int
 ) -> None:
     print(f"{kernels} kernels with the protocol; {sum(verdicts.values())} mutants, {refused} more that ptxas refuses")
-    print(f"{'':52}{'reported':>10}{'survived':>10}{'harmless':>10}{'share':>8}")
+    kinds = ("reported", "noted", "survived", "harmless")
+    print(f"{'':52}" + "".join([f"{kind:>10}" for kind in kinds]) + f"{'reported':>10}{'with notes':>12}")
     names = sorted({change for change, _ in verdicts})
     for name in [*names, "all"]:
-        own = {v: sum(n for (c, w), n in verdicts.items() if w == v and name in (c, "all")) for v in ("reported", "survived", "harmless")}
-        open_ = own["reported"] + own["survived"]
-        share = f"{100 * own['reported'] / open_:.1f} %" if open_ else "-"
-        print(f"{name:52}{own['reported']:>10}{own['survived']:>10}{own['harmless']:>10}{share:>8}")
+        own = {v: sum(n for (c, w), n in verdicts.items() if w == v and name in (c, "all")) for v in kinds}
+        open_ = own["reported"] + own["noted"] + own["survived"]
+        shares = [f"{100 * part / open_:.1f} %" if open_ else "-" for part in (own["reported"], own["reported"] + own["noted"])]
+        print(f"{name:52}" + "".join([f"{own[kind]:>10}" for kind in kinds]) + f"{shares[0]:>10}{shares[1]:>12}")
     print("reported by:", ", ".join(f"{rule} {count}" for rule, count in sorted(reporters.items())))
     for (change, why), count in sorted(causes.items(), key=lambda item: -item[1]):
         print(f"survived {count:5}: {change}: {why}")

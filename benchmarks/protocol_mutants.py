@@ -204,7 +204,7 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Ite
                 "kernel": routine.name,
                 "change": mutant.change,
                 "line": mutant.line,
-                "rules": sorted({rule for rule, _ in new}),
+                "rules": sorted({rule for _, rule, _, _ in new}),
                 "original": original.outcome if original is not None else "none",
                 "verdict": verdict.outcome if verdict is not None else "none",
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
