@@ -20,7 +20,7 @@ def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
     found: list[Bound | Mismatch] = []
     by_shape = binder.bounds
     for start, end, scope in routine.runs:
-        shaper = binder.names.scopes[scope].shaper
+        shaper = binder.names.shaper(binder.names.scopes[scope])
         look_up = shaper.known.__getitem__
         for instruction in routine.instructions[start:end]:
             key = tuple(map(look_up, map(id, instruction.children)))

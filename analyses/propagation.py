@@ -155,11 +155,13 @@ class Propagation:
         if level >= self.levels[number]:
             return
         self.levels[number] = level
+        waiting, definitions, dependent = self._waiting, self.ssa.definitions, self._dependent
         for i in self.ssa.readers[number]:
-            for written in self.ssa.definitions[i]:
-                self._push(written)
-            if i in self._dependent:
-                self._branch(self._dependent[i])
+            for written in definitions[i]:
+                if not waiting[written]:
+                    self._push(written)
+            if i in dependent:
+                self._branch(dependent[i])
             if self.parameters.is_needed:
                 for load in self.parameters.loads_behind(i):
                     self._push(load)

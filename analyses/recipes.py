@@ -196,11 +196,14 @@ def _names(value: Call | str | int) -> Iterator[str]:
 
 
 class Cook:
-    """Makes terms by recipes. `parameter` gives the term for what so many bytes of the parameters at an address hold, or None."""
+    """Makes terms by recipes."""
 
-    def __init__(self, terms: Terms, parameter: Callable[[Term, int], Term | None]) -> None:
+    def __init__(self, terms: Terms) -> None:
         self.terms = terms
-        self.parameter = parameter
+
+    def parameter(self, address: Term, size: int) -> Term | None:
+        """What so many bytes of the parameters at an address hold, or None."""
+        return None
 
     def make(self, output: Output, given: tuple[Term, ...]) -> Term | None:
         """What an output holds for these inputs; None if that is not known."""

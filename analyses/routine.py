@@ -7,6 +7,7 @@ lives as long as the routine.
 from __future__ import annotations
 
 import functools
+import gc
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ class Routine:
     path: Path
     """Where the function stands in the module."""
     function: Function
+    name: str
     instructions: tuple[Instruction, ...]
     paths: tuple[Path, ...]
     """Where each instruction stands, from the function."""
@@ -42,10 +44,6 @@ class Routine:
     siblings: list[Routine] = attrs.field(factory=list)
     """All functions of the module that have a body, in their order: what is called from here is among them."""
     _known: dict[Any, Any] = attrs.field(factory=dict, init=False)
-
-    @property
-    def name(self) -> str:
-        return self.function.name
 
     def forget(self) -> None:
         """Lets go of all its facts."""
@@ -67,7 +65,11 @@ def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
     def known(routine: Routine) -> R:
         found = routine._known.get(compute, routine)
         if found is routine:
-            with collector_paused():
+            if gc.isenabled():
+                with collector_paused():
+                    found = routine._known[compute] = compute(routine)
+            else:
+                # as within `lint`, which asks for some sixty facts of each function
                 found = routine._known[compute] = compute(routine)
         return found  # type: ignore[no-any-return]
 
@@ -128,6 +130,7 @@ def _routine(module: Module, names: Names, binder: Binder, index: int, function:
         names,
         (index,),
         function,
+        function.name,
         tuple(instructions),
         tuple(paths),
         tuple(runs),

@@ -59,12 +59,12 @@ class Induction:
     them in turn."""
 
 
-class Values:
+class Values(Cook):
     """The terms of a function's values; `number`s are those of `ssa(routine).values`."""
 
     def __init__(self, routine: Routine) -> None:
+        super().__init__(Terms())
         self.routine = routine
-        self.terms = Terms()
         self._ssa: SSA = ssa(routine)
         self._registers = registers(routine)
         self._bounds = bindings(routine)
@@ -76,7 +76,6 @@ class Values:
         self._rough: list[Term | None] = [None] * count
         self._inductions: dict[int, Induction | None] = {}
         self._symbols: dict[tuple[object, ...], Symbol] = {}
-        self._cook = Cook(self.terms, self._parameter)
         self._made: dict[tuple[object, ...], Term] = {}
         self._recipes: dict[int, Recipe | None] = {}
         self._order = {block: place for place, block in enumerate(self._flow.order)}
@@ -218,7 +217,7 @@ class Values:
         key = (output, *given)
         term = self._made.get(key)
         if term is None:
-            term = self._cook.make(output, tuple(given))
+            term = self.make(output, tuple(given))
             if term is None:
                 return self._leaf("value", number, None)
             self._made[key] = term
@@ -345,7 +344,7 @@ class Values:
         found = self.terms.add(leaf, self.terms.constant(offset, natural))
         return self.terms.extend(found, width or natural, False)
 
-    def _parameter(self, address: Term, size: int) -> Term | None:
+    def parameter(self, address: Term, size: int) -> Term | None:
         """What `size` bytes of a kernel's parameters hold; the callers of other functions are not known."""
         offset, parts = address.linear
         if len(parts) != 1 or parts[0][1] != 1 or parts[0][0].operator != "address" or not size:

@@ -65,7 +65,7 @@ class Binder:
             scope = self.names.scopes[path]
             for i, statement in enumerate(block.children):
                 if type(statement) is Instruction:
-                    yield Site((*path, i), statement, scope), scope.shaper
+                    yield Site((*path, i), statement, scope), self.names.shaper(scope)
 
     def shapes(self, instruction: Instruction, shaper: Shaper) -> tuple[OperandShape, ...]:
         """The shapes of an instruction's operands."""
@@ -113,7 +113,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     unknown: set[str] = set()
     clean: set[tuple[object, ...]] = set()
     for path, block in _blocks(module):
-        shaper = names.scopes[path].shaper
+        shaper = names.shaper(names.scopes[path])
         look_up = shaper.known.__getitem__
         for j, statement in enumerate(block.children):
             if type(statement) is not Instruction:

@@ -7,7 +7,6 @@ names. `%r<100>` declares %r0 to %r99 without listing them.
 from __future__ import annotations
 
 import enum
-import functools
 import math
 from collections.abc import Iterator
 from itertools import chain
@@ -80,7 +79,6 @@ class Scope:
     parent: Scope | None
     symbols: dict[str, Symbol]
     ranges: dict[str, list[Symbol]]
-    children: list[Scope] = attrs.field(factory=list)
     heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
     """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
     _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
@@ -114,11 +112,6 @@ class Scope:
                 if symbol.count is not None and number < symbol.count:
                     return symbol
         return None
-
-    @functools.cached_property
-    def shaper(self) -> Shaper:
-        """The shapes of the operands in this scope, as the instruction table knows them."""
-        return Shaper(self)
 
     def lookup(self, name: str) -> Symbol | None:
         """The symbol that a name means in this scope, or None."""
@@ -155,11 +148,20 @@ class Names:
     """The first use, in each scope, of each name that nothing declares and that is no special register."""
     used: frozenset[int]
     """`id` of every symbol that something uses."""
+    _shapers: dict[int, Shaper] = attrs.field(factory=dict, repr=False)
+    """By `id` of the scope."""
 
     @property
     def all_scopes(self) -> tuple[Scope, ...]:
         """Every scope once, outer ones first."""
         return tuple({id(scope): scope for scope in self.scopes.values()}.values())
+
+    def shaper(self, scope: Scope) -> Shaper:
+        """The shapes of the operands in a scope, as the instruction table knows them."""
+        found = self._shapers.get(id(scope))
+        if found is None:
+            found = self._shapers[id(scope)] = Shaper(scope)
+        return found
 
     def is_used(self, symbol: Symbol) -> bool:
         return id(symbol) in self.used
@@ -216,6 +218,7 @@ class _Resolver:
         self.duplicates: list[tuple[Symbol, Symbol]] = []
         self.unresolved: list[Use] = []
         self.used: set[int] = set()
+        self.shapers: dict[int, Shaper] = {}
 
     def run(self) -> Names:
         for i, statement in enumerate(self.module.children):
@@ -224,7 +227,8 @@ class _Resolver:
         for i, statement in enumerate(self.module.children):
             if isinstance(statement, Function):
                 self._function((i,), statement)
-        return Names(self.module, self.root, self.scopes, tuple(self.duplicates), tuple(self.unresolved), frozenset(self.used))
+        duplicates, unresolved = tuple(self.duplicates), tuple(self.unresolved)
+        return Names(self.module, self.root, self.scopes, duplicates, unresolved, frozenset(self.used), self.shapers)
 
     def _function(self, path: Path, function: Function) -> None:
         if function.body is None:
@@ -251,7 +255,6 @@ class _Resolver:
                     inner = scope
                     if any(type(child) in _DECLARING for child in statement.children):
                         inner = Scope((*at, i), scope, {}, {})
-                        scope.children.append(inner)
                     stack.append((inner, (*at, i), statement))
                 else:
                     # a function is declared for the module, wherever that stands
@@ -309,7 +312,8 @@ class _Resolver:
             for statement in block.children:
                 if type(statement) is not Instruction and type(statement) in _USING:
                     others.update([name.text for _, name in _names_of_other(statement)])
-        shaper = scope.shaper
+        # not kept by the scope that it knows: trees with cycles in what is known of them would wait for the garbage collector
+        shaper = self.shapers[id(scope)] = Shaper(scope)
         shaper.learn(nodes.items())
         missing = set(shaper.missing)
         self.used.update(shaper.used)

@@ -73,10 +73,11 @@ def _number(routine: Routine, numbers: dict[int, dict[str, int]], symbols: dict[
 def _inside(routine: Routine, symbol: Symbol) -> list[Scope]:
     """The scope that declares a family, and all in it that declare something that may hide it."""
     top = routine.names.scope_of(symbol.path)
-    found, work = [top], list(top.children)
-    while work:
-        scope = work.pop()
-        work += scope.children
+    found, inside = [top], {id(top)}
+    for scope in routine.names.all_scopes:
+        if scope.parent is None or id(scope.parent) not in inside:
+            continue
+        inside.add(id(scope))
         stems = {name.rstrip("0123456789") for name in scope.symbols} | set(scope.ranges)
         if any(symbol.name.startswith(stem) or stem.startswith(symbol.name) for stem in stems):
             found.append(scope)

@@ -7,7 +7,7 @@ A leaf that is not known, as what was loaded, is another one in every iteration 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -109,8 +109,14 @@ class Evaluator:
             found[at] = NOTHING if not parts else parts[0] if len(parts) == 1 else frozenset().union(*parts)
         return found[term]
 
-    def enter(self, block: int, before: int, environment: Environment, tick: int) -> Environment:
-        """What is known in a block that control comes to from another. `tick` is a number that no earlier step on the path had."""
+    def enter(
+        self, block: int, before: int, environment: Environment, tick: int, settle: Callable[[Term], Term] | None = None
+    ) -> Environment:
+        """What is known in a block that control comes to from another. `tick` is a number that no earlier step on the path had.
+
+        What arrives is put through `settle`, in place of that of the function.
+        """
+        settle = settle or self.settle
         numbers = self._phis.get(block, ())
         fickle = self._fickle.get(block, ())
         if not numbers and not fickle:
@@ -120,7 +126,7 @@ class Evaluator:
         for number in numbers:
             operand = self._ssa.values[number].operands[place]
             if operand >= 0:
-                new[number] = self.term(self.settle(self.known.of(operand)), environment)
+                new[number] = self.term(settle(self.known.of(operand)), environment)
             else:
                 new.pop(number, None)
         for number in fickle:

@@ -140,7 +140,7 @@ class _Meeting:
     """Those that do not wait."""
 
 
-@attrs.frozen
+@attrs.define(eq=False)
 class _Stamp:
     """Who touched a place, and when; of an asynchronous write the object and phase that tell of it."""
 
@@ -153,8 +153,8 @@ class _Stamp:
 
 @attrs.define(eq=False)
 class _Shadow:
-    write: _Stamp | None = None
-    reads: dict[int, _Stamp] = attrs.field(factory=dict)
+    write: _Stamp | None
+    reads: dict[int, _Stamp]
 
 
 class Machine:
@@ -602,53 +602,57 @@ class Machine:
             return True
         step = event.step
         size = min(step.bytes or 1, MOST_BYTES)
+        writes = step.does is Does.WRITE
+        touch = self._write if writes else self._read
+        assert event.address is not None
+        alone = len(event.address) == 1
         for place, thread in zip(agent.places, agent.threads, strict=True):
-            assert event.address is not None
-            address = event.address[0 if len(event.address) == 1 else place]
+            address = event.address[0 if alone else place]
             if step.is_descriptor:
                 address = (address & 0x3FFF) << 4 | agent.trace.rank << RANK
             elif step.lanes and thread % WARP >= step.lanes:
                 continue
             address = plain(address)
-            stamp = _Stamp(agent.index, agent.at, step.instruction, thread)
-            if step.does is Does.WRITE:
-                for start in range(address & ~7, address + size, 8):
-                    held = self.objects.get(start)
-                    if held is not None and held.is_alive:
-                        self._fault("overwritten", agent, event, held.init, (-1, -1), start)
-                if step.is_plain:
-                    self._write(agent, event, address, size, stamp)
-            elif step.is_plain:
-                self._read(agent, event, address, size, stamp)
-            if len(event.address) == 1:
+            for start in range(address & ~7, address + size, 8) if writes and self.objects else ():
+                held = self.objects.get(start)
+                if held is not None and held.is_alive:
+                    self._fault("overwritten", agent, event, held.init, (-1, -1), start)
+            if step.is_plain:
+                touch(agent, event, address, size, _Stamp(agent.index, agent.at, step.instruction, thread))
+            if alone:
                 break
         return True
 
     def _read(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
-        for word in range(address >> self.shift, (address + size - 1 >> self.shift) + 1):
-            self.touches += 1
-            shadow = self.shadow.get(word)
+        shadows, words = self.shadow, range(address >> self.shift, (address + size - 1 >> self.shift) + 1)
+        self.touches += len(words)
+        for word in words:
+            shadow = shadows.get(word)
             if shadow is None:
-                shadow = self.shadow[word] = _Shadow()
+                shadows[word] = _Shadow(None, {agent.index: stamp})
+                continue
             write = shadow.write
-            if write is not None and not self._knows(agent, write):
+            if write is not None and write.agent != stamp.agent and not self._knows(agent, write):
                 self._race("read", agent, event, write, stamp, word << self.shift)
             shadow.reads[agent.index] = stamp
 
     def _write(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
-        for word in range(address >> self.shift, (address + min(size, MOST_BYTES) - 1 >> self.shift) + 1):
-            self.touches += 1
-            shadow = self.shadow.get(word)
+        shadows, words = self.shadow, range(address >> self.shift, (address + min(size, MOST_BYTES) - 1 >> self.shift) + 1)
+        self.touches += len(words)
+        for word in words:
+            shadow = shadows.get(word)
             if shadow is None:
-                shadow = self.shadow[word] = _Shadow()
+                shadows[word] = _Shadow(stamp, {})
+                continue
             write = shadow.write
             if write is not None and not self._knows(agent, write) and not (write.is_async and stamp.is_async):
                 self._race("write", agent, event, write, stamp, word << self.shift)
-            for read in shadow.reads.values():
-                if not self._knows(agent, read):
-                    self._race("after", agent, event, read, stamp, word << self.shift)
+            if shadow.reads:
+                for read in shadow.reads.values():
+                    if not self._knows(agent, read):
+                        self._race("after", agent, event, read, stamp, word << self.shift)
+                shadow.reads = {}
             shadow.write = stamp
-            shadow.reads = {}
 
     def _knows(self, agent: Agent, stamp: _Stamp) -> bool:
         return stamp.agent == agent.index or agent.clock.get(stamp.agent, -1) >= (stamp.time if stamp.is_async else stamp.time + 1)

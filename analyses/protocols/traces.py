@@ -23,12 +23,14 @@ from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuil
 from ptxkit.analyses.protocols.setting import ANY, Setting
 from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does, Step, spins, steps
 from ptxkit.analyses.protocols.team import Team, team
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, evaluate, inside
 from ptxkit.analyses.values import alignment_of, values
-from ptxkit.names import Kind
+from ptxkit.memo import per_object
+from ptxkit.names import Kind, Names, Symbol
 from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax.nodes import Path
 
 SHARED_WINDOW = 1 << 44
 """Where generic addresses of shared memory begin."""
@@ -171,7 +173,6 @@ class Tracer:
         own = [step for one in self.steps.values() for step in one]
         wanted += [term for step in own for term in (step.address, step.amount, step.target) if term is not None]
         self.evaluator = Evaluator(routine, [self._settle(term) for term in wanted])
-        self.evaluator.settle = self._given
         self._memory: dict[int, dict[Term, int | None]] = {}
         self._alike: dict[Term, bool] = {}
         """Whether a term is the same for all threads."""
@@ -379,7 +380,7 @@ class Tracer:
                 if path.skipped >= 0:
                     path.environment = self.evaluator.skip(path.block, path.skipped, path.environment, path.length)
                 else:
-                    path.environment = self.evaluator.enter(path.block, path.source, path.environment, path.length)
+                    path.environment = self.evaluator.enter(path.block, path.source, path.environment, path.length, self._given)
             loop = self.headers.get(path.block)
             if loop is not None and path.source >= 0:
                 rounds = path.rounds.get(path.block, 0) + 1 if loop.blocks >> path.source & 1 else 0
@@ -603,7 +604,7 @@ class Tracer:
 
 def is_quiet(routine: Routine, name: str) -> bool:
     """Whether a function that is called, with all that it calls, does nothing that others wait for; one without a body does not."""
-    by_name = {one.name: one for one in routine.siblings}
+    by_name = _functions(routine)
     work, seen = [name], {name}
     while work:
         called = by_name.get(work.pop())
@@ -620,6 +621,12 @@ def is_quiet(routine: Routine, name: str) -> bool:
             work += [one for one in whom.names if one not in seen]
             seen.update(whom.names)
     return True
+
+
+@fact
+def _functions(routine: Routine) -> dict[str, Routine]:
+    """The functions that can be called, by name."""
+    return {one.name: one for one in routine.siblings}
 
 
 _NOTHING = object()
@@ -681,16 +688,12 @@ def hash_of(leaf: Term) -> int:
     return sum(ord(letter) * (place + 1) for place, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
 
 
+@fact
 def layout(routine: Routine) -> dict[tuple[object, ...], int]:
     """The addresses of shared variables: those of a declared size one after the other, behind them all others, which share a place."""
     found: dict[tuple[object, ...], int] = {}
-    shared = [
-        symbol
-        for path, scope in routine.names.scopes.items()
-        if not path or path[:1] == routine.path
-        for symbol in scope.symbols.values()
-        if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")
-    ]
+    of_function = _shared_variables(routine.names)
+    shared = of_function.get((), []) + of_function.get(routine.path, [])
     at = FIRST
     open_: list[tuple[object, ...]] = []
     for symbol in shared:
@@ -705,6 +708,17 @@ def layout(routine: Routine) -> dict[tuple[object, ...], int]:
     at = (at + 1023) // 1024 * 1024
     for key in open_:
         found[key] = at
+    return found
+
+
+@per_object
+def _shared_variables(names: Names) -> dict[Path, list[Symbol]]:
+    """The shared variables of the module itself and, by its path, of each function."""
+    found: dict[Path, list[Symbol]] = {}
+    for path, scope in names.scopes.items():
+        own = [symbol for symbol in scope.symbols.values() if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared")]
+        if own:
+            found.setdefault(path[:1], []).extend(own)
     return found
 
 

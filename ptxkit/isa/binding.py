@@ -291,25 +291,26 @@ def _assign(form: Form, modifiers: tuple[str, ...]) -> tuple[int, ...] | None:
     for modifier in modifiers:
         if modifier not in takes:
             return None
-    required = sum(not slot.optional for slot in form.slots)
+    return _placed(form, modifiers, (), sum(not slot.optional for slot in form.slots))
 
-    def place(at: int, taken: tuple[int, ...], missing: int) -> tuple[int, ...] | None:
-        if missing > len(modifiers) - at:
-            return None
-        if at == len(modifiers):
-            return taken
-        modifier = modifiers[at]
-        kind = ordered_kind(modifier)
-        least = max((p for p, m in zip(taken, modifiers, strict=False) if ordered_kind(m) == kind), default=-1) if kind else -1
-        for slot in takes[modifier]:
-            if slot in taken or slot < least:
-                continue
-            found = place(at + 1, (*taken, slot), missing - (not form.slots[slot].optional))
-            if found is not None:
-                return found
+
+def _placed(form: Form, modifiers: tuple[str, ...], taken: tuple[int, ...], missing: int) -> tuple[int, ...] | None:
+    """The slots of all modifiers if the first ones are in the slots `taken` and so many slots must still be filled."""
+    at = len(taken)
+    if missing > len(modifiers) - at:
         return None
-
-    return place(0, (), required)
+    if at == len(modifiers):
+        return taken
+    modifier = modifiers[at]
+    kind = ordered_kind(modifier)
+    least = max((p for p, m in zip(taken, modifiers, strict=False) if ordered_kind(m) == kind), default=-1) if kind else -1
+    for slot in form.takes[modifier]:
+        if slot in taken or slot < least:
+            continue
+        found = _placed(form, modifiers, (*taken, slot), missing - (not form.slots[slot].optional))
+        if found is not None:
+            return found
+    return None
 
 
 @lru_cache(maxsize=16384)

@@ -97,41 +97,41 @@ def lower(tree: PegNode, leaf: Leaf, make: Make) -> Any:
 
     `leaf(kind, start, end)` and `make(kind, shape, children, start)` construct; positions count in the text that was parsed.
     """
-    text = tree.full_text
-
-    def children_of(peg: PegNode, found: list[tuple[int, int, Any]], inner: bool) -> None:
-        for child in peg.children:
-            if child.start == child.end:
-                continue
-            rule = child.expr_name
-            if rule in LEAVES:
-                found.append((child.start, child.end, leaf(LEAVES[rule], child.start, child.end)))
-            elif rule in COMPOSITES or (rule in STATEMENTS and not inner):
-                found.append((child.start, child.end, node_of(child)))
-            else:
-                children_of(child, found, inner)
-
-    def node_of(peg: PegNode) -> Any:
-        rule = peg.expr_name
-        kind: type[Any] = COMPOSITES.get(rule) or STATEMENTS[rule]
-        found: list[tuple[int, int, Any]] = []
-        children_of(peg, found, rule in INNER_STATEMENTS)
-        literals, at = [], peg.start
-        for start, end, _ in found:
-            literals.append(text[at:start])
-            at = end
-        literals.append(text[at : peg.end])
-        return make(kind, shape(*literals), [child for _, _, child in found], peg.start)
-
-    top: list[tuple[int, int, Any]] = []
     rule = tree.expr_name
     if rule in LEAVES:
         return leaf(LEAVES[rule], tree.start, tree.end)
     if rule in COMPOSITES or rule in STATEMENTS:
-        return node_of(tree)
-    children_of(tree, top, False)
+        return _node_of(tree, leaf, make)
+    top: list[tuple[int, int, Any]] = []
+    _children_of(tree, top, False, leaf, make)
     ((_, _, only),) = top
     return only
+
+
+def _children_of(peg: PegNode, found: list[tuple[int, int, Any]], inner: bool, leaf: Leaf, make: Make) -> None:
+    for child in peg.children:
+        if child.start == child.end:
+            continue
+        rule = child.expr_name
+        if rule in LEAVES:
+            found.append((child.start, child.end, leaf(LEAVES[rule], child.start, child.end)))
+        elif rule in COMPOSITES or (rule in STATEMENTS and not inner):
+            found.append((child.start, child.end, _node_of(child, leaf, make)))
+        else:
+            _children_of(child, found, inner, leaf, make)
+
+
+def _node_of(peg: PegNode, leaf: Leaf, make: Make) -> Any:
+    rule, text = peg.expr_name, peg.full_text
+    kind: type[Any] = COMPOSITES.get(rule) or STATEMENTS[rule]
+    found: list[tuple[int, int, Any]] = []
+    _children_of(peg, found, rule in INNER_STATEMENTS, leaf, make)
+    literals, at = [], peg.start
+    for start, end, _ in found:
+        literals.append(text[at:start])
+        at = end
+    literals.append(text[at : peg.end])
+    return make(kind, shape(*literals), [child for _, _, child in found], peg.start)
 
 
 def plain(rule: str, text: str, leading: str = "") -> Node:
