@@ -4,7 +4,8 @@
 which every way on reads it before anything writes it. That needs no guess which branches go together: it is enough that control comes
 to the point at all. What is only written in one branch and only read in another is left alone, since the two may hold together.
 
-Copying is no reading here. Compilers copy and pack registers that hold nothing where no one looks at the result.
+Copying is no reading here, nor is handing over to other lanes what none of them uses. Compilers copy and pack registers that hold nothing,
+and the padding of a structure goes from lane to lane with the rest.
 """
 
 from __future__ import annotations
@@ -86,9 +87,35 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
             if (operand.writes and operand.reads) or operand.width > 1:
                 unsure.update(named.of(i, children[first + operand.path[0]]))
         certain = tuple(dict.fromkeys([register for register in here if register not in unsure]))
-        if certain:
+        if certain and (bound.converges is None or _matters(routine, i)):
             found[i] = certain
     return found
+
+
+def _matters(routine: Routine, i: int) -> bool:
+    """Whether anything may come of an instruction: it, or one that works with what it wrote, does more than write registers."""
+    values = ssa(routine)
+    seen: set[int] = set()
+    work = [i]
+    while work:
+        i = work.pop()
+        if not _writes_registers_only(routine, i):
+            return True
+        made = list(values.definitions[i])
+        while made:
+            value = made.pop()
+            if value not in seen:
+                seen.add(value)
+                made += values.operand_of.get(value, ())
+                work += values.readers[value]
+    return False
+
+
+def _writes_registers_only(routine: Routine, i: int) -> bool:
+    bound = bindings(routine)[i]
+    if not isinstance(bound, Bound) or not bound.form.modelled or not ssa(routine).definitions[i]:
+        return False
+    return not (bound.flow or bound.effects or bound.barrier or bound.asynchronous or bound.completes or bound.memory)
 
 
 def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -> Iterator[UndefinedRead]:
