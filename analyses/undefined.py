@@ -207,21 +207,25 @@ class _Sometimes:
         return [not can for can in out]
 
     def _is_loaded(self, i: int, register: int) -> bool:
-        """Whether what an instruction writes to a register comes from memory, through nothing but instructions that read one register."""
+        """Whether what an instruction writes to a register is made from what it loads from memory, and not from what it was before."""
         values, bounds = ssa(self.routine), bindings(self.routine)
-        value = values.written(i, register)
-        for _ in range(STEPS):
-            i = values.values[value].instruction
-            bound = bounds[i] if i >= 0 else None
+        loaded = False
+        work = [values.written(i, register)]
+        seen = set(work)
+        while work:
+            value = values.values[work.pop()]
+            if value.register == register and value.instruction < 0:
+                return False
+            bound = bounds[value.instruction] if value.instruction >= 0 else None
             if not isinstance(bound, Bound):
-                return False
+                continue
             if any("read" in memory.access for memory in bound.memory):
-                return True
-            sources = values.uses[i][1:] if self.guarded[i] else values.uses[i]
-            if len(set(sources)) != 1:
-                return False
-            value = sources[0]
-        return False
+                loaded |= not bound.has(".param")
+                continue
+            sources = values.uses[value.instruction][1 if self.guarded[value.instruction] else 0 :]
+            work += [source for source in dict.fromkeys(sources) if source not in seen and len(seen) < STEPS]
+            seen.update(sources)
+        return loaded
 
     def _first_read(self, block: int, register: int) -> int:
         """The first read on the ways from a block on, of which all come to one."""

@@ -75,12 +75,19 @@ class TestUndefined:
 
         assert found(".reg .f32 %f<4>; " + body) == []
 
-    def test_left_out_load_is_for_information(self) -> None:
-        routine = kernel(f"{SET} @%p1 bra A; ld.global.u32 %r1, [%d1]; cvt.u64.u32 %d2, %r1; A: st.global.u64 [%d1], %d2; ret;")
+    @pytest.mark.parametrize("write", ["ld.global.u32 %r1, [%d1];", "ld.global.u32 %r3, [%d1]; mad.lo.u32 %r1, %r3, %r5, 4;"])
+    def test_left_out_load_is_for_information(self, write: str) -> None:
+        routine = kernel(f"{SET} @%p1 bra A; {write} A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; ret;")
         (diagnostic,) = RULE.check(Facts(routine.module))
 
         assert diagnostic.severity.value == "info"
         assert diagnostic.related
+
+    def test_sum_of_what_is_loaded_that_nothing_sets_is_a_warning(self) -> None:
+        routine = kernel(f"{SET} A: ld.global.u32 %r3, [%d1]; add.u32 %r1, %r1, %r3; @%p1 bra A; st.global.u32 [%d1], %r1; ret;")
+        (diagnostic,) = RULE.check(Facts(routine.module))
+
+        assert diagnostic.severity.value == "warning"
 
     def test_message_of_a_way_names_the_branch(self) -> None:
         routine = kernel(f"{SET} @%p1 bra A; mov.u32 %r1, 1; A: add.u32 %r6, %r1, 1; ret;")
