@@ -18,6 +18,7 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.analyses.dataflow import solve, union
+from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.reaching import ENTRY, reaching
 from ptxkit.analyses.registers import CARRY, Registers, registers
 from ptxkit.analyses.routine import Routine, fact
@@ -44,8 +45,10 @@ class UndefinedRead:
     write: int
     """Unless always: an instruction that writes it on another way."""
     only_loads: bool
-    """Whether what other ways write comes straight from memory, at most converted. A program may leave out a load that would be out of
-    bounds, go on with whatever is in the register, and throw the result away."""
+    """Whether what other ways write is made from what they load. A program may leave out a load that would be out of bounds, go on with
+    whatever is in the register, and throw the result away."""
+    is_shown: bool = True
+    """Whether what is read surely comes to something: not if it can be seen only behind a branch, a guard or a selection."""
 
 
 @fact
@@ -59,7 +62,7 @@ def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
     found = {read.register: read for read in _always(routine, real, doubtful)}
     sometimes = _Sometimes(routine, flow, doubtful & ~mask_of(found), real)
     for read in sometimes.run():
-        found.setdefault(read.register, read)
+        found.setdefault(read.register, attrs.evolve(read, is_shown=_matters(routine, read.instruction, surely=True)))
     return tuple(sorted(found.values(), key=lambda read: (read.instruction, read.register)))
 
 
@@ -92,15 +95,24 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
     return found
 
 
-def _matters(routine: Routine, i: int) -> bool:
-    """Whether anything may come of an instruction: it, or one that works with what it wrote, does more than write registers."""
-    values = ssa(routine)
+def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
+    """Whether anything may come of an instruction: it, or one that works with what it wrote, does more than write registers.
+
+    *Surely*: such a one comes on all ways from there, and nothing in between selects.
+    """
+    values, flow, bounds = ssa(routine), control_flow(routine), bindings(routine)
+    after = dominators(routine).post
     seen: set[int] = set()
-    work = [i]
+    start, work = i, [i]
     while work:
         i = work.pop()
+        bound, is_guarded = bounds[i], i != start and routine.instructions[i].guard is not None
         if not _writes_registers_only(routine, i):
-            return True
+            if not surely or (not is_guarded and after.dominates(flow.block_of[i], flow.block_of[start])):
+                return True
+            continue
+        if surely and i != start and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
+            continue
         made = list(values.definitions[i])
         while made:
             value = made.pop()
@@ -262,4 +274,3 @@ class _Sometimes:
             return -1
         following = self.flow.blocks[self.flow.block_of[i]].successors
         return min([self._first_read(block, register) for block in following], default=-1)
-

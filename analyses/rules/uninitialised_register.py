@@ -16,7 +16,8 @@ from ptxkit.syntax.nodes import Path
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """The first read of each register that holds nothing: an error if no way writes it before, a warning if one does not.
 
-    Where only a load was left out, which may be on purpose, it is for information; registers of one place are told of together.
+    Where only a load was left out, or nothing may come of it, which may be on purpose, it is for information; registers of one place are
+    told of together.
     """
     for routine in facts.routines:
         table, block_of = registers(routine).table, control_flow(routine).block_of
@@ -29,18 +30,20 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     f"`{table[read.register].name}` is read here, and nothing can have written it before",
                 )
             else:
-                place = (block_of[read.instruction], -1) if read.only_loads else (read.point, read.target)
-                together.setdefault((*place, read.only_loads), []).append(read)
-        for reads in together.values():
+                is_note = read.only_loads or not read.is_shown
+                place = (block_of[read.instruction], -1) if is_note else (read.point, read.target)
+                together.setdefault((*place, is_note), []).append(read)
+        for (*_, is_note), reads in together.items():
             first = reads[0]
             name = table[first.register].name
             notes = []
             if len(reads) > 1:
                 notes.append("the same is true of " + _listed([table[read.register].name for read in reads[1:]]))
-            if first.only_loads:
-                notes.append("on other ways it is loaded; this is no bug if the program throws away what comes of it here")
+            if is_note:
+                usual = "on other ways it is loaded; " if first.only_loads else ""
+                notes.append(f"{usual}this is no bug if the program throws away what comes of it here")
             message = f"`{name}` is read here, and there is a way to here on which nothing writes it"
-            severity = Severity.INFO if first.only_loads else Severity.WARNING
+            severity = Severity.INFO if is_note else Severity.WARNING
             where = routine.where(first.instruction)
             yield facts.report(RULE, where, message, *notes, related=_witness(routine, first, name), severity=severity)
 

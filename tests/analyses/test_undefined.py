@@ -83,6 +83,13 @@ class TestUndefined:
         assert diagnostic.severity.value == "info"
         assert diagnostic.related
 
+    @pytest.mark.parametrize("use", ["selp.u32 %r6, 7, %r6, %p2; st.global.u32 [%d1], %r6;", "@%p2 st.global.u32 [%d1], %r6;", ""])
+    def test_what_may_be_thrown_away_is_for_information(self, use: str) -> None:
+        routine = kernel(f"{SET} @%p1 bra A; mov.u32 %r1, 1; A: add.u32 %r6, %r1, 1; {use} ret;")
+        (diagnostic,) = RULE.check(Facts(routine.module))
+
+        assert diagnostic.severity.value == "info"
+
     def test_sum_of_what_is_loaded_that_nothing_sets_is_a_warning(self) -> None:
         routine = kernel(f"{SET} A: ld.global.u32 %r3, [%d1]; add.u32 %r1, %r1, %r3; @%p1 bra A; st.global.u32 [%d1], %r1; ret;")
         (diagnostic,) = RULE.check(Facts(routine.module))
@@ -90,14 +97,14 @@ class TestUndefined:
         assert diagnostic.severity.value == "warning"
 
     def test_message_of_a_way_names_the_branch(self) -> None:
-        routine = kernel(f"{SET} @%p1 bra A; mov.u32 %r1, 1; A: add.u32 %r6, %r1, 1; ret;")
+        routine = kernel(f"{SET} @%p1 bra A; mov.u32 %r1, 1; A: add.u32 %r6, %r1, 1; st.global.u32 [%d1], %r6; ret;")
         (diagnostic,) = RULE.check(Facts(routine.module))
 
         assert diagnostic.severity.value == "warning"
         assert [related.message.split(",")[0] for related in diagnostic.related] == ["if this branch is taken", "`%r1` is written here"]
 
     def test_registers_of_one_place_are_told_together(self) -> None:
-        routine = kernel(f"{SET} @%p1 bra A; mov.u32 %r1, 1; mov.u32 %r2, 1; A: add.u32 %r6, %r1, %r2; ret;")
+        routine = kernel(f"{SET} @%p1 bra A; mov.u32 %r1, 1; mov.u32 %r2, 1; A: add.u32 %r6, %r1, %r2; st.global.u32 [%d1], %r6; ret;")
         (diagnostic,) = RULE.check(Facts(routine.module))
 
         assert "%r2" in diagnostic.notes[0]

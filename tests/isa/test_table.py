@@ -81,7 +81,7 @@ def test_minimum_versions_are_those_measured() -> None:
 
 
 def test_what_copies() -> None:
-    assert {form.mnemonic for form in all_forms() if form.copies} == {"mov", "selp", "slct"}
+    assert {form.mnemonic for form in all_forms() if form.copies} == {"mov", "selp", "slct", "prmt", "bfi"}
 
 
 @pytest.mark.parametrize(
