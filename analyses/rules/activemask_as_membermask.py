@@ -13,6 +13,9 @@ from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 
+FEW = 4
+"""Up to so many are told of one by one in a function; of more, which are its custom, the first."""
+
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Masks of the threads that happen to be there, from which the mask of an instruction that waits for its members is made."""
@@ -22,12 +25,17 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             if isinstance(bound, Bound) and bound.members is not None and bound.members.reads:
                 for source in _sources(routine, i, child_of(routine, i, bound.members)):
                     uses.setdefault(source, []).append(i)
-        for source, users in uses.items():
+        told = list(uses.items())
+        notes = ["which they are may differ from run to run, even where all threads take the same way"]
+        if len(told) > FEW:
+            notes.append(f"so it is with {len(told) - 1} other masks of this function")
+            told = told[:1]
+        for source, users in told:
             yield facts.report(
                 RULE,
                 routine.where(source),
                 "this mask says which threads happen to be here together, and it is taken for those that must take part",
-                "which they are may differ from run to run, even where all threads take the same way",
+                *notes,
                 related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
             )
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 from marked import expected, findings, found, kernels
+from sample import kernel
+
+from ptxkit.analyses.rule import Facts, all_rules
 
 KERNELS = kernels("convergence_rules.txt")
 
@@ -31,3 +34,12 @@ def test_what_follows_from_one_branch_is_told_once() -> None:
     (one,) = findings(KERNELS["an aligned barrier of the cluster"], "C")
 
     assert "the same is true of 1 more behind that branch" in one.notes
+
+
+def test_a_custom_of_a_function_is_told_once() -> None:
+    mask = next(rule for rule in all_rules() if rule.id == "C007")
+    few, many = [list(mask.check(Facts(kernel("activemask.b32 %r1; bar.warp.sync %r1; " * times + "ret;").module))) for times in (4, 9)]
+
+    assert len(few) == 4
+    assert len(many) == 1
+    assert "so it is with 8 other masks of this function" in many[0].notes
