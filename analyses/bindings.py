@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.check import bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.shapes import OperandShape
+from ptxkit.syntax.nodes import Path
 
 
 @fact
@@ -16,18 +18,14 @@ def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
 
     Instructions with the same opcode and the same shapes of operands share one object.
     """
-    binder = routine.binder
     found: list[Bound | Mismatch] = []
-    by_shape = binder.bounds
-    for start, end, scope in routine.runs:
-        shaper = binder.names.shaper(binder.names.scopes[scope])
-        look_up = shaper.known.__getitem__
-        for instruction in routine.instructions[start:end]:
-            key = tuple(map(look_up, map(id, instruction.children)))
-            bound = by_shape.get(key)
-            if bound is None:
-                bound = by_shape[key] = binder.verdict(instruction, shaper).bound
-            found.append(bound)
+    forms = bounds(routine.names)
+    taken: dict[Path, int] = {}
+    for start, end, path in routine.runs:
+        # a block has several runs where inner blocks part its instructions
+        first = taken.get(path, 0)
+        taken[path] = first + end - start
+        found += forms.of(path)[first : taken[path]]
     return tuple(found)
 
 

@@ -16,6 +16,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement, satisfies
 from ptxkit.isa.shapes import OperandShape
 from ptxkit.isa.targets import runs, targets
+from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
 from ptxkit.problem import Problem
@@ -55,8 +56,6 @@ class Binder:
         self.version = version
         self.target = target if target in targets() else None
         self.address_size = module.address_size
-        self.bounds: dict[tuple[object, ...], Bound | Mismatch] = {}
-        """What was found, by the opcode and the shapes of the guard and the operands: a place for those who ask for many."""
         self._verdicts: dict[tuple[str, tuple[OperandShape, ...]], _Verdict] = {}
 
     def sites(self) -> Iterator[tuple[Site, Shaper]]:
@@ -77,10 +76,11 @@ class Binder:
         found = self._verdicts.get(key)
         if found is None:
             bound = bind(key[0], key[1], self.address_size)
-            found = self._verdicts[key] = _Verdict(bound, self._is_clean(bound))
+            found = self._verdicts[key] = _Verdict(bound, self.is_clean(bound))
         return found
 
-    def _is_clean(self, bound: Bound | Mismatch) -> bool:
+    def is_clean(self, bound: Bound | Mismatch) -> bool:
+        """Whether nothing is to be said of an instruction, whatever its constants are."""
         return (
             isinstance(bound, Bound)
             and bound.form.modelled
@@ -92,6 +92,42 @@ class Binder:
 
     def _available(self, requirement: Requirement) -> bool:
         return self.version is None or self.target is None or satisfies(self.version, self.target, requirement)
+
+
+class Bounds:
+    """Which form of the instruction table each instruction of a module is of, whatever its version and target."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._binder = Binder(names.module, names, None, None)
+        self._by_shapes: dict[tuple[object, ...], Bound | Mismatch] = {}
+        """By the opcode and the shapes of the guard and the operands: all that binding depends on."""
+        self._of: dict[Path, tuple[Bound | Mismatch, ...]] = {}
+
+    def of(self, path: Path) -> tuple[Bound | Mismatch, ...]:
+        """For the instructions directly in the block at a path, in order; those with the same opcode and shapes share one object."""
+        found = self._of.get(path)
+        if found is None:
+            found = self._of[path] = tuple(self._bound(path))
+        return found
+
+    def _bound(self, path: Path) -> Iterator[Bound | Mismatch]:
+        shaper, by_shapes = self._names.shaper(self._names.scopes[path]), self._by_shapes
+        look_up = shaper.known.__getitem__
+        for statement in self._names.module.at(path).children:
+            if type(statement) is not Instruction:
+                continue
+            key = tuple(map(look_up, map(id, statement.children)))
+            bound = by_shapes.get(key)
+            if bound is None:
+                bound = by_shapes[key] = self._binder.verdict(statement, shaper).bound
+            yield bound
+
+
+@per_object
+def bounds(names: Names) -> Bounds:
+    """The forms of the instructions of a module; those of the last few modules are remembered."""
+    return Bounds(names)
 
 
 def _blocks(module: Module) -> Iterator[tuple[Path, Block]]:
@@ -111,22 +147,18 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     binder = Binder(module, names, version, target)
     doubtful = version is not None and version > MODELLED
     unknown: set[str] = set()
-    clean: set[tuple[object, ...]] = set()
+    forms = bounds(names)
+    clean: set[int] = set()
     for path, block in _blocks(module):
-        shaper = names.shaper(names.scopes[path])
-        look_up = shaper.known.__getitem__
-        for j, statement in enumerate(block.children):
-            if type(statement) is not Instruction:
-                continue
-            # opcode and shapes of the operands: all that binding depends on
-            key = tuple(map(look_up, map(id, statement.children)))
-            if key in clean:
-                continue
-            verdict = binder.verdict(statement, shaper)
-            if verdict.clean:
-                clean.add(key)
-            else:
-                yield from _problems_of((*path, j), statement, verdict.bound, binder, doubtful, unknown)
+        of_block = forms.of(path)
+        suspects = {id(bound): bound for bound in of_block}
+        clean.update([key for key, bound in suspects.items() if key not in clean and binder.is_clean(bound)])
+        if suspects.keys() <= clean:
+            continue
+        instructions = [(j, statement) for j, statement in enumerate(block.children) if type(statement) is Instruction]
+        for (j, statement), bound in zip(instructions, of_block, strict=True):
+            if id(bound) not in clean:
+                yield from _problems_of((*path, j), statement, bound, binder, doubtful, unknown)
 
 
 def _problems_of(

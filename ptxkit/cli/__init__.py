@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import pkgutil
@@ -24,6 +25,8 @@ class Commands(click.Group):
         if cmd_name not in self.list_commands(ctx):
             return None
         gc.set_threshold(YOUNG)
+        # what is alive at the end goes with the process: looking through it once more would take as long as a small file
+        atexit.register(gc.freeze)
         try:
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}")
         except ModuleNotFoundError as error:

@@ -207,7 +207,7 @@ class Bound:
         return _holds(condition, self.modifiers, self.slots, {o.name: o.shape for o in self.operands})
 
     def _holding(self, statements: tuple[Conditional[T], ...]) -> tuple[T, ...]:
-        return tuple(s.what for s in statements if self.holds(s.when))
+        return tuple([s.what for s in statements if not s.when or self.holds(s.when)])
 
     def _named(self, statements: tuple[Conditional[str], ...]) -> BoundOperand | None:
         return next((operand for name in self._holding(statements) if (operand := self.operand(name)) is not None), None)
@@ -446,7 +446,7 @@ class _Binding:
 
     def _rule(self, name: str, shape: OperandShape, path: Path, states: dict[str, OperandShape]) -> OperandRule:
         for rule in self.candidate.form.rules[name]:
-            if _holds(rule.when, self.candidate.modifiers, self.candidate.slots, states):
+            if not rule.when or _holds(rule.when, self.candidate.modifiers, self.candidate.slots, states):
                 return rule
         raise self._fail("operand-kind", f"{_a(shape)} may not stand here with these modifiers", path, "", shape)
 
@@ -634,7 +634,7 @@ def _bound(candidate: Candidate, operands: tuple[BoundOperand, ...], states: dic
     needs = [
         Need(requirement(statement.what), named_by(statement.when, candidate.modifiers, candidate.slots))
         for statement in candidate.form.needs
-        if _holds(statement.when, candidate.modifiers, candidate.slots, states)
+        if not statement.when or _holds(statement.when, candidate.modifiers, candidate.slots, states)
     ]
     for slot in candidate.form.slots:
         filled = candidate.slots.get(slot.name)

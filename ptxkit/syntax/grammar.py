@@ -1,9 +1,12 @@
 """The grammar file, loaded when it is first needed."""
 
+# pathlib would be a good part of what loading it costs.
+# ruff: noqa: PTH112, PTH118, PTH120, PTH123
+
 from __future__ import annotations
 
 import functools
-import importlib.resources
+import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,4 +18,15 @@ def grammar() -> Grammar:
     """The grammar of `ptx.peg` as a parsimonious Grammar."""
     from parsimonious.grammar import Grammar
 
-    return Grammar(importlib.resources.files("ptxkit.syntax").joinpath("ptx.peg").read_text(encoding="utf-8"))
+    return Grammar(_text())
+
+
+def _text() -> str:
+    path = os.path.join(os.path.dirname(__file__), "ptx.peg")
+    if os.path.isdir(os.path.dirname(path)):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    # for a package inside a zip file only: importing it takes as long as parsing a small kernel
+    from importlib.resources import files
+
+    return files(__package__).joinpath("ptx.peg").read_text(encoding="utf-8")
