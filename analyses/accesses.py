@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import GENERIC, Bound, BoundOperand, number_of
 from ptxkit.isa.notation import Memory
 from ptxkit.isa.types import types
@@ -24,7 +23,7 @@ from ptxkit.names import Symbol
 from ptxkit.syntax.nodes import Address, Guard
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Access:
     """A touch of memory by an instruction through one operand."""
 
@@ -62,7 +61,7 @@ class Access:
         return self.memory.access != "read"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Place:
     """An address as a variable or a space, and how far from its start."""
 
@@ -75,7 +74,7 @@ class Place:
     """What is left without variable and window."""
 
 
-@attrs.frozen
+@frozen
 class _Plan:
     operand: BoundOperand
     memory: Memory

@@ -6,17 +6,16 @@ none.
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class BarrierUse:
     """An instruction that arrives at a barrier or waits at it."""
 
@@ -44,7 +43,7 @@ class BarrierUse:
         return found or None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Barriers:
     """The uses of barriers where control can come, in document order."""
 

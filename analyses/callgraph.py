@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import cached_property
 
-import attrs
-
 from ptxkit.analyses.cfg import callees, flow_of
 from ptxkit.analyses.dominators import components
 from ptxkit.analyses.routine import Routine, routines
+from ptxkit.frozen import frozen
 from ptxkit.names import Kind, names_in
 from ptxkit.syntax.nodes import Header, Module, Name, Parameter
 
 
-@attrs.frozen
+@frozen
 class Call:
     """A call: instruction `instruction` of `caller` calls one of `callees`.
 
@@ -29,7 +28,7 @@ class Call:
     """Whether functions that are not named here may be called too."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class CallGraph:
     """The functions of a module and the calls in them."""
 

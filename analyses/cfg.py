@@ -13,10 +13,9 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
-import attrs
-
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of as flow_of  # whoever asks for control flow asks for this too
 from ptxkit.names import Kind
 from ptxkit.syntax.nodes import Function, Guard, Header, Instruction, Module, Name, Path, Prototype, Targets
@@ -37,7 +36,7 @@ class Via(enum.StrEnum):
     """A `brx.idx`."""
 
 
-@attrs.frozen
+@frozen
 class Edge:
     """From one block to another. `indices` are the places in the list of a `brx.idx` that lead here."""
 
@@ -47,7 +46,7 @@ class Edge:
     indices: tuple[int, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class BasicBlock:
     """Instructions `start` to `end` (exclusive) of the function, and where control goes from there."""
 
@@ -69,7 +68,7 @@ class BasicBlock:
         return bool(self.leaves) or self.falls_off
 
 
-@attrs.frozen
+@frozen
 class ControlFlow:
     """The graph of a function: blocks in document order. Block 0 is the entry, if there are any instructions."""
 
@@ -235,7 +234,7 @@ class _Graph:
         )
 
 
-@attrs.frozen
+@frozen
 class Callees:
     """Whom a call may call: functions by name; where it goes through a register, those of its target list, or what has its prototype."""
 

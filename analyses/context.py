@@ -13,6 +13,7 @@ from ptxkit.analyses.levels import Level
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import ssa
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.names import Symbol
 from ptxkit.syntax.nodes import Address, Name, Node
@@ -22,7 +23,7 @@ Used = Callable[[int, int], Level]
 """How far threads agree on a value that a block reads."""
 
 
-@attrs.frozen
+@frozen
 class Context:
     """Where a function is called from, and what it gets back."""
 

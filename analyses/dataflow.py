@@ -11,14 +11,13 @@ import heapq
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, TypeVar
 
-import attrs
-
 from ptxkit.analyses.cfg import ControlFlow
+from ptxkit.frozen import frozen
 
 State = TypeVar("State")
 
 
-@attrs.frozen
+@frozen
 class Solution(Generic[State]):
     """The state before and after each block, in the order of the text whatever the direction."""
 

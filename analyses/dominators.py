@@ -18,13 +18,14 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import BasicBlock, ControlFlow, control_flow
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 
 Neighbours = Callable[[int], Sequence[int]]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class DominatorTree:
     """Who dominates whom. The root of post-dominators is no block but the end of all: its number is the number of blocks."""
 
@@ -79,7 +80,7 @@ class DominatorTree:
         return tuple([tuple(bits(frontier)) for frontier in self.frontiers])
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Dominance:
     """The three trees of a function."""
 

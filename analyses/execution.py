@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-import attrs
+from ptxkit.frozen import frozen
 
 
 class Runs(enum.IntEnum):
@@ -21,7 +21,7 @@ class Runs(enum.IntEnum):
 _DEGREES = tuple(Runs)
 
 
-@attrs.frozen
+@frozen
 class Execution:
     """For each thread, whether it executes something. `&` is the lesser of two, `|` the greater, thread by thread."""
 

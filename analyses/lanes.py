@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import functools
 
-import attrs
-
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.execution import Execution, Runs, all_alike, just
@@ -22,9 +20,10 @@ from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term, inside, walk
 from ptxkit.analyses.values import values
 from ptxkit.analyses.vectors import Numbers, combined
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Thread:
     """The place of a thread in its CTA."""
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import math
 
-import attrs
-
 from ptxkit.analyses.known import Known, between, top
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import types
 from ptxkit.syntax.constants import constant_value
@@ -20,7 +19,7 @@ WARP = 32
 WARP_MASK = (1 << WARP) - 1
 
 
-@attrs.frozen
+@frozen
 class Launch:
     """The shape of a CTA as far as the function's directives say it."""
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import enum
 
-import attrs
-
 from ptxkit.analyses.lanes import Thread
 from ptxkit.analyses.launch import WARP
+from ptxkit.frozen import frozen
 
 
 class Level(enum.IntEnum):
@@ -37,7 +36,7 @@ class Level(enum.IntEnum):
 _SIZES = {Level.THREAD: 1, Level.WARP: WARP, Level.WARPGROUP: 4 * WARP}
 
 
-@attrs.frozen
+@frozen
 class Divergence:
     """The proof that threads part: two of one group, of which one goes another way than the other, the first time that both come there."""
 
@@ -56,7 +55,7 @@ class Divergence:
     """What is taken for granted of the launch, for people; empty: nothing."""
 
 
-@attrs.frozen
+@frozen
 class Verdict:
     """What is known of a branch, a guard or a point.
 
@@ -83,7 +82,7 @@ class Verdict:
         return found if found is not None and found.scope <= level else None
 
 
-@attrs.frozen
+@frozen
 class ThreadSet:
     """Threads of a CTA, counted as the hardware does: x first, then y, then z."""
 
@@ -114,7 +113,7 @@ class ThreadSet:
         return self.mask == (1 << self.total) - 1 and not self.one_per_warp
 
 
-@attrs.frozen
+@frozen
 class Step:
     """A link in the chain from where threads begin to differ to a branch."""
 

@@ -5,8 +5,6 @@ The assembler looks at constants only; the same number in a register passes. The
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.execution import Runs
@@ -14,11 +12,12 @@ from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import BoundOperand
 from ptxkit.isa.notation import Limits
 
 
-@attrs.frozen
+@frozen
 class Excess:
     """The proof that an operand is outside of its limits."""
 

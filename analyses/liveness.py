@@ -15,9 +15,10 @@ from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.analyses.dataflow import solve, union
 from ptxkit.analyses.registers import Registers, registers
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Liveness:
     """Sets of registers, as bits of integers that are their numbers."""
 

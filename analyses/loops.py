@@ -15,9 +15,10 @@ from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.analyses.dominators import depth_first
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Loop:
     """A loop. All blocks are named by their index; sets of them are bits."""
 
@@ -42,7 +43,7 @@ class Loop:
         return bool(self.blocks >> block & 1)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class LoopForest:
     """All loops, outer ones before those in them."""
 

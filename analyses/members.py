@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits
@@ -23,13 +21,14 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.vectors import Numbers
 from ptxkit.analyses.worlds import TRIED, Choice, World, worlds
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 LOADED = ((0, 5), (5, 0), (-5, 5))
 """What the lane that is asked and the others load, where each loads its own."""
 
 
-@attrs.frozen
+@frozen
 class Stranger:
     """A thread executes the instruction, and the mask does not name it."""
 
@@ -40,7 +39,7 @@ class Stranger:
     assumption: str
 
 
-@attrs.frozen
+@frozen
 class Missing:
     """A lane that the mask names goes another way; `elsewhere` is what it comes to instead, -1 if it ends."""
 
@@ -49,7 +48,7 @@ class Missing:
     elsewhere: int
 
 
-@attrs.frozen
+@frozen
 class Unheard:
     """A thread asks a lane for its value that is not there."""
 

@@ -28,6 +28,7 @@ from ptxkit.analyses.values import values
 from ptxkit.analyses.vectors import Numbers
 from ptxkit.analyses.worlds import World, worlds
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Converges
 
@@ -37,7 +38,7 @@ COMPARISONS = frozenset(("eq", "lt.u", "lt.s"))
 LEVELS = {"warp": Level.WARP, "warpgroup": Level.WARPGROUP, "cta": Level.CTA}
 
 
-@attrs.frozen
+@frozen
 class Demand:
     """An aligned instruction of a function, and who must execute it together."""
 
@@ -47,7 +48,7 @@ class Demand:
     converges: Converges
 
 
-@attrs.frozen
+@frozen
 class Parting:
     """Two threads of a group part, and only one of them executes what both should."""
 

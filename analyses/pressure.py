@@ -6,8 +6,6 @@ its first write on a way to the point; what is live there but was never written 
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.analyses.dataflow import solve, union
@@ -15,11 +13,12 @@ from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 
 LOW = (1 << 32) - 1
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Pressure:
     """Register pressure of a function: `units` are 32-bit registers."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Edge, Via, control_flow
 from ptxkit.analyses.dominators import dominators
@@ -23,10 +21,11 @@ from ptxkit.analyses.terms import Term, negated
 from ptxkit.analyses.transfer import How, transfer
 from ptxkit.analyses.values import values
 from ptxkit.analyses.vectors import Numbers
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 
-@attrs.frozen
+@frozen
 class Coming:
     """Threads as bits. With `one`, it is of each warp just one of them."""
 

@@ -10,12 +10,13 @@ import attrs
 from ptxkit.analyses.registers import Registers, registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import SSA, Origin, ssa
+from ptxkit.frozen import frozen
 
 ENTRY = -1
 """Stands for what a register holds when the function starts."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Reaching:
     """The chains of a function. Each question walks the values in question, so asking for all is not free."""
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping
 from pathlib import Path
 
-import attrs
+from ptxkit.frozen import frozen
 
 FILE = Path(__file__).parent / "rules" / "ptxas.tsv"
 WORDS = {
@@ -17,7 +17,7 @@ WORDS = {
 }
 
 
-@attrs.frozen
+@frozen
 class Reaction:
     """What an assembler does about a module."""
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-import attrs
-
 from ptxkit.analyses.known import Known, between, bits
 from ptxkit.analyses.terms import Term, Terms
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.notation import Call, Computes
 from ptxkit.isa.registers import special_register
@@ -23,7 +22,7 @@ WINDOW_ALIGNMENT = 128
 """A state space begins in generic addressing at a multiple of this: variables keep the alignment declared for them in both addressings."""
 
 
-@attrs.frozen
+@frozen
 class Input:
     """An operand that is read. `kind` is register, constant, special, symbol, address or vector."""
 
@@ -43,7 +42,7 @@ class Input:
 Making = Callable[["Cook", "Output", tuple[Term, ...]], Term | None]
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Output:
     """A register that is written, and what it is given."""
 
@@ -64,7 +63,7 @@ class Output:
     known: Known | None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Recipe:
     """What the instructions of a form give to the registers that they write."""
 

@@ -13,6 +13,7 @@ import attrs
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import types
@@ -27,7 +28,7 @@ Numbers = tuple[int, ...]
 REGISTER = Kind.REGISTER
 
 
-@attrs.frozen
+@frozen
 class Register:
     """A register, or a component of one that is a vector."""
 
@@ -48,7 +49,7 @@ class Register:
         return 0 if self.is_predicate else (self.bits + 31) // 32
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Registers:
     """What the instructions of a function do to registers. A number may stand twice where a register is named twice."""
 
@@ -88,7 +89,7 @@ def registers(routine: Routine) -> Registers:
     return _Reader(routine).run()
 
 
-@attrs.frozen
+@frozen
 class _Plan:
     """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
 

@@ -12,14 +12,13 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
-import attrs
-
 from ptxkit import calls, check, declarations, directives, suppressions
 from ptxkit.analyses import cfg
 from ptxkit.analyses.cfg import ControlFlow
 from ptxkit.analyses.reactions import reactions, release
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
+from ptxkit.frozen import frozen
 from ptxkit.names import Names, resolve
 from ptxkit.positions import Index
 from ptxkit.problem import Problem
@@ -132,7 +131,7 @@ FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
 NEVER_RUN = "never gets to see it: a program runs only when an assembler has taken it."
 
 
-@attrs.frozen
+@frozen
 class Rule:
     """A lint rule. `bad` and `good` are whole modules, or statements to be put into a kernel; a test runs them."""
 

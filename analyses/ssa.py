@@ -19,6 +19,7 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.registers import Registers, registers
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 from ptxkit.memo import collector_paused
 
 
@@ -44,7 +45,7 @@ class Value(NamedTuple):
     value from outside comes last). Of a write that may not happen, the value from before; of any other none."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class SSA:
     """The values of a function, and who uses which. Empty tuples stand for blocks that control cannot reach."""
 

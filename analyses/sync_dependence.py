@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import heapq
 
-import attrs
-
 from ptxkit.analyses.cfg import ControlFlow
 from ptxkit.analyses.dominators import DominatorTree
 from ptxkit.analyses.loops import LoopForest
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Parting:
     """What it means for a function that threads go different ways at the end of a block."""
 

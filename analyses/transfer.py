@@ -6,9 +6,8 @@ import enum
 import functools
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.levels import Level
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.notation import Call
 from ptxkit.isa.registers import special_register
@@ -33,7 +32,7 @@ class How(enum.Enum):
     NEVER = "never"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Transfer:
     """The rule for all instructions of one form with the same shapes of operands."""
 

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import ControlFlow, control_flow
@@ -23,13 +21,14 @@ from ptxkit.analyses.reaching import ENTRY, reaching
 from ptxkit.analyses.registers import CARRY, Registers, registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 STEPS = 16
 """How many instructions back the origin of a value is looked for."""
 
 
-@attrs.frozen
+@frozen
 class UndefinedRead:
     """The first read of a register that sees nothing."""
 

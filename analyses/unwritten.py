@@ -9,8 +9,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
@@ -19,13 +17,14 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.names import Kind, Symbol, names_in
 from ptxkit.syntax.nodes import Node
 
 SPACES = (".shared", ".local")
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Unwritten:
     """A variable that is read before it is written."""
 

@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import pairwise
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.known import Known, bits, constant, join, low_known, result, tighten, top, total
@@ -25,6 +23,7 @@ from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import SSA, Origin, ssa
 from ptxkit.analyses.terms import SUM, Term, Terms, evaluate, inside
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Symbol
@@ -44,7 +43,7 @@ _SMALL = frozenset((".shared", ".const", ".param"))
 """Spaces whose addresses fit 32 bits."""
 
 
-@attrs.frozen
+@frozen
 class Induction:
     """How a value changes from one iteration of its loop to the next."""
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import attrs
-
 from ptxkit.analyses.accesses import Access
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.calling import solution
@@ -23,6 +21,7 @@ from ptxkit.analyses.template import PLACES
 from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.syntax.nodes import Path
 
@@ -36,7 +35,7 @@ _ALIKE = frozenset(("address", "window", "literal"))
 """Leaves that are the same for all threads of a CTA."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class WarpAccess:
     """The addresses of the lanes of one warp. Counted are those that execute the instruction, all of the warp if that is not known."""
 

@@ -25,6 +25,7 @@ from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import Uniformity, uniformity
 from ptxkit.analyses.vectors import Numbers
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 TRIED = (17, 1, 100, 1000, 0)
@@ -32,7 +33,7 @@ TRIED = (17, 1, 100, 1000, 0)
 MOST_NESTED = 20
 
 
-@attrs.frozen
+@frozen
 class Choice:
     """What is chosen of a launch."""
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, bind, check_constants, flow_of
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.registers import special_register
@@ -29,7 +28,7 @@ MODELLED = (9, 1)
 Version = tuple[int, int]
 
 
-@attrs.frozen
+@frozen
 class Site:
     """An instruction where it stands: its path from the module, and the scope it is in."""
 
@@ -38,7 +37,7 @@ class Site:
     scope: Scope
 
 
-@attrs.frozen
+@frozen
 class _Verdict:
     """What is true of all instructions with one opcode and one list of operand shapes."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 
 from ptxkit.diagnostics import Severity
+from ptxkit.frozen import frozen
 
 OFF = "off"
 """In place of a severity: the rule is not applied."""
@@ -19,7 +20,7 @@ class BadConfiguration(Exception):
     """A configuration that cannot be read, or says what nobody understands."""
 
 
-@attrs.frozen
+@frozen
 class Configuration:
     """What is settled; the command line goes first."""
 

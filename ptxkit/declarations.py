@@ -15,6 +15,7 @@ from ptxkit.directives import (
     plain_integer,
     spoken,
 )
+from ptxkit.frozen import frozen
 from ptxkit.initializers import initializer_problems
 from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
@@ -79,7 +80,7 @@ def problems(module: Module, names: Names, version: Version | None, target: str 
     yield from _uses_before(module, names)
 
 
-@attrs.frozen
+@frozen
 class _About:
     """What the rules of a declaration depend on."""
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import attrs
 
+from ptxkit.frozen import frozen
+
 
 class Severity(enum.StrEnum):
     """How bad a finding is. An error has a proof; what is not proved is never an error."""
@@ -16,7 +18,7 @@ class Severity(enum.StrEnum):
     INFO = "info"
 
 
-@attrs.frozen
+@frozen
 class Span:
     """A stretch of a file. `start` and `end` count characters from 0; lines and columns count from 1, the end column is exclusive."""
 
@@ -28,7 +30,7 @@ class Span:
     end_column: int
 
 
-@attrs.frozen
+@frozen
 class Origin:
     """A place in the source program; line and column count from 1 (column 0: none is known)."""
 
@@ -39,7 +41,7 @@ class Origin:
     """The call that was inlined there."""
 
 
-@attrs.frozen
+@frozen
 class Related:
     """Another place that belongs to a finding, with what it has to do with it."""
 
@@ -48,7 +50,7 @@ class Related:
     origin: Origin | None = None
 
 
-@attrs.frozen
+@frozen
 class Edit:
     """Other text for a stretch of a file. `start` and `end` count characters from 0; where they are equal, the text is put in between."""
 
@@ -57,7 +59,7 @@ class Edit:
     text: str
 
 
-@attrs.frozen
+@frozen
 class Fix:
     """Edits that cure a finding, all or none of them; `ptxkit.fixing` applies them."""
 
@@ -68,7 +70,7 @@ class Fix:
     """Whether the program means the same afterwards but for what was wrong, whatever its author had in mind."""
 
 
-@attrs.frozen
+@frozen
 class Diagnostic:
     """A finding."""
 

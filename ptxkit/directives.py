@@ -7,8 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.directives import Directive, directives
 from ptxkit.isa.targets import Target as Architecture
 from ptxkit.isa.targets import Version, split_target, targets
@@ -394,7 +393,7 @@ def linkage_problems(path: Path, statement: Node, version: Version | None, targe
         yield from availability((*path, j), f"`{child.text}`", child.text, version, target)
 
 
-@attrs.frozen
+@frozen
 class _Said:
     """A performance directive with where it stands and the values of its arguments."""
 

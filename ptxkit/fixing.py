@@ -12,9 +12,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-import attrs
-
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
+from ptxkit.frozen import frozen
 from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Declaration, Declarator, Path
 
@@ -29,7 +28,7 @@ _BLANK = re.compile(r"[ \t\r]*\n")
 _COMMA_BEFORE = re.compile(r"\s*,\s*\Z")
 
 
-@attrs.frozen
+@frozen
 class Fixed:
     """What came of fixing a text."""
 

@@ -13,6 +13,7 @@ from itertools import chain
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.operands import Shaper
@@ -51,7 +52,7 @@ class Kind(enum.StrEnum):
     FUNCTION = "function"
 
 
-@attrs.frozen
+@frozen
 class Symbol:
     """A declared name. `count` is 100 for `%r<100>`, where `name` is `%r`. Sizes and types are those of one element."""
 
@@ -71,7 +72,7 @@ class Symbol:
     """The function, label, declaration or parameter that declares it."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Scope:
     """The names declared in a module, function or block."""
 
@@ -125,7 +126,7 @@ class Scope:
         return found
 
 
-@attrs.frozen
+@frozen
 class Use:
     """A name that stands somewhere in a statement."""
 
@@ -134,7 +135,7 @@ class Use:
     scope: Scope = attrs.field(repr=False)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Names:
     """All scopes of a module, and what is wrong with its names."""
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.syntax.nodes import Path
 
 
-@attrs.frozen
+@frozen
 class Problem:
     """Something wrong at a node. `kind` is a rule's name; `related` are other nodes with what they have to do with it."""
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.check import Site, requirements
+from ptxkit.frozen import frozen
 from ptxkit.isa.requirements import Alternative, Requirement, every
 from ptxkit.names import resolve
 from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Function, Module
 
 
-@attrs.frozen
+@frozen
 class FunctionNeeds:
     """What a function needs: any of the alternatives will do. `forced_by` is the first instruction without which less would do."""
 

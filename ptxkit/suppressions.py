@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-import attrs
-
 from ptxkit.diagnostics import Diagnostic, Span
+from ptxkit.frozen import frozen
 from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Block, Error, Function, Label, Loc, Module, Node, Path, Section, Statement
 
@@ -21,7 +20,7 @@ _MARK = re.compile(r"(?://|/\*)\s*ptxkit:\s*(?P<verb>[A-Za-z-]+)\s*(?:\[(?P<rule
 _ASM_BEGINS, _ASM_ENDS = "begin inline asm", "end inline asm"
 
 
-@attrs.frozen
+@frozen
 class Mark:
     """A comment to ptxkit. It accepts what the rules that it names find between `start` and `end`, which count characters."""
 

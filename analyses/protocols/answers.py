@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import attrs
-
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.objects import Use, Where, uses
 from ptxkit.analyses.protocols.tcgen05 import FEW, PRODUCTS, states, tensor
 from ptxkit.analyses.routine import Routine
+from ptxkit.frozen import frozen
 
 MOST_BYTES = 1024
 """Objects of which no more is known than that they lie in so many bytes are not told apart."""
@@ -21,7 +20,7 @@ MOST_PAIRS = 200
 """So many pairs of waits and commits are looked at in a function."""
 
 
-@attrs.frozen
+@frozen
 class _Group:
     """Uses of objects that may be the same."""
 

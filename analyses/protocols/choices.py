@@ -16,6 +16,7 @@ import attrs
 from ptxkit.analyses.arithmetic import OPERATORS, signed
 from ptxkit.analyses.protocols.team import Team
 from ptxkit.analyses.terms import SUM, Term, Terms, evaluate, walk
+from ptxkit.frozen import frozen
 
 MOST_LEAVES = 48
 MOST_ROUNDS = 4
@@ -66,7 +67,7 @@ Model = Mapping[Term, int]
 """Numbers of leaves."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Choices:
     """Which predicates hold. Nothing is chosen at first."""
 

@@ -21,6 +21,7 @@ from ptxkit.analyses.protocols.choices import Choices, atoms
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 
 MOST_STEPS = 2000
 MOST_VISITS = 2
@@ -39,7 +40,7 @@ class State(enum.IntFlag):
 ANYTHING = State.IDLE | State.ARRIVED | State.UNKNOWN
 
 
-@attrs.frozen
+@frozen
 class Fault:
     """A thread comes to a use of the barrier in the wrong state."""
 
@@ -257,7 +258,7 @@ class _Automaton:
         return any(at in self.events for at in bits(seen & ~(1 << meeting)))
 
 
-@attrs.frozen
+@frozen
 class _Way:
     """A way from the entry to the start of a block."""
 

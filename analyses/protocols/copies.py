@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 
-import attrs
-
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -26,6 +24,7 @@ from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term, walk
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 COPY, BULK = "cp.async", "bulk"
@@ -37,7 +36,7 @@ MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more in a function."""
 
 
-@attrs.frozen
+@frozen
 class Finding:
     """Something that goes wrong."""
 
@@ -53,7 +52,7 @@ class Finding:
     """Whether it is undefined behaviour, and not only doubtful."""
 
 
-@attrs.frozen
+@frozen
 class Copies:
     """What was found out about the asynchronous copies of a function."""
 
@@ -64,7 +63,7 @@ class Copies:
     compared, the `shape` of the CTA that is up to the launch. Empty if nothing does."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Touches:
     """Reads since the last barrier, the latest first."""
 
@@ -74,7 +73,7 @@ class _Touches:
     mark: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Memory:
     """What the observer remembers of a path."""
 
@@ -94,7 +93,7 @@ class _Memory:
         return isinstance(other, _Memory) and self._key() == other._key()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Hazard:
     """A touch that meets an operation under way."""
 

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import enum
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Async
 from ptxkit.syntax.constants import constant_value
@@ -28,7 +27,7 @@ class Action(enum.StrEnum):
     """What is under way tells an mbarrier when it is done; whoever waits there then knows."""
 
 
-@attrs.frozen
+@frozen
 class Effect:
     """What an instruction does to one queue."""
 
@@ -55,7 +54,7 @@ class Reach(enum.IntEnum):
     CLUSTER = 4
 
 
-@attrs.frozen
+@frozen
 class Sync:
     """What an instruction does to a barrier."""
 

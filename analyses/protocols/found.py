@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import attrs
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen
+@frozen
 class Found:
     """Something wrong at an instruction, and what shows it."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.registers import registers
@@ -19,13 +17,14 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.notation import Fragment
 from ptxkit.isa.types import types
 from ptxkit.syntax.nodes import Guard, Path
 
 
-@attrs.frozen
+@frozen
 class Source:
     """A register of a fragment that an instruction made."""
 
@@ -37,7 +36,7 @@ class Source:
     """Whether something was computed with it on the way."""
 
 
-@attrs.frozen
+@frozen
 class FragmentUse:
     """An operand that is read as a fragment."""
 
@@ -49,7 +48,7 @@ class FragmentUse:
     """By register, the fragments that it may be from; what else may come there does not show."""
 
 
-@attrs.frozen
+@frozen
 class Disagreement:
     """A fragment that is not what its reader takes it for."""
 
@@ -59,7 +58,7 @@ class Disagreement:
     """Whether all fragments that may come there are wrong."""
 
 
-@attrs.frozen
+@frozen
 class MatrixAccess:
     """An opaque fragment that is loaded or stored."""
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import control_flow
@@ -22,6 +20,7 @@ from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.nodes import Guard
 
@@ -42,7 +41,7 @@ class Kind(enum.Enum):
     TOUCH = "touch"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Step:
     """What an instruction does that matters. Sets are bits by `Held.places`."""
 
@@ -58,7 +57,7 @@ class Step:
     effect: Effect | None = None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Program:
     """The steps of a function that matter to one queue."""
 
@@ -75,7 +74,7 @@ State = tuple[tuple[int, int], ...]
 waited for nothing. A register counts at its place as a result, and as many places further on as a source."""
 
 
-@attrs.frozen
+@frozen
 class Touch:
     """A register that is touched while it may be held."""
 

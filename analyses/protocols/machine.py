@@ -15,6 +15,7 @@ from ptxkit.analyses.bits import bits
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does
 from ptxkit.analyses.protocols.traces import RANK, SHARED_WINDOW, Event, Trace, warps_of
+from ptxkit.frozen import frozen
 
 Clock = dict[int, int]
 """By agent, up to which of its events; by object (its number, negative), up to which phase."""
@@ -27,7 +28,7 @@ MOST_FAULTS = 40
 NOBODY = (-1, -1)
 
 
-@attrs.frozen
+@frozen
 class Fault:
     """Something that went wrong."""
 

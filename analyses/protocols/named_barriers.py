@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -17,13 +15,14 @@ from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.worlds import Choice, worlds
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 _TRIED = (17, 1000)
 """What arguments are taken to be; what is said holds for all of these only."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Site:
     """A use of a barrier, and the warps that execute it."""
 
@@ -44,7 +43,7 @@ class Site:
         return not self.use.waits
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Group:
     """All uses of one barrier."""
 
@@ -116,7 +115,7 @@ def _warps(routine: Routine, use: BarrierUse) -> int | None:
     return found
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Miscount:
     """A use of a barrier whose number of threads cannot be right."""
 

@@ -6,8 +6,6 @@ round at, if all that it is made from keeps to that: so two arrays are seen to l
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
@@ -17,6 +15,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, Terms, walk
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
 
@@ -31,7 +30,7 @@ MOST_VALUES = 64
 Range = tuple[int, int]
 
 
-@attrs.frozen
+@frozen
 class Where:
     """Where an object may lie."""
 
@@ -238,7 +237,7 @@ def _comes_round(condition: Term, stepped: Term, ends: Range) -> bool:
 # --- who uses them
 
 
-@attrs.frozen
+@frozen
 class Use:
     """What an instruction does to an mbarrier object."""
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -19,11 +17,12 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
 from ptxkit.analyses.worlds import worlds
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 
 
-@attrs.frozen
+@frozen
 class Overrun:
     """A warp arrives at a barrier at `first`, and comes to it again at `second`."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Hashable, Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.accesses import Access, accesses, place
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
@@ -28,6 +26,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import Values, values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
 from ptxkit.syntax.nodes import Address, Guard
@@ -51,7 +50,7 @@ class Meeting(enum.Enum):
     """They start from the same place, in memory that the program itself shares out."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Touch:
     """A touch of a variable in shared memory through one of the proxies."""
 
@@ -66,7 +65,7 @@ class Touch:
     """Whether an asynchronous copy of the generic proxy writes it."""
 
 
-@attrs.frozen
+@frozen
 class Crossing:
     """A write through the generic proxy that a read through the async proxy may not see."""
 
@@ -82,7 +81,7 @@ class Crossing:
     """Whether all that speaks for it is that both start from the same place, and are not known to lie apart."""
 
 
-@attrs.frozen
+@frozen
 class _State:
     """Writes by how far they have come, as bits."""
 

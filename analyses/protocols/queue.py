@@ -53,6 +53,7 @@ from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
+from ptxkit.frozen import frozen
 
 MOST_ROUNDS = 12
 """A path takes a loop so many times at most."""
@@ -68,7 +69,7 @@ INSTRUCTIONS_A_STEP = 4
 ROUND = -2
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Trail:
     """The way a path came, from its end backwards."""
 
@@ -79,7 +80,7 @@ class Trail:
     length: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Operation:
     """An asynchronous operation that a path started."""
 
@@ -104,7 +105,7 @@ class Operation:
         return (self.instruction, self.terms, self.condition, self.threads)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Group:
     """Operations that were committed together, possibly none."""
 
@@ -120,7 +121,7 @@ class Group:
         return (tuple([operation.signature for operation in self.operations]), self.has_read)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Queue:
     """What a thread has in flight of one kind: the open group, and the pending ones, oldest first."""
 
@@ -198,7 +199,7 @@ def _read(group: Group) -> Group:
 EMPTY = Queue()
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Moment:
     """A path that has come to an instruction and not executed it yet."""
 
@@ -293,7 +294,7 @@ class Observer:
         return True
 
 
-@attrs.frozen
+@frozen
 class Coverage:
     """How far an exploration came."""
 

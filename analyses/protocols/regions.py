@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-import attrs
-
 from ptxkit.analyses.accesses import Place, place
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bits import bits
@@ -18,6 +16,7 @@ from ptxkit.analyses.protocols.team import Team, Vector, team
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
+from ptxkit.frozen import frozen
 
 Base = tuple[object, Term]
 """Variable, and the part of the offset that does not go by the place of the thread."""
@@ -25,7 +24,7 @@ BITS = 32
 """Offsets within a variable are counted in so many bits."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Region:
     """What threads touch: each `bytes` from its own offset on."""
 
@@ -49,7 +48,7 @@ class Region:
         return (self.base, self.moving, self.offset, self.bytes, self.threads)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Spread:
     """Where the touches of threads start, ascending, and by whom."""
 

@@ -27,12 +27,13 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.syntax.nodes import Address
 
 LEAST_BYTES = 16
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Operand:
     """A matrix that an operation reads."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 from ptxkit.positions import Index
 from ptxkit.syntax.constants import constant_value
@@ -23,7 +24,7 @@ class CannotLaunch(ValueError):
     """The kernel says of itself that it is not launched so."""
 
 
-@attrs.frozen
+@frozen
 class Setting:
     """A launch. `parameters` are numbers by name, or by `name+offset` for a part of a structure; `boxes` bytes by tensor map."""
 

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import enum
 
-import attrs
-
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
@@ -18,6 +16,7 @@ from ptxkit.analyses.loops import loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 
 MBARRIER = "mbarrier"
@@ -57,7 +56,7 @@ SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE}
 _FENCES = frozenset(("fence", "init-fence"))
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Step:
     """One thing that an instruction does."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.dataflow import solve
@@ -19,6 +17,7 @@ from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.constants import constant_value
 
@@ -33,7 +32,7 @@ NO_FENCE = "no tcgen05.fence::after_thread_sync stands between the wait and this
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Tensor:
     """The instructions of a function that have to do with tensor memory, in the order of the text, where control can reach them."""
 

@@ -27,6 +27,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, evaluate, inside
 from ptxkit.analyses.values import alignment_of, values
+from ptxkit.frozen import frozen
 from ptxkit.memo import per_object
 from ptxkit.names import Kind, Names, Symbol
 from ptxkit.syntax.constants import constant_value
@@ -44,7 +45,7 @@ GRID = (128, 16, 16)
 Numbers = tuple[int, ...]
 
 
-@attrs.frozen
+@frozen
 class Most:
     """How far threads are followed."""
 
@@ -61,7 +62,7 @@ MOST = Most(rounds=20_000, paths=200, blocks=400_000, events=100_000, visits=20_
 """In a launch that is given."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Event:
     """A step, executed by threads of one path. Numbers stand by thread, in the order of `threads`, or once if they are all the same."""
 

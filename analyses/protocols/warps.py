@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import attrs
-
 from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 
 _PLACES = ("%tid.", "%laneid")
 _SHARED = ("%ctaid", "%nctaid", "%ntid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%gridid")
 """Special registers that all threads of a CTA agree on, by how their names begin."""
 
 
-@attrs.frozen
+@frozen
 class Differing:
     """Two threads of one warp that hold different numbers."""
 

@@ -12,12 +12,13 @@ from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.protocols.effects import Action
 from ptxkit.analyses.protocols.held import Kind, Program, Step, Touch, program, touches
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.frozen import frozen
 
 QUEUE = "wgmma"
 FENCE = "wgmma-fence"
 
 
-@attrs.frozen
+@frozen
 class Unfenced:
     """An operation whose registers were touched since the last fence, or before which there may be no fence at all."""
 
@@ -32,7 +33,7 @@ class Unfenced:
     """Whether it was touched by another operation, whose shape or purpose differs."""
 
 
-@attrs.frozen
+@frozen
 class _State:
     unfenced: bool
     """Whether there may be no fence since the entry."""

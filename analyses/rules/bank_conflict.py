@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import attrs
-
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.warp_accesses import WarpAccess, more, shown, warp_accesses
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 
 BANKS = 32
 WORD = 4
 """Bytes of a bank that are side by side."""
 
 
-@attrs.frozen
+@frozen
 class Conflict:
     """Lanes that touch different words of one bank in one pass."""
 

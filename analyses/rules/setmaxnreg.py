@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-import attrs
-
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
@@ -16,6 +14,7 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.nodes import Path
@@ -28,7 +27,7 @@ STEP = 8
 WARPGROUP = 4 * WARP
 
 
-@attrs.frozen
+@frozen
 class Change:
     """An instruction that changes how many registers the threads of a warpgroup have."""
 
@@ -38,7 +37,7 @@ class Change:
     count: int
 
 
-@attrs.frozen
+@frozen
 class Start:
     """Registers of each thread when the kernel starts."""
 

@@ -18,6 +18,7 @@ from ptxkit import files
 from ptxkit.cli import _job, _many
 from ptxkit.cli._job import Examined, Job
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 
 PROGRESS_AFTER = 1.0
 """Seconds after which a progress bar shows, on a terminal."""
@@ -25,7 +26,7 @@ PROGRESS_AFTER = 1.0
 FORMATS = ("text", "json", "sarif", "github")
 
 
-@attrs.frozen
+@frozen
 class Output:
     """How findings are printed, and what comes of them."""
 

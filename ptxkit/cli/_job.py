@@ -9,12 +9,13 @@ import attrs
 
 from ptxkit.configuration import OFF, severity_of
 from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
     from ptxkit.analyses.rule import Rule
 
 
-@attrs.frozen
+@frozen
 class Job:
     """What to look for. All of it is plain data: another process can be told, and a cache can be asked."""
 
@@ -29,7 +30,7 @@ class Job:
     """Whether comments in the file may accept findings."""
 
 
-@attrs.frozen
+@frozen
 class Examined:
     """What was found in a file."""
 

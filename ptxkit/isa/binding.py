@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.mismatch import Mismatch, about_constraint, about_modifiers, named_by, ordered_kind, wanted_words
 from ptxkit.isa.notation import (
     Async,
@@ -48,7 +49,7 @@ _NARROW_SPACES = frozenset((".shared", ".shared::cta", ".shared::cluster", ".con
 _IN_GENERIC = frozenset((".global", ".shared", ".local"))
 
 
-@attrs.frozen
+@frozen
 class BoundOperand:
     """What the form says of one operand of the instruction: `name` is the form's, `types` are those of which its elements are one."""
 
@@ -73,7 +74,7 @@ class BoundOperand:
         return self.role in ("w", "rw")
 
 
-@attrs.frozen
+@frozen
 class Need:
     """Part of what an instruction requires, and the modifier that asks for it (empty: the instruction itself)."""
 
@@ -89,7 +90,7 @@ def number_of(width: Width, slots: Mapping[str, str]) -> int:
     return int(found[1]) * width.times // width.over if found else 0
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Bound:
     """An instruction and the form it is of. `slots` has the modifier of every filled slot (a literal fills the slot of its name)."""
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from functools import cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa import resources
 from ptxkit.isa.requirements import Needs, Requirement, parse_needs, requirement
 from ptxkit.isa.targets import Version, parse_version
 
 
-@attrs.frozen
+@frozen
 class Directive:
     """`.maxntid` is `Directive(".maxntid", {"entry"}, 1, 3, 1, …)`: one to three arguments, each at least 1.
 

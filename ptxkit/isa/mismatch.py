@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa.notation import SPACES, Condition, Form, Slot
 from ptxkit.isa.types import is_type
 
 SPACES_AND_MORE = SPACES | {".reg", ".sreg", ".tex"}
 
 
-@attrs.frozen
+@frozen
 class Mismatch:
     """What stands in the way.
 
@@ -75,7 +74,7 @@ def _wrong_space(form: Form, wrong: str, mnemonic: str) -> Mismatch:
     return Mismatch("state-space", text, form, modifier=wrong, expected=wanted, found=wrong)
 
 
-@attrs.frozen
+@frozen
 class _Fit:
     """How well a form takes some modifiers: those that are left over, and the slots that must be filled but are not."""
 

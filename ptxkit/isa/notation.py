@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.requirements import Needs, TargetNeed, parse_needs
 from ptxkit.isa.targets import Version, parse_version
 from ptxkit.isa.types import is_type
@@ -24,7 +25,7 @@ class NotationError(Exception):
     """An `.isa` file does not follow the notation. The text says where and what was expected."""
 
 
-@attrs.frozen
+@frozen
 class Choice:
     """One alternative of a slot, and what it needs."""
 
@@ -32,7 +33,7 @@ class Choice:
     needs: Needs | None = None
 
 
-@attrs.frozen
+@frozen
 class Slot:
     """A place for one modifier. A literal modifier is a slot named as its only choice."""
 
@@ -59,7 +60,7 @@ class Atom:
 Condition = tuple[Atom, ...]
 
 
-@attrs.frozen
+@frozen
 class Width:
     """How many elements a vector operand has: a number, or the number in a slot's value, times or divided by another."""
 
@@ -70,7 +71,7 @@ class Width:
     over: int = 1
 
 
-@attrs.frozen
+@frozen
 class OperandType:
     """A type or a type-valued slot, and for a vector its width."""
 
@@ -78,7 +79,7 @@ class OperandType:
     width: Width | None = None
 
 
-@attrs.frozen
+@frozen
 class Limits:
     """Which constants may stand in an operand."""
 
@@ -109,7 +110,7 @@ class Limits:
         return ", ".join(filter(None, (span, multiple)))
 
 
-@attrs.frozen
+@frozen
 class OperandRule:
     """What may stand at an operand of a given name, if `when` holds."""
 
@@ -135,7 +136,7 @@ class OperandRule:
         return self.role in ("w", "rw")
 
 
-@attrs.frozen
+@frozen
 class Item:
     """One operand as the form line writes it: `kind` is plain (it has a name), address, pair, vector or list (of `parts`)."""
 
@@ -158,7 +159,7 @@ _ANYTHING = (OperandRule((), "any"),)
 T = TypeVar("T")
 
 
-@attrs.frozen
+@frozen
 class Conditional(Generic[T]):
     """A statement of the body with the condition under which it holds."""
 
@@ -166,7 +167,7 @@ class Conditional(Generic[T]):
     what: T
 
 
-@attrs.frozen
+@frozen
 class Constraint:
     """Where `when` holds, `then` must hold too; without `then`, `when` may not hold."""
 
@@ -174,7 +175,7 @@ class Constraint:
     then: Condition | None
 
 
-@attrs.frozen
+@frozen
 class Converges:
     """Who must execute the instruction together: `level` is warp, warpgroup, cta or cluster."""
 
@@ -184,7 +185,7 @@ class Converges:
     """Whether those that have exited are missed: no thread of the group may have."""
 
 
-@attrs.frozen
+@frozen
 class Memory:
     """Memory touched through an operand. `order` and `scope` name a slot, or are the fixed word itself, or empty."""
 
@@ -200,7 +201,7 @@ class Memory:
     """How many lanes of the warp hold such an address, the first ones; None: all."""
 
 
-@attrs.frozen
+@frozen
 class Async:
     """Opens, commits or waits for asynchronous groups of a kind; `operand` names what counts them, if anything does.
 
@@ -214,7 +215,7 @@ class Async:
     """Of a wait: only until the operations have read their sources."""
 
 
-@attrs.frozen
+@frozen
 class Completes:
     """How the asynchronous work tells that it is done: `mechanism` mbarrier (then `what` is the operand) or group."""
 
@@ -222,7 +223,7 @@ class Completes:
     what: str
 
 
-@attrs.frozen
+@frozen
 class Fragment:
     """The part of a matrix that an operand's registers hold for a thread; words with a dot name a slot or stand for themselves."""
 
@@ -237,7 +238,7 @@ class Fragment:
     """Whether the manual leaves open which element is where."""
 
 
-@attrs.frozen
+@frozen
 class Barrier:
     """What is done to the barrier that an operand names."""
 
@@ -245,7 +246,7 @@ class Barrier:
     operand: str
 
 
-@attrs.frozen
+@frozen
 class Call:
     """An operator and what it is applied to: calls, names of operands or slots, and numbers. A slot may name the operator."""
 
@@ -253,7 +254,7 @@ class Call:
     arguments: tuple[Call | str | int, ...]
 
 
-@attrs.frozen
+@frozen
 class Computes:
     """What the instruction gives to an operand that it writes: an operand's value as it is, or what operators make of several."""
 
@@ -261,7 +262,7 @@ class Computes:
     value: Call | str | int
 
 
-@attrs.frozen
+@frozen
 class Uniform:
     """How far threads agree on what is written to an operand (empty: to any), where that does not follow from the inputs."""
 
@@ -269,13 +270,13 @@ class Uniform:
     word: str
 
 
-@attrs.frozen
+@frozen
 class Deprecated:
     version: Version
     message: str
 
 
-@attrs.frozen
+@frozen
 class Removed:
     """From `version` on, no longer for target `target` (empty: for none)."""
 
@@ -283,7 +284,7 @@ class Removed:
     target: TargetNeed | None
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Form:
     """One form of an instruction, as a form line and the body of its entry declare it. Compared by identity."""
 

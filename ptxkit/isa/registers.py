@@ -7,11 +7,12 @@ from functools import cache
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.isa import resources
 from ptxkit.isa.requirements import Needs, Requirement, parse_needs, requirement
 
 
-@attrs.frozen
+@frozen
 class SpecialRegister:
     """`%tid` is `SpecialRegister("%tid", (".u32",), 3, …)`: three components `.x .y .z`, and a fourth that reads 0.
 

@@ -11,10 +11,11 @@ from functools import cache, lru_cache
 
 import attrs
 
+from ptxkit.frozen import frozen
 from ptxkit.isa.targets import Target, Version, parse_version, runs, split_target, targets
 
 
-@attrs.frozen
+@frozen
 class TargetNeed:
     """One of several targets that will do, with the version it needs if that differs from the others'."""
 
@@ -22,7 +23,7 @@ class TargetNeed:
     version: Version | None = None
 
 
-@attrs.frozen
+@frozen
 class Needs:
     """A requirement as the table writes it: `8.6 sm_100a sm_100f@8.8`."""
 
@@ -30,7 +31,7 @@ class Needs:
     targets: tuple[TargetNeed, ...] = ()
 
 
-@attrs.frozen
+@frozen
 class Alternative:
     """A target that will do, and the lowest `.version` with it. Reads as "`sm_90` or later from 8.0"."""
 

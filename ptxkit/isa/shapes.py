@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-import attrs
+from ptxkit.frozen import frozen
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class OperandShape:
     """How an operand is written.
 

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa import resources
 from ptxkit.isa.notation import Form, parse_entries
 
@@ -18,7 +17,7 @@ _RANGE = re.compile(r"\.[\w:]*\{\d+\.\.")
 """Modifiers that an entry names without writing them out."""
 
 
-@attrs.frozen
+@frozen
 class _Place:
     """Where an entry stands: its text begins at an offset of a file, which is on a line."""
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa import resources
 
 Version = tuple[int, int]
 
 
-@attrs.frozen
+@frozen
 class Target:
     """`sm_100a` is `Target("sm_100a", 100, "a", (8, 6))`; `renamed` is the name it has in later PTX versions."""
 

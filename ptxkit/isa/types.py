@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.isa import resources
 
 INTEGERS = ("unsigned", "signed")
 IN_REGISTERS = ("untyped", "unsigned", "signed", "float", "packed", "predicate")
 
 
-@attrs.frozen
+@frozen
 class Type:
     """A PTX type: `.f32` is `Type(".f32", "float", 32, ())`.
 

@@ -12,8 +12,7 @@ import functools
 import re
 from typing import Any
 
-import attrs
-
+from ptxkit.frozen import frozen
 from ptxkit.syntax import nodes
 from ptxkit.syntax.grammar import grammar
 from ptxkit.syntax.lowering import lower
@@ -216,7 +215,7 @@ def cut(text: str) -> tuple[Key, Slots] | None:
     return (tuple(key), slots) if size == len(text) else None
 
 
-@attrs.frozen
+@frozen
 class Slot:
     """A leaf whose text is a slot (or a node that is one)."""
 
@@ -224,7 +223,7 @@ class Slot:
     index: int
 
 
-@attrs.frozen
+@frozen
 class Plan:
     """A composite or statement to be built; its parts are nodes ready made, slots and plans."""
 
@@ -233,7 +232,7 @@ class Plan:
     parts: tuple[Any, ...]
 
 
-@attrs.frozen
+@frozen
 class Failure:
     """A shape that is not in the grammar. `slot` and `offset` say where: so many characters after that slot (-1: after the start)."""
 
