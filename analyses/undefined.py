@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import ControlFlow, control_flow
