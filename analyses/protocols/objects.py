@@ -52,11 +52,22 @@ def where(routine: Routine, i: int, operand: int) -> Where | None:
     if address is None:
         return None
     # where lanes pass the address on, it is still the same
-    address = settler(routine).term(address)
+    address = settler(routine).term(guarded(routine, i, address))
     found = _known(routine)
     if address not in found:
         found[address] = _where(routine, address)
     return found[address]
+
+
+def guarded(routine: Routine, i: int, address: Term) -> Term:
+    """An address where the guard of an instruction holds: what was written under the same guard was written then."""
+    guard = values(routine).guard(i)
+    if guard is None or address.operator != "select":
+        return address
+    condition, yes, no = address.args
+    if condition is guard:
+        return yes
+    return no if condition is values(routine).terms.invert(guard) else address
 
 
 @fact
@@ -65,7 +76,7 @@ def _known(routine: Routine) -> dict[Term, Where | None]:
 
 
 def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | None:
-    at = _in_its_cta(values(routine).terms, address)
+    at = in_its_cta(values(routine).terms, address)
     ways = _ways(routine, at)
     if ways is not None:
         return _hull([_where(routine, way, depth - 1) for way in ways]) if depth else None
@@ -88,7 +99,7 @@ def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | 
     return Where(root, low, high) if root is not None else None
 
 
-def _in_its_cta(terms: Terms, address: Term) -> Term:
+def in_its_cta(terms: Terms, address: Term) -> Term:
     """An address without what says in which CTA of the cluster it is: added by `mapa`, or in bits that are masked out."""
     parts = address.linear[1]
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
@@ -96,7 +107,7 @@ def _in_its_cta(terms: Terms, address: Term) -> Term:
         # the lowest bits of where an object lies are no part of it either
         low = (1 << CTA_BITS) - OBJECT_BYTES
         if mask.constant is not None and mask.constant & low == low:
-            return _in_its_cta(terms, kept)
+            return in_its_cta(terms, kept)
     for atom, factor in parts:
         if atom.operator == "peer":
             address = terms.sub(address, terms.scale(atom, factor))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -97,7 +97,7 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the read can come before the bytes of the copy."
+        "possible, the read can come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the object."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

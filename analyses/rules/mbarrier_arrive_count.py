@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -82,7 +82,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the phase ends too early or never, and with another count all goes well."
+        "possible, the phase ends too early or never, and with another count all goes well. A warning without a run: "
+        "stages of one ring have different counts, or more arrivals are expected than all threads that may come to the arrivals make."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -101,7 +101,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, what is announced for a phase is not what its copies bring; only copies whose size is a constant count."
+        "possible, what is announced for a phase is not what its copies bring; only copies whose size is a constant count. "
+        "A warning without a run: more bytes than a stage has room for, or a number that copies by one tensor map cannot bring."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -80,7 +80,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, a thread uses the object before it can know of its initialization."
+        "possible, a thread uses the object before it can know of its initialization. A warning without a run: a way leads to a use "
+        "past all barriers and initializations."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -89,7 +89,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the wait lets threads pass at once or stops them for ever, and with the other parity all goes well."
+        "possible, the wait lets threads pass at once or stops them for ever, and with the other parity all goes well. A warning without a run: "
+        "waits at one ring whose parities or lengths disagree, or a first phase that all who could complete it wait for themselves."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

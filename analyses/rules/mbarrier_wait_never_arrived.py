@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -78,7 +78,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, all threads stand still, and nobody is left who could arrive. Nothing is said if any thread's way is not known."
+        "possible, all threads stand still, and nobody is left who could arrive. Nothing is said if any thread's way is not known. "
+        "Without a run: no arrival in the kernel can be at the object."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

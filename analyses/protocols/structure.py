@@ -1,0 +1,241 @@
+"""What is wrong with mbarrier objects whatever way the threads go: read off all that a kernel does to each of them (9.7.14.15).
+
+Kernels that take their work from a scheduler in memory can't be run side by side as `mbarrier` does it. But who initializes an object,
+arrives at it, announces bytes and waits is written in the text: here these are put together by object, and looked through for what is
+missing, and for what does not fit together. Objects of one ring are those that one instruction goes through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import attrs
+
+from ptxkit.analyses.arithmetic import signed
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.protocols.environment import settler
+from ptxkit.analyses.protocols.mbarrier import OBJECT
+from ptxkit.analyses.protocols.mbarrier_operands import object_operand
+from ptxkit.analyses.protocols.objects import OBJECT_BYTES, Where, guarded, in_its_cta, where
+from ptxkit.analyses.protocols.rounds import NOTHING, Numbers, rounds
+from ptxkit.analyses.protocols.steps import Does, Step, steps
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.values import values
+from ptxkit.isa.binding import Bound
+
+Base = tuple[tuple[int, int], ...]
+"""What an address is made of besides its offset: serials of terms, with their factors."""
+Place = tuple[Base, int]
+"""An object: what its address starts from, and the offset."""
+
+
+@attrs.frozen(eq=False)
+class Use:
+    """Something done to one or several objects."""
+
+    step: Step
+    where: Where | None
+    base: Base | None
+    """None if the address is not understood."""
+    offsets: Numbers
+    """Where the objects lie from there, as far as that is known for certain: one after the other is used."""
+    index: Term | None
+    """The part of the address that goes by the stage."""
+    is_fixed: bool
+    """Whether it is always the same object."""
+    is_known: bool
+    """Whether the objects are these, and no others."""
+    is_remote: bool
+    """Whether it may lie in another CTA of the cluster."""
+
+    @property
+    def instruction(self) -> int:
+        return self.step.instruction
+
+    @property
+    def does(self) -> Does:
+        return self.step.does
+
+    @property
+    def places(self) -> list[Place]:
+        return [(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
+
+    @property
+    def goes_round(self) -> bool:
+        """Whether the stage is a number of a loop that comes round."""
+        if self.index is None or len(self.offsets) < 2:
+            return False
+        leaves = self.index.leaves()
+        return all(leaf.operator == "phi" for leaf in leaves) and not any(one.operator == "join" for one in walk(self.index))
+
+    def may_meet(self, other: Use) -> bool:
+        """Whether both may be about the same object."""
+        if self.base is not None and self.base == other.base and self.is_known and other.is_known:
+            return bool(self.offsets & other.offsets)
+        return self.where is None or other.where is None or self.where.may_be(other.where)
+
+
+@attrs.frozen(eq=False)
+class Life:
+    """All that a kernel does to its objects."""
+
+    uses: tuple[Use, ...]
+    objects: dict[Place, tuple[Use, ...]]
+    """By object, what initializes it."""
+    is_closed: bool
+    """Whether nothing else can be done to them: no function is called that may."""
+
+    def of(self, *does: Does) -> list[Use]:
+        return [use for use in self.uses if use.does in does]
+
+
+@fact
+def life(routine: Routine) -> Life:
+    """The objects of a kernel."""
+    uses = tuple(_uses(routine))
+    objects: dict[Place, list[Use]] = {}
+    for use in uses:
+        if use.does is Does.INIT:
+            for place in use.places:
+                objects.setdefault(place, []).append(use)
+    return Life(uses, {place: tuple(own) for place, own in objects.items()}, not _calls_others(routine))
+
+
+def _calls_others(routine: Routine) -> bool:
+    """Whether a function is called that may do something to mbarrier objects: one of the module, not of a library."""
+    if not any(isinstance(bound, Bound) and bound.flow == "call" for bound in bindings(routine)):
+        return False
+    return any(
+        step.does in OBJECT
+        for other in routine.siblings
+        if not other.function.header.is_entry
+        for own in steps(other).values()
+        for step in own
+    )
+
+
+def _uses(routine: Routine) -> Iterator[Use]:
+    for i, own in steps(routine).items():
+        bound = bindings(routine)[i]
+        operand = object_operand(bound) if isinstance(bound, Bound) else None
+        for step in own:
+            if step.does not in OBJECT or operand is None:
+                continue
+            at = where(routine, i, operand.path[0])
+            if step.address is None:
+                yield Use(step, at, None, NOTHING, None, False, False, True)
+                continue
+            address = settler(routine).term(guarded(routine, i, step.address))
+            base, offset, index = address_parts(routine, address)
+            turns = rounds(routine).numbers(index)
+            offsets = frozenset([signed(offset + turn, index.width) for turn in turns])
+            is_remote = in_its_cta(values(routine).terms, address) is not address
+            yield Use(step, at, base, offsets, index, index.constant is not None, rounds(routine).is_all(index), is_remote)
+
+
+def address_parts(routine: Routine, address: Term) -> tuple[Base, int, Term]:
+    """An address as what it starts from, a constant and what goes by the stage."""
+    terms = values(routine).terms
+    at = in_its_cta(terms, settler(routine).term(address))
+    offset, parts = at.linear
+    index = terms.constant(0, at.width)
+    base = []
+    for atom, factor in parts:
+        if rounds(routine).numbers(atom):
+            index = terms.add(index, terms.scale(atom, factor))
+        else:
+            base.append((atom.serial, factor))
+    return tuple(sorted(base)), offset, index
+
+
+# --- rings
+
+
+@attrs.frozen(eq=False)
+class Ring:
+    """Objects that instructions go through in turn; one object, if none does."""
+
+    base: Base
+    offsets: Numbers
+    uses: tuple[Use, ...]
+    """What is certainly done to them."""
+    others: tuple[Use, ...]
+    """What may be, besides."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are several."""
+        return len(self.offsets) > 1
+
+    def of(self, *does: Does) -> list[Use]:
+        return [use for use in self.uses if use.does in does]
+
+    def may_be(self, *does: Does) -> bool:
+        """Whether something may be done to them."""
+        return any(use.does in does for use in (*self.uses, *self.others))
+
+
+@fact
+def rings(routine: Routine) -> tuple[Ring, ...]:
+    """The objects of a kernel that are initialized, by ring."""
+    known = life(routine)
+    chosen: dict[Place, Place] = {place: place for place in known.objects}
+
+    def find(place: Place) -> Place:
+        while chosen.setdefault(place, place) != place:
+            place = chosen[place]
+        return place
+
+    for use in known.uses:
+        if use.does is not Does.INIT:
+            for one, other in pairwise(use.places):
+                chosen[find(other)] = find(one)
+    groups: dict[Place, set[int]] = {}
+    for place in list(chosen):
+        if place in known.objects:
+            groups.setdefault(find(place), set()).add(place[1])
+    found = []
+    for (base, _), offsets in groups.items():
+        uses = [use for use in known.uses if use.base == base and use.offsets & offsets]
+        hull = [init.where for init in known.uses if init.does is Does.INIT and init.base == base and init.offsets & offsets]
+        others = [use for use in known.uses if use not in uses and not _is_elsewhere(use, base, frozenset(offsets), hull)]
+        found.append(Ring(base, frozenset(offsets), tuple(uses), tuple(others)))
+    return tuple(found)
+
+
+def _is_elsewhere(use: Use, base: Base, offsets: Numbers, hull: list[Where | None]) -> bool:
+    if use.base == base and use.is_known:
+        return True
+    return use.where is not None and not any(one is None or use.where.may_be(one) for one in hull)
+
+
+@attrs.frozen(eq=False)
+class Visit:
+    """A wait, with the parity that it asks for when it comes to a stage for the first time; None if that is not known for certain."""
+
+    use: Use
+    parity: int | None
+
+
+def visits(routine: Routine, ring: Ring) -> list[Visit]:
+    return [Visit(use, first_parity(routine, use)) for use in ring.of(Does.WAIT)]
+
+
+def first_parity(routine: Routine, use: Use) -> int | None:
+    """The parity that a wait asks for when it comes to a stage for the first time; None if that is not the same on all ways in."""
+    found = {parity for _, parity in first_phases(routine, use)}
+    return found.pop() if len(found) == 1 else None
+
+
+def first_phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
+    """Stage and parity of a wait before any loop has gone round, as far as they are known; the parity is that of the first round."""
+    if use.index is None or use.step.amount is None or use.step.by_state:
+        return frozenset()
+    size = OBJECT_BYTES * len(use.offsets)
+    found = set()
+    for stage, onward, parity in rounds(routine).first(use.index, settler(routine).term(use.step.amount)):
+        if stage is not None and onward is not None and parity is not None and not (onward - stage) % size:
+            found.add((stage, (parity ^ (onward - stage) // size) & 1))
+    return frozenset(found)
