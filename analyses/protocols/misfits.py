@@ -20,7 +20,19 @@ from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.objects import OBJECT_BYTES
 from ptxkit.analyses.protocols.rounds import rounds
 from ptxkit.analyses.protocols.steps import LEAST_BYTES, Does, steps
-from ptxkit.analyses.protocols.structure import Life, Place, Ring, Use, address_parts, first_parity, first_phases, life, rings, visits
+from ptxkit.analyses.protocols.structure import (
+    Life,
+    Place,
+    Ring,
+    Use,
+    Visit,
+    address_parts,
+    first_parity,
+    first_phases,
+    life,
+    rings,
+    visits,
+)
 from ptxkit.analyses.protocols.traces import cluster_size
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
@@ -136,14 +148,16 @@ def _counts(routine: Routine, known: Life) -> Iterator[Finding]:
         usual = counts.most_common(1)[0][0]
         one = next(use for use in inits if use.step.amount is not None and use.step.amount.constant != usual)
         other = next(use for use in inits if use.step.amount is not None and use.step.amount.constant == usual)
-        arrival = next(iter(ring.of(Does.ARRIVE)), None)
+        arrivals = [use for use in ring.of(Does.ARRIVE) if use.offsets & (one.offsets | other.offsets)]
+        if not arrivals or any(not (use.offsets & one.offsets and use.offsets & other.offsets) for use in arrivals):
+            # others arrive at the one than at the other
+            continue
+        arrival = arrivals[0]
         assert one.step.amount is not None
         own = one.step.amount.constant
         message = f"this stage of a ring expects {own} arrivals in each phase, and another {usual}: the same instructions arrive at both"
-        steps_ = [(other.instruction, f"initialized for {usual} here")]
-        if arrival is not None:
-            steps_.append((arrival.instruction, "arrived at here"))
-        yield Finding("M005", one.instruction, None, message, (), tuple(steps_), False)
+        steps_ = ((other.instruction, f"initialized for {usual} here"), (arrival.instruction, "arrived at here"))
+        yield Finding("M005", one.instruction, None, message, (), steps_, False)
 
 
 def _missing(routine: Routine, known: Life) -> Iterator[Finding]:
@@ -197,7 +211,9 @@ def _may_block(routine: Routine, use: Use) -> bool:
 def _published(routine: Routine, known: Life) -> Iterator[Finding]:
     """Uses that a thread may come to without a barrier behind the initialization."""
     inits = known.of(Does.INIT)
-    cuts = {i for i, own in steps(routine).items() if any(step.does in _MEETINGS for step in own)}
+    flow = control_flow(routine)
+    meetings = {i for i, own in steps(routine).items() if any(step.does in _MEETINGS for step in own)}
+    cuts = set(meetings)
     most = launch(routine).most[0]
     if most <= WARP or most >= MOST_THREADS:
         cuts |= {i for i, own in steps(routine).items() if any(step.does is Does.JOIN for step in own)}
@@ -207,10 +223,29 @@ def _published(routine: Routine, known: Life) -> Iterator[Finding]:
         if use.does is Does.INIT or not before(use.instruction):
             continue
         init = next((init for init in inits if init.base == use.base and init.offsets & use.offsets), None)
-        if init is not None:
-            message = "threads come to use the mbarrier object here, and nothing makes them wait until another has initialized it"
-            yield Finding("M002", use.instruction, None, message, (), ((init.instruction, "initialized here"),), False)
-            return
+        if init is None:
+            continue
+        # a barrier that threads may come to in between may be theirs, whatever decides about it
+        onward = _onward(routine, init.instruction)
+        if any(onward >> flow.block_of[i] & 1 and _onward(routine, i) >> flow.block_of[use.instruction] & 1 for i in meetings):
+            continue
+        message = "threads come to use the mbarrier object here, and nothing makes them wait until another has initialized it"
+        yield Finding("M002", use.instruction, None, message, (), ((init.instruction, "initialized here"),), False)
+        return
+
+
+def _onward(routine: Routine, i: int) -> int:
+    """The blocks that control comes to from an instruction without going back, as bits."""
+    flow = control_flow(routine)
+    found = 1 << flow.block_of[i]
+    work = [flow.block_of[i]]
+    while work:
+        block = work.pop()
+        for after in flow.blocks[block].successors:
+            if after > block and not found >> after & 1:
+                found |= 1 << after
+                work.append(after)
+    return found
 
 
 def _before(routine: Routine, cuts: set[int], start: int = 0) -> Callable[[int], bool]:
@@ -285,7 +320,9 @@ def _standstill(routine: Routine, known: Life) -> Iterator[Finding]:
 def _parities(routine: Routine, known: Life) -> Iterator[Finding]:
     """Waits at the stages of one ring of which some pass the first time and others do not."""
     for ring in rings(routine):
-        own = [one for one in visits(routine, ring) if one.parity is not None and (one.use.goes_round or _is_first(routine, ring, one.use))]
+        own = [one for one in visits(routine, ring) if one.parity is not None and one.use.goes_round]
+        if _takes_turns(routine, own):
+            continue
         counts = Counter([one.parity for one in own])
         if len(counts) < 2:
             continue
@@ -298,9 +335,17 @@ def _parities(routine: Routine, known: Life) -> Iterator[Finding]:
         yield Finding("M008", one.use.instruction, None, message, (), ((other.use.instruction, f"{instead} here"),), False)
 
 
-def _is_first(routine: Routine, ring: Ring, wait: Use) -> bool:
-    """Whether threads come to a wait that have not waited at these objects before."""
-    return _before(routine, {use.instruction for use in ring.of(Does.WAIT) if use is not wait})(wait.instruction)
+def _takes_turns(routine: Routine, own: list[Visit]) -> bool:
+    """Whether a stage has several phases in one round of a loop: threads wait for both parities there."""
+    flow, forest = control_flow(routine), loops(routine)
+    seen: dict[int | None, set[int | None]] = {}
+    for one in own:
+        if one.use.step.is_spinning:
+            # around the loop of the wait itself is the loop that is meant
+            index = forest.innermost[flow.block_of[one.use.instruction]]
+            index = forest.loops[index].parent if index is not None else None
+            seen.setdefault(index, set()).add(one.parity)
+    return any(index is not None and len(parities) > 1 for index, parities in seen.items())
 
 
 def _crowds(routine: Routine, known: Life) -> Iterator[Finding]:
@@ -338,7 +383,10 @@ def _arrivals(routine: Routine, use: Use) -> int | None:
         if step.amount.constant is None:
             return None
         times *= step.amount.constant
-    coming = uniformity(routine).reach.instruction(use.instruction)
+    reach = uniformity(routine).reach
+    if not reach.template.has_places:
+        return None
+    coming = reach.instruction(use.instruction)
     warps = range(0, coming.ever.bit_length(), WARP)
     threads = sum(bool(coming.ever >> first & WARP_MASK) for first in warps) if coming.one else coming.ever.bit_count()
     if step.is_multicast or use.is_remote:

@@ -89,8 +89,9 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the wait lets threads pass at once or stops them for ever, and with the other parity all goes well. A warning without a run: "
-        "waits at one ring whose parities or lengths disagree, or a first phase that all who could complete it wait for themselves."
+        "possible, the wait lets threads pass at once or stops them for ever, and with the other parity all goes well. "
+        "A warning without a run: waits at one ring whose parities "
+        "or lengths disagree, or a first phase that all who could complete it wait for themselves."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -76,8 +76,9 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, threads wait at the object, and nothing that ran has initialized it; the address cannot come from elsewhere. Without a run: the kernel arrives "
-        "and waits at an object of its own, and no init can be of that one; a warning, if only a stage of a ring is left out."
+        "possible, threads wait at the object, and nothing that ran has initialized it; the address cannot come from elsewhere. "
+        "Without a run: the kernel arrives and waits at an object of its own, "
+        "and no init can be of that one; a warning, if only a stage of a ring is left out."
     ),
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -6,12 +6,11 @@ import pytest
 
 from ptxkit.analyses.protocols.misfits import misfits
 from ptxkit.analyses.protocols.rounds import rounds
-from ptxkit.analyses.protocols.structure import life, rings
 from ptxkit.analyses.protocols.steps import Does
+from ptxkit.analyses.protocols.structure import life, rings
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.syntax.parsing import parse
 
-STAGES = 3
 KERNEL = """\
 .version 8.6
 .target sm_90a
