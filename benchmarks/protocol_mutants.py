@@ -4,9 +4,14 @@
 
 The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one. Mutants: an init, a barrier behind
 the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
-changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures; else the block that the kernel
-names, one cluster, and all numbers 8. A mutant is reported by `lint` if a rule says something that it does not say of the original, by
-`verify` if it is refuted; it counts as harmless if neither reports it and `verify` says that it is verified, with all accesses compared.
+changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures. For others it is looked for with
+the original, as who uses the kernel knows it: the block that the kernel names or else a usual one; the cluster that it names or else a
+small one, once or twice where clusters take over the work of others; one number for all parameters and all that is loaded, but for
+parameters that are announced as bytes; and boxes of tensor maps with which what is announced comes. The first launch is taken by which the
+original is verified and which comes to most of the instructions that synchronize, else the one that comes to more of them than any other.
+A mutant is reported by `lint` if a rule says something that it does not
+say of the original, by `verify` if it is refuted and the original is not; it counts as harmless if neither reports it and `verify` says
+that it is verified, with all accesses compared.
 """
 
 from __future__ import annotations
@@ -28,16 +33,26 @@ from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.protocols.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
 from ptxkit.analyses.protocols.steps import Does, steps
-from ptxkit.analyses.protocols.verifying import REFUTED, VERIFIED, Verdict, verify
+from ptxkit.analyses.protocols.verifying import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.rule import Facts
+from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.constants import constant_value
 from ptxkit.syntax.parsing import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
-NUMBER = 8
+NUMBERS = (2, 8, 1, 64, 256)
+BLOCKS = (128, 256, 384, 512, 192, 160, 32)
+CLUSTERS = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (1, 2, 1), (2, 2, 1), (8, 1, 1))
+BYTES = 1 << 15
+"""What parameters are that are announced as bytes."""
+BUDGET, LONGEST = 15.0, 90.0
+"""Seconds for each launch that is tried, and for all of a kernel."""
+ENOUGH, LEAST = 0.8, 0.5
+"""Of the instructions that synchronize, the share that a launch comes to that is taken at once, and that is taken before others."""
 
 
 @attrs.frozen
@@ -160,20 +175,64 @@ def launches() -> dict[tuple[str, str], Setting]:
     return found
 
 
-def setting_of(routine: Routine, path: Path, known: dict[tuple[str, str], Setting]) -> Setting | None:
-    """The launch of a kernel: of a fixture the real one, else one cluster of the block that it names, and all numbers the same."""
-    found = known.get((path.name.partition(".")[0], routine.name))
-    if found is not None:
-        return found
-    block: Shape | None = None
+def likely(routine: Routine) -> Iterator[Setting]:
+    """The launches that a kernel may be meant for."""
+    said: Shape | None = None
     for directive in routine.function.header.directives:
         if directive.name in (".reqntid", ".maxntid"):
             sizes = [size for one in directive.arguments if isinstance(size := constant_value(one), int)]
-            block = tuple([*sizes, 1, 1][:3])  # type: ignore[assignment]
-    if block is None or math.prod(block) > 1024:
-        return None
-    cluster = declared_cluster(routine.module, routine.name) or (1, 1, 1)
-    return Setting(block, cluster, cluster, {ANY: NUMBER})
+            said = tuple([*sizes, 1, 1][:3])  # type: ignore[assignment]
+    blocks: list[Shape] = [(threads, 1, 1) for threads in BLOCKS] if said is None or math.prod(said) > 1024 else [said]
+    cluster = declared_cluster(routine.module, routine.name)
+    requests = any(step.is_request for own in steps(routine).values() for step in own)
+    announced = dict.fromkeys(announcements(routine), BYTES)
+    for number in NUMBERS:
+        for block in blocks:
+            for shape in [cluster] if cluster is not None else CLUSTERS:
+                grid = (shape[0] * (2 if requests else 1), *shape[1:])
+                yield Setting(block, grid, shape, {ANY: number, **announced}, {}, {ANY: number})
+
+
+def announcements(routine: Routine) -> Iterator[str]:
+    """The parameters, or parts of them, that are announced as bytes as they are."""
+    known, numbering = values(routine), ssa(routine)
+    work = [step.amount for own in steps(routine).values() for step in own if step.does is Does.EXPECT and step.amount is not None]
+    seen = set(work)
+    while work:
+        at = work.pop()
+        if at.operator == "parameter":
+            yield f"{at.data[0]}+{at.data[2]}"
+        inner = [*at.args] if at.operator in ("join", "select") else []
+        if at.operator == "phi":
+            inner = [known.of(number) for number in numbering.values[at.data[0]].operands if number >= 0]  # type: ignore[call-overload]
+        work += [one for one in inner if one not in seen]
+        seen.update(inner)
+
+
+def launch_of(routine: Routine, path: Path, text: str, known: dict[tuple[str, str], Setting]) -> tuple[Setting | None, Verdict | None]:
+    """The launch of a kernel, and what is decided of it: of a fixture the real one, else one that suits it."""
+    setting = known.get((path.name.partition(".")[0], routine.name))
+    if setting is not None:
+        return setting, decided(text, str(path), routine.name, setting)
+    best: tuple[tuple[bool, bool, bool, float, int], Setting, Verdict] | None = None
+    end = time.monotonic() + LONGEST
+    for one in likely(routine):
+        if best is not None and time.monotonic() > end:
+            break
+        verdict = decided(text, str(path), routine.name, one)
+        if verdict is not None and verdict.outcome == UNDECIDED and verdict.boxes:
+            one = attrs.evolve(one, boxes=verdict.boxes)
+            verdict = decided(text, str(path), routine.name, one)
+        if verdict is None:
+            continue
+        share = verdict.covered[0] / max(verdict.covered[1], 1)
+        enough = verdict.outcome == VERIFIED and share >= ENOUGH
+        score = (enough, verdict.outcome != REFUTED, verdict.outcome == VERIFIED and share >= LEAST, share, verdict.phases // one.ranks)
+        if best is None or score > best[0]:
+            best = (score, one, verdict)
+        if score[0]:
+            break
+    return (best[1], best[2]) if best is not None else (None, None)
 
 
 def decided(text: str, path: str, kernel: str, setting: Setting | None) -> Verdict | None:
@@ -184,15 +243,14 @@ def decided(text: str, path: str, kernel: str, setting: Setting | None) -> Verdi
     except (CannotLaunch, KeyError):
         return None
     routine = next(one for one in routines(module) if one.name == kernel)
-    return verify(routine, setting, 20)
+    return verify(routine, setting, BUDGET)
 
 
 def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Iterator[dict[str, object]]:
     facts = Facts(module_of(path))
     for routine in list(kernels(facts)):
         before = said(facts, FAMILIES, routine.name)
-        setting = setting_of(routine, path, known)
-        original = decided(facts.module.text, str(path), routine.name, setting)
+        setting, original = launch_of(routine, path, facts.module.text, known)
         for mutant in mutants(facts, routine, most):
             changed = Facts(parse(mutant.text, str(path)))
             new = said(changed, FAMILIES, routine.name) - before

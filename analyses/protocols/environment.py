@@ -7,7 +7,7 @@ A leaf that is not known, as what was loaded, is another one in every iteration 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -32,8 +32,10 @@ BROADCAST = "broadcast"
 class Evaluator:
     """Puts what is known of a path into terms. `wanted` are the terms that will be asked about."""
 
-    def __init__(self, routine: Routine, wanted: Iterable[Term]) -> None:
+    def __init__(self, routine: Routine, wanted: Iterable[Term], followed: Container[int] = ()) -> None:
         self.routine = routine
+        self.followed = followed
+        """Values that are put into an environment where they are written, if the terms need them."""
         self.known = values(routine)
         self.terms = self.known.terms
         self._ssa = ssa(routine)
@@ -43,12 +45,14 @@ class Evaluator:
         self._needs: dict[Term, frozenset[int]] = {}
         self._made: dict[tuple[Term, tuple[Term | None, ...]], Term] = {}
         self._order: dict[frozenset[int], tuple[int, ...]] = {}
+        self.needed: set[int] = set()
+        """The values that the terms depend on, as far as a path decides what they are."""
         self._phis, self._fickle = self._closure(wanted)
         self.numbering = self._ssa.values
 
     def _closure(self, wanted: Iterable[Term]) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
         """By block, the phis there that the terms depend on, through other phis too; by header of a loop, what is made anew in it."""
-        seen: set[int] = set()
+        seen = self.needed
         work = [number for term in wanted for number in self.needs(term)]
         while work:
             number = work.pop()
@@ -78,7 +82,7 @@ class Evaluator:
         number = leaf.data[0]
         if leaf.operator != "value" or not isinstance(number, int) or len(leaf.data) > 1:
             return False
-        return self._loops.innermost[self._ssa.values[number].block] is not None
+        return number in self.followed or self._loops.innermost[self._ssa.values[number].block] is not None
 
     def needs(self, term: Term) -> frozenset[int]:
         """The phis in a term."""
@@ -138,6 +142,9 @@ class Evaluator:
         new = dict(environment)
         for number in self._fickle.get(to, ()):
             new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
+        for number in environment:
+            if number in self.followed and blocks >> self._ssa.values[number].block & 1:
+                new[number] = self.terms.leaf("value", self.known.of(number).width, (number, tick))
         for block, numbers in self._phis.items():
             if block == to or blocks >> block & 1:
                 for number in numbers:

@@ -7,14 +7,18 @@ complete. It is one of the runs that are possible: what goes wrong in it can go 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import math
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from time import monotonic
 
 import attrs
 
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.protocols.fetches import exchanged
 from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does
-from ptxkit.analyses.protocols.traces import RANK, SHARED_WINDOW, Event, Trace, warps_of
+from ptxkit.analyses.protocols.traces import NOWHERE, RANK, SHARED_WINDOW, Event, Key, Trace, warps_of
 from ptxkit.frozen import frozen
 
 Clock = dict[int, int]
@@ -25,6 +29,8 @@ MOST_TOUCHES = 40_000
 MOST_BYTES = 4096
 """Of what an instruction touches at once, no more is looked at."""
 MOST_FAULTS = 40
+ANSWER = 16
+"""The bytes of an answer to a request for another cluster's work."""
 NOBODY = (-1, -1)
 
 
@@ -120,6 +126,10 @@ class Object:
     """Of those, the bytes that were announced and those that were copied, as far as that is known."""
     announced: int = 0
     copied: int = 0
+    maps: dict[str, int] = attrs.field(factory=dict)
+    """How many copies of the current phase have each tensor map of which the box is not known."""
+    maps_of: list[dict[str, int]] = attrs.field(factory=list)
+    """The same of the phases that have completed."""
     lasts: list[Clock] = attrs.field(factory=list)
     """By phase, what had happened for certain when it completed."""
     waited: list[tuple[int, int, int]] = attrs.field(factory=list)
@@ -172,8 +182,37 @@ class Machine:
         races: bool = True,
         registers: int = 0,
         touches: int = MOST_TOUCHES,
+        answers: Sequence[int] = (),
+        end: float = math.inf,
     ) -> None:
         self.traces = traces
+        self.answers = answers
+        """What requests for another cluster's work give, one after the other; then nothing."""
+        self.end = end
+        self.is_late = False
+        """Whether the run was not finished by the time that it was to end."""
+        self.requests = 0
+        self.targets: dict[str, set[int]] = {}
+        """Where copies write with each tensor map of which the box is not known."""
+        self.fetched: dict[Key, tuple[int, ...]] = {}
+        """What is loaded from shared memory, where that is the same in every run."""
+        self.raced: set[int] = set()
+        """Fetches whose place somebody may write to at the same time."""
+        self.memory: dict[int, tuple[_Stamp, int | None]] = {}
+        self.readers: dict[int, dict[int, tuple[int, int]]] = {}
+        self.sought = sorted(
+            {
+                plain(address) + at
+                for trace in traces
+                for event in trace.events
+                if event.step.does is Does.FETCH
+                for address in set(event.address or ())
+                if address != NOWHERE
+                for at in range(event.step.bytes or 0)
+            }
+        )
+        """The bytes that are ever fetched."""
+        self.stored = {event.step.instruction for trace in traces for event in trace.events if event.step.does is Does.STORE}
         self.flips = flips
         self.counts = counts or {}
         self.agents: list[Agent] = []
@@ -241,13 +280,16 @@ class Machine:
                     moved = True
                 if len(self.faults) > MOST_FAULTS:
                     return
+            if self.end < math.inf and monotonic() > self.end:
+                self.is_late = True
+                return
             if not moved and not self._settle():
                 return
 
     @property
     def stuck(self) -> list[Agent]:
         """The agents that cannot go on; nobody if somebody's trace ended before the threads did."""
-        if any(agent.is_done and (agent.trace.is_cut or agent.trace.is_lost) for agent in self.agents):
+        if self.is_late or any(agent.is_done and (agent.trace.is_cut or agent.trace.is_lost) for agent in self.agents):
             return []
         return [agent for agent in self.agents if not agent.is_done]
 
@@ -288,7 +330,20 @@ class Machine:
                 continue
             mask = event.mask[0 if len(event.mask) == 1 else place]
             for rank in bits(mask):
-                yield plain(address) & (1 << RANK) - 1 | rank << RANK, amount
+                # of a pair of CTAs the one is told that the address names
+                told = rank if event.step.pairs is None else rank & ~1 | plain(address) >> RANK & 1
+                yield plain(address) & (1 << RANK) - 1 | told << RANK, amount
+
+    def _targets(self, agent: Agent, event: Event) -> Iterator[int]:
+        """Where a copy writes, in the order of `_lanes`."""
+        assert event.target is not None
+        for place in agent.places:
+            target = plain(event.target[0 if len(event.target) == 1 else place])
+            if event.mask is None:
+                yield target
+                continue
+            for rank in bits(event.mask[0 if len(event.mask) == 1 else place]):
+                yield target & (1 << RANK) - 1 | rank << RANK
 
     def _step(self, agent: Agent) -> bool:
         """Executes an event. False if the agent has to wait."""
@@ -378,24 +433,93 @@ class Machine:
         lanes = list(self._lanes(agent, event))
         if any(address not in self.objects for address, _ in lanes):
             return False
+        self.requests += event.step.is_request
+        targets = list(self._targets(agent, event)) if event.target is not None else []
+        if event.map and event.bytes is None:
+            self.targets.setdefault(event.map, set()).update(targets)
         for number, (address, _) in enumerate(lanes):
             found = self._object(agent, event, address)
             assert found is not None
             self._follows(agent, event, found)
             found.copies = event.step.instruction
+            if found.announced:
+                # the phase needs these bytes: it does not complete before they are asked for
+                _merge(found.clock, self._release(agent))
             if event.bytes is None:
                 found.unknown += 1
+                found.maps[event.map] = found.maps.get(event.map, 0) + 1
             else:
                 found.coming += event.bytes
                 found.copied += event.bytes
-            if event.target is not None and self.races:
-                target = plain(event.target[0 if len(event.target) == 1 else agent.places[number * len(agent.places) // len(lanes)]])
-                if event.mask is not None:
-                    target = target & (1 << RANK) - 1 | address >> RANK << RANK
+            if targets and self.sought:
+                self._deliver(agent, event, found, agent.places[number * len(agent.places) // len(lanes)], targets[number])
+            if targets and self.races:
+                target = targets[number]
                 size = event.bytes or self.sizes.get(event, event.step.least)
                 stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True)
                 self._write(agent, event, target, size, stamp)
         return True
+
+    # --- numbers in memory
+
+    def _fetch(self, agent: Agent, event: Event) -> bool:
+        """Finds out what threads load: what was stored there last, if that came before for certain."""
+        assert event.address is not None
+        for place, thread in zip(agent.places, agent.threads, strict=True):
+            address = event.address[0 if len(event.address) == 1 else place]
+            if address == NOWHERE:
+                continue
+            address = plain(address)
+            held = [self.memory.get(address + at) for at in range(event.step.bytes or 0)]
+            for at in range(event.step.bytes or 0):
+                self.readers.setdefault(address + at, {})[agent.index] = (agent.at, event.step.instruction)
+            numbers = [one[1] if one is not None and self._knows(agent, one[0]) else None for one in held]
+            if None in numbers:
+                continue
+            raw = bytes(numbers)  # type: ignore[arg-type]
+            units = [int.from_bytes(raw[at : at + event.unit], "little") for at in range(0, len(raw), event.unit)]
+            self.fetched[agent.trace.rank, thread, event.step.instruction, event.visit] = tuple(units)
+        return True
+
+    def _store(self, agent: Agent, event: Event) -> bool:
+        if not self.sought:
+            return True
+        assert event.address is not None
+        for place, thread in zip(agent.places, agent.threads, strict=True):
+            address = event.address[0 if len(event.address) == 1 else place]
+            if address != NOWHERE:
+                stamp = _Stamp(agent.index, agent.at, event.step.instruction, thread)
+                self._put(agent, stamp, plain(address), event.step.bytes or 0, _raw(event, place))
+        return True
+
+    def _spoil(self, agent: Agent, event: Event) -> None:
+        """What is written there is not known."""
+        assert event.address is not None
+        for address in set(event.address) - {NOWHERE}:
+            stamp = _Stamp(agent.index, agent.at, event.step.instruction, agent.threads[0])
+            self._put(agent, stamp, plain(address), event.step.bytes or 1, [])
+
+    def _deliver(self, agent: Agent, event: Event, found: Object, place: int, target: int) -> None:
+        """What a copy writes that tells an object when it is done."""
+        raw: list[int | None] = _raw(event, place)
+        if event.step.is_request:
+            answer = self.answers[self.requests - 1] if self.requests <= len(self.answers) else 0
+            raw = list(answer.to_bytes(ANSWER, "little"))
+        stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True)
+        self._put(agent, stamp, target, event.bytes or event.step.least, raw)
+
+    def _put(self, agent: Agent, stamp: _Stamp, address: int, size: int, raw: Sequence[int | None]) -> None:
+        """Writes numbers, or what is not known where there is none, to the bytes that are ever fetched."""
+        for place in range(bisect_left(self.sought, address), bisect_left(self.sought, address + size)):
+            byte = self.sought[place]
+            for index, (at, instruction) in self.readers.pop(byte, {}).items():
+                if index != agent.index and agent.clock.get(index, -1) <= at:
+                    self.raced.add(instruction)
+            old = self.memory.get(byte)
+            number = raw[byte - address] if byte - address < len(raw) else None
+            if old is not None and old[0].agent != stamp.agent and not self._knows(agent, old[0]):
+                number = None
+            self.memory[byte] = (stamp, number)
 
     # --- registers
 
@@ -478,6 +602,8 @@ class Machine:
         found.pending = found.count
         found.history.append(found.arrivals)
         found.bytes.append((found.announced, found.copied))
+        found.maps_of.append(found.maps)
+        found.maps = {}
         found.announced = found.copied = 0
         found.arrivals = []
         return True
@@ -591,13 +717,37 @@ class Machine:
             if other is None or other.step is not event.step:
                 return False
         self._meet([agent, *others], [])
+        if event.exchange is not None:
+            self._exchange([agent, *others])
         for one in others:
             one.at += 1
         return True
 
+    def _exchange(self, agents: list[Agent]) -> None:
+        """Notes what the lanes of a warp find out together."""
+        held: dict[int, int] = {}
+        lanes: list[tuple[Agent, int, int, int]] = []
+        for agent in agents:
+            event = agent.event
+            assert event is not None
+            inputs, members = event.values
+            for place, thread in zip(agent.places, agent.threads, strict=True):
+                if inputs is not None:
+                    held[thread % WARP] = inputs[0 if len(inputs) == 1 else place]
+                if members is not None:
+                    lanes.append((agent, thread, members[0 if len(members) == 1 else place], event.visit))
+        for agent, thread, mask, visit in lanes:
+            event = agent.event
+            assert event is not None and event.exchange is not None
+            number = exchanged(event.exchange, thread % WARP, held, mask)
+            if number is not None:
+                self.fetched[agent.trace.rank, thread, event.step.instruction, visit] = (number,)
+
     # --- memory
 
     def _touch(self, agent: Agent, event: Event) -> bool:
+        if self.sought and event.step.does is Does.WRITE and event.step.instruction not in self.stored:
+            self._spoil(agent, event)
         if not self.races or self.touches > self.most_touches:
             self.has_all_touches = False
             return True
@@ -609,6 +759,8 @@ class Machine:
         alone = len(event.address) == 1
         for place, thread in zip(agent.places, agent.threads, strict=True):
             address = event.address[0 if alone else place]
+            if address == NOWHERE:
+                continue
             if step.is_descriptor:
                 address = (address & 0x3FFF) << 4 | agent.trace.rank << RANK
             elif step.lanes and thread % WARP >= step.lanes:
@@ -694,6 +846,15 @@ def _waits_at(agent: Agent, address: int) -> bool:
     return False
 
 
+def _raw(event: Event, place: int) -> list[int | None]:
+    """The bytes that a thread stores, as far as they are known."""
+    found: list[int | None] = []
+    for numbers in event.values:
+        number = None if numbers is None else numbers[0 if len(numbers) == 1 else place]
+        found += [None] * event.unit if number is None else list((number & (1 << 8 * event.unit) - 1).to_bytes(event.unit, "little"))
+    return found
+
+
 def _merge(into: Clock, clock: Clock) -> None:
     for key, time in clock.items():
         if into.get(key, -1) < time:
@@ -722,4 +883,6 @@ _DO = {
     Does.TAKE: Machine._take,
     Does.READ: Machine._touch,
     Does.WRITE: Machine._touch,
+    Does.FETCH: Machine._fetch,
+    Does.STORE: Machine._store,
 }

@@ -7,6 +7,9 @@ up to it.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import attrs
 
 from ptxkit.analyses.bindings import specials
@@ -75,11 +78,17 @@ def _sizes(routine: Routine) -> list[int]:
 
 
 def judged(
-    routine: Routine, found: list[Trace], squad: Team, registers: int = 0, touches: int = MOST_TOUCHES
+    routine: Routine,
+    found: list[Trace],
+    squad: Team,
+    registers: int = 0,
+    touches: int = MOST_TOUCHES,
+    answers: Sequence[int] = (),
+    end: float = math.inf,
 ) -> tuple[tuple[Finding, ...], Machine]:
     """What is wrong in a run of these traces, and the run."""
     is_doubtful = any(trace.is_doubtful for trace in found)
-    machine = Machine(found, registers=registers, touches=touches, races=not is_doubtful)
+    machine = Machine(found, registers=registers, touches=touches, races=not is_doubtful, answers=answers, end=end)
     machine.run()
     judge = _Judge(routine, found, squad)
     # of a run that some leave early by the numbers it is launched with, all that is believed is that nobody comes as far as that

@@ -34,6 +34,8 @@ class Setting:
     parameters: Mapping[str, int] = attrs.field(factory=dict)
     boxes: Mapping[str, int] = attrs.field(factory=dict)
     """How many bytes a copy with a tensor map has, by the parameter that the map is."""
+    memory: Mapping[str, int] = attrs.field(factory=dict)
+    """What each load of global or constant memory gives, by the parameter or variable whose address it uses."""
 
     @property
     def ranks(self) -> int:

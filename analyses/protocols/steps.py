@@ -21,6 +21,7 @@ from ptxkit.isa.binding import Bound, BoundOperand
 
 MBARRIER = "mbarrier"
 SHARED = ".shared"
+TENSOR_CORES = "tcgen05"
 LEAST_BYTES = 16
 """What a copy or a tensor core touches is never less."""
 MOST_STEPS = 20000
@@ -47,12 +48,16 @@ class Does(enum.Enum):
     """The threads of a warp meet."""
     READ = "read"
     WRITE = "write"
+    FETCH = "fetch"
+    """Reads a number that decides which way threads go, or where they do something."""
+    STORE = "store"
+    """Writes numbers of which one may be fetched."""
     GIVE = "give registers"
     TAKE = "take registers"
     """Waits until the CTA has so many to spare; `amount` says how many each thread has then."""
 
 
-SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE}
+SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE, Does.FETCH, Does.STORE}
 _FENCES = frozenset(("fence", "init-fence"))
 
 
@@ -78,6 +83,12 @@ class Step:
     """Whether objects of several CTAs may be told."""
     mask: Term | None = None
     """Which they are, if it is multicast: those at the same place in the CTAs of which the bit is set."""
+    is_everywhere: bool = False
+    """Whether all CTAs of the cluster are told, if it is known how many they are."""
+    is_request: bool = False
+    """Whether what is copied is the answer to a request for another cluster's work."""
+    pairs: Term | None = None
+    """Where it is not `mask`: the CTAs that are written to; told is the CTA of each pair that the address names (9.7.10.27.5.2)."""
     map: Term | None = None
     """The tensor map that says how many bytes a copy has."""
     is_spinning: bool = False
@@ -133,6 +144,24 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
     return {i: tuple(own) for i, own in sorted(found.items())}
 
 
+@fact
+def launched_steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
+    """The same with what tensor cores read where descriptors say, which takes numbers to tell: these are known in a launch."""
+    found = dict(steps(routine))
+    blocks = control_flow(routine)
+    for i, bound in enumerate(bindings(routine)):
+        if not isinstance(bound, Bound) or not any(word.group == TENSOR_CORES for word in bound.asynchronous):
+            continue
+        if blocks.block_of[i] not in blocks.reachable:
+            continue
+        for memory in bound.memory:
+            operand = bound.operand(memory.operand)
+            if memory.is_async and memory.proxy == "async" and memory.access == "read" and operand is not None and operand.role == "r":
+                step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
+                found[i] = (*found.get(i, ()), step)
+    return found
+
+
 def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> list[Step]:
     actions = [word.action for word in bound.barrier]
     name = next((word.operand for word in bound.barrier if word.operand), "")
@@ -182,12 +211,13 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
         return []
     address = term_of(routine, i, operand)
     mask = term_of(routine, i, bound.operand("mask"))
+    pairs: Term | None = None
     multicast = bound.operand("mask") is not None
     if any(one.action == "commit" for one in bound.asynchronous):
         return [Step(i, Does.ARRIVE, address, is_multicast=multicast, mask=mask)]
     if multicast and bound.slot(".cta_group") == ".cta_group::2":
         # whether an object of a CTA or of its peer is told depends on where it lies
-        mask = None
+        mask, pairs = None, mask
     writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
     written = next(writes, None)
     size: BoundOperand | None = bound.operand("size") or bound.operand("tx")
@@ -198,7 +228,22 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     # a number that is not the same everywhere is known on a path
     amount = term if count is None else None
     target = written.address if written is not None else None
-    return [Step(i, Does.COPY, address, amount, target=target, bytes=count, is_multicast=multicast, mask=mask, map=map_)]
+    return [
+        Step(
+            i,
+            Does.COPY,
+            address,
+            amount,
+            target=target,
+            bytes=count,
+            is_multicast=multicast,
+            mask=mask,
+            pairs=pairs,
+            map=map_,
+            is_everywhere=bound.has(".multicast::cluster::all"),
+            is_request="launch-control" in bound.effects,
+        )
+    ]
 
 
 def accesses_of(routine: Routine, i: int) -> tuple[Access, ...]:

@@ -9,7 +9,9 @@ not happen after either.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import time
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -20,8 +22,9 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuilt, settler
+from ptxkit.analyses.protocols.fetches import CANCELED, COORDINATE, Fetch, Store, all_fetches, compared, exchanged, plan
 from ptxkit.analyses.protocols.setting import ANY, Setting
-from ptxkit.analyses.protocols.steps import SYNCHRONIZES, Does, Step, spins, steps
+from ptxkit.analyses.protocols.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, spins, steps
 from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
@@ -37,12 +40,20 @@ SHARED_WINDOW = 1 << 44
 """Where generic addresses of shared memory begin."""
 RANK = 24
 """From this bit on, an address of shared memory says which CTA of the cluster it lies in."""
+PARAMETERS = 1 << 31
+PARAMETER = 16
+"""So many bits are between one parameter and the next, where they are given addresses."""
 FIRST = 1024
 NUMBER = 4096
 """What a parameter is that may be a count: such a number has many divisors, and is more than any ring is long."""
 POINTER = 1 << 40
 GRID = (128, 16, 16)
+NOWHERE = -1
+"""The address of threads that do not touch memory where others of their path do."""
+TOUCHES = frozenset((Does.READ, Does.WRITE))
 Numbers = tuple[int, ...]
+Key = tuple[int, int, int, int]
+"""CTA, thread, instruction, and how many times the thread had come to it before."""
 
 
 @frozen
@@ -76,6 +87,14 @@ class Event:
     """The CTAs whose objects are told, of what is multicast."""
     bytes: int | None = None
     """How many bytes are copied or touched, if that is known."""
+    values: tuple[Numbers | None, ...] = ()
+    """The numbers that are stored one after the other, as far as they are known."""
+    unit: int = 0
+    """How many bytes each of those has."""
+    exchange: Fetch | None = None
+    """What a warp finds out together from `values`."""
+    map: str = ""
+    """The tensor map that says how many bytes are copied: a parameter, or `name+offset` for a part of one."""
 
 
 @attrs.define(eq=False)
@@ -123,6 +142,8 @@ class Tracer:
         cluster: int = 0,
         luck: bool = False,
         squad: Team | None = None,
+        loaded: Mapping[Key, tuple[int, ...]] | None = None,
+        end: float = math.inf,
     ) -> None:
         self.routine = routine
         self.rank = rank
@@ -131,6 +152,14 @@ class Tracer:
         self.cluster = cluster
         self.luck = luck
         """Whether those who only ask for a phase find it completed."""
+        self.loaded = loaded or {}
+        """What is known of what threads load from shared memory: by CTA, thread, instruction, and how many times it came there before."""
+        self.end = end
+        """When nothing is followed further, by the monotonic clock."""
+        self.strays: set[int] = set()
+        """Stores that may write what is loaded: where they write is not known."""
+        self.used: set[int] = set()
+        """The loads for which it was given what they load."""
         self.most = Most() if setting is None else MOST
         self.seen: set[int] = set()
         """The blocks that threads come to, or may come to."""
@@ -141,11 +170,15 @@ class Tracer:
         self.flow = control_flow(routine)
         self.known = values(routine)
         self.team = squad or team(routine)
-        self.steps = steps(routine)
+        self.steps = steps(routine) if setting is None else launched_steps(routine)
         self.spins = spins(routine)
         self.post = dominators(routine).post
         self.headers = {loop.header: loop for loop in loops(routine).loops}
         self._bases = layout(routine)
+        self._parameters: list[tuple[str, Path]] = []
+        if setting is not None:
+            self._parameters = _parameters(routine)
+            self._bases = self._bases | {key: PARAMETERS + (place << PARAMETER) for place, key in enumerate(self._parameters)}
         self._settle = settler(routine).term
         self._put: dict[Term, Term] = {}
         self.guards: dict[int, Term] = {}
@@ -173,7 +206,14 @@ class Tracer:
         wanted = [*self.guards.values(), *self.branches.values()]
         own = [step for one in self.steps.values() for step in one]
         wanted += [term for step in own for term in (step.address, step.amount, step.target) if term is not None]
-        self.evaluator = Evaluator(routine, [self._settle(term) for term in wanted])
+        self.fetches: dict[int, Fetch] = {}
+        self.stores: dict[int, Store] = {}
+        self.evaluator = self._evaluator(wanted)
+        self._held: dict[Term, dict[int, int]] = {}
+        """What was fetched, by thread, where that is not the same for all."""
+        self._moves: dict[int, Step] = {}
+        self._skipped: dict[int, list[tuple[int, Term | None]]] = {}
+        """When something was not followed, by whom, and what was not known."""
         self._memory: dict[int, dict[Term, int | None]] = {}
         self._alike: dict[Term, bool] = {}
         """Whether a term is the same for all threads."""
@@ -182,6 +222,28 @@ class Tracer:
         self._regions: dict[tuple[int, int], int | None] = {}
         self._found: list[Trace] = []
         self._unknown: Term | None = None
+
+    def _evaluator(self, wanted: list[Term]) -> Evaluator:
+        if self.setting is None:
+            return Evaluator(self.routine, [self._settle(term) for term in wanted])
+        followed = frozenset([number for fetch in all_fetches(self.routine).values() for number in fetch.numbers])
+        terms = [self._settle(term) for term in wanted]
+        while True:
+            found = Evaluator(self.routine, terms, followed)
+            need = plan(self.routine, found.needed)
+            if need.fetches.keys() == self.fetches.keys() and need.stores.keys() == self.stores.keys():
+                break
+            self.fetches, self.stores = need.fetches, need.stores
+            terms = [self._settle(term) for term in (*wanted, *need.terms)]
+        for i in (*self.fetches, *self.stores):
+            guard = self.known.guard(i)
+            if guard is not None:
+                self.guards[i] = guard
+            own = self.events.setdefault(self.flow.block_of[i], [])
+            if i not in own:
+                own.append(i)
+                own.sort()
+        return found
 
     def _is_inside(self, i: int) -> bool:
         called = callees(self.routine, i, self.routine.instructions[i])
@@ -221,8 +283,10 @@ class Tracer:
         if leaf.operator == "address":
             symbol = self.known.symbol(leaf)
             base = self._bases.get((symbol.name, symbol.path)) if symbol is not None else None
-            return None if base is None else base | self.rank << RANK
+            return base if base is None or base >= PARAMETERS else base | self.rank << RANK
         if leaf.operator == "window":
+            if leaf.data[0] == ".param" and self.setting is not None:
+                return 0
             return SHARED_WINDOW if leaf.data[0] == ".shared" else None
         if leaf.operator == "peer":
             rank = leaf.data[0]
@@ -300,7 +364,7 @@ class Tracer:
 
     def _differs(self, leaf: Term) -> bool:
         """Whether a leaf may be something else for another thread."""
-        return leaf.operator in ("collective", "peer") or (leaf.operator == "special" and self.team.vector(leaf) is not None)
+        return leaf.operator in ("collective", "peer", "held") or (leaf.operator == "special" and self.team.vector(leaf) is not None)
 
     def _of_thread(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
@@ -314,6 +378,8 @@ class Tracer:
             assert isinstance(rank, Term)
             number = evaluate(self._given(rank), lambda inner: self._of_thread(inner, thread)) if self.is_sized else None
             return None if number is None else (number - self.rank) << RANK
+        if leaf.operator == "held":
+            return self._held[leaf].get(thread)
         if leaf.operator == "value" and leaf.width == 1:
             value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[call-overload]
             own = self.steps.get(value.instruction, ())
@@ -345,6 +411,8 @@ class Tracer:
         return found
 
     def _end(self, path: _Path, lost: bool = False, cut: bool = False, why: int = -1, unknown: Term | None = None) -> Trace:
+        if self.setting is not None:
+            unknown = self._blamed(unknown, path)
         return Trace(self.rank, listed(path.mask), path.events, cut, lost, path.is_doubtful, why, unknown)
 
     def _fork(self, path: _Path, mask: int) -> _Path:
@@ -375,7 +443,8 @@ class Tracer:
         if path.at == 0:
             self.seen.add(path.block)
             path.length += 1
-            if path.length > self.most.blocks or len(path.events) > self.most.events:
+            is_late = path.length & 255 == 0 and self.setting is not None and time.monotonic() > self.end
+            if path.length > self.most.blocks or len(path.events) > self.most.events or is_late:
                 return self._end(path, cut=True, why=block.start)
             if path.source >= 0 or path.skipped >= 0:
                 if path.skipped >= 0:
@@ -394,6 +463,12 @@ class Tracer:
                 continue
             if i > called:
                 break
+            if i in self.fetches:
+                self._fetch(self.fetches[i], path)
+            if i in self.stores:
+                self._store(self.stores[i], path)
+            if i not in self.steps:
+                continue
             guard = self.guards.get(i)
             if guard is not None and not (i == block.end - 1 and block.edges and len(block.edges) > 1):
                 where = self._holds(guard, path)
@@ -405,6 +480,9 @@ class Tracer:
                     if any(step.does in SYNCHRONIZES for step in self.steps[i]) and self._is_by_launch(guard, path, False):
                         path.is_doubtful = True
                         return self._end(path, lost=True, why=i, unknown=guard)
+                    continue
+                if where != path.mask and self.setting is not None and all(step.does in TOUCHES for step in self.steps[i]):
+                    self._touch(i, path, where)
                     continue
                 if where != path.mask:
                     other = self._fork(path, where)
@@ -425,8 +503,9 @@ class Tracer:
             self._unknown = None
             if not synchronizes and visit >= self.most.visits:
                 continue
+            mask_ = step.mask if step.pairs is None or self.setting is None else step.pairs
             address, amount, target, mask = [
-                None if term is None else self.numbers(term, path) for term in (step.address, step.amount, step.target, step.mask)
+                None if term is None else self.numbers(term, path) for term in (step.address, step.amount, step.target, mask_)
             ]
             if not synchronizes and step.does is not Does.FENCE and (address is None or not (step.bytes or _peeks(step))):
                 continue
@@ -435,10 +514,244 @@ class Tracer:
                 if missing is not _NOTHING:
                     self._unknown = missing if isinstance(missing, Term) else None
                     return False
-            path.events.append(Event(step, address, amount, target, visit, mask, self._bytes(step, amount)))
+            if self.setting is not None and mask is None and step.is_everywhere:
+                mask = ((1 << self.ranks) - 1,)
+            map_ = self._map(step, path) if step.map is not None and self.setting is not None else ""
+            event = Event(step, address, amount, target, visit, mask, self._bytes(step, amount, map_), map=map_)
+            store = self.stores.get(i) if step.does is Does.COPY else None
+            if store is not None:
+                event = attrs.evolve(event, values=self._data(store, path), unit=store.unit)
+            fetch = self.fetches.get(i) if step.does is Does.JOIN else None
+            if fetch is not None and (fetch.lane is not None or fetch.votes):
+                values_ = (self.numbers(fetch.inputs[0], path), self._members(fetch, path))
+                event = attrs.evolve(event, visit=path.visits[~i] - 1, values=values_, exchange=fetch)
+            path.events.append(event)
         return True
 
-    def _bytes(self, step: Step, amount: Numbers | None) -> int | None:
+    def _touch(self, i: int, path: _Path, where: int) -> None:
+        """Adds the accesses of some threads of a path; the others go the same way, and touch nothing."""
+        first = len(path.events)
+        self._execute(i, path)
+        threads = listed(path.mask)
+        for place in range(first, len(path.events)):
+            event = path.events[place]
+            assert event.address is not None
+            own = event.address * len(threads) if len(event.address) == 1 else event.address
+            address = tuple([one if where >> thread & 1 else NOWHERE for one, thread in zip(own, threads, strict=True)])
+            path.events[place] = attrs.evolve(event, address=address)
+
+    # --- what is loaded and stored
+
+    def _fetch(self, fetch: Fetch, path: _Path) -> None:
+        """Puts what an instruction gives registers into the environment of a path."""
+        threads = listed(path.mask)
+        guard = self.guards.get(fetch.instruction)
+        where = path.mask if guard is None else self._holds(guard, path)
+        visit = path.visits.get(~fetch.instruction, 0)
+        path.visits[~fetch.instruction] = visit + 1
+        columns: list[Numbers | None] = [None] * len(fetch.numbers)
+        if where is not None:
+            columns = self._fetched(fetch, path, where, visit)
+        environment = dict(path.environment)
+        for number, before, column in zip(fetch.numbers, fetch.before, columns, strict=True):
+            width = self.known.of(number).width
+            if column is not None and where != path.mask:
+                old = self.numbers(before, path) if before is not None else None
+                if old is None:
+                    column = None
+                else:
+                    old = old * len(threads) if len(old) == 1 else old
+                    column = tuple([column[k] if where >> thread & 1 else old[k] for k, thread in enumerate(threads)])  # type: ignore[operator]
+            if column is None:
+                environment[number] = self.known.terms.leaf("value", width, (number, path.length))
+            elif len(set(column)) == 1:
+                environment[number] = self.known.terms.constant(column[0] & (1 << width) - 1, width)
+            else:
+                leaf = self.known.terms.leaf("held", width, (number, path.length))
+                self._held.setdefault(leaf, {}).update(zip(threads, [one & (1 << width) - 1 for one in column], strict=True))
+                environment[number] = leaf
+        path.environment = environment
+
+    def _fetched(self, fetch: Fetch, path: _Path, where: int, visit: int) -> list[Numbers | None]:
+        """What each register gets, for each thread of a path; threads that are not in `where` get whatever there is."""
+        count = path.mask.bit_count()
+        unknown: list[Numbers | None] = [None] * len(fetch.numbers)
+        if fetch.address is not None:
+            return self._load(fetch, path, where, visit) or unknown
+        if fetch.lane is not None or fetch.votes:
+            return [self._exchanged(fetch, path, where, visit)]
+        inputs = self.numbers(fetch.inputs[0], path)
+        if inputs is None:
+            return unknown
+        inputs = inputs * count if len(inputs) == 1 else inputs
+        if fetch.compares:
+            others = self.numbers(fetch.inputs[1], path)
+            if others is None:
+                return unknown
+            pairs = zip(inputs, others * count if len(others) == 1 else others, strict=True)
+            return [tuple([compared(fetch.compares, fetch.kind, fetch.flushes, one, other) for one, other in pairs])]
+        mask = (1 << COORDINATE) - 1
+        return [tuple([one >> low & (mask if low < CANCELED else 1) for one in inputs]) for low in fetch.low]
+
+    def _exchanged(self, fetch: Fetch, path: _Path, where: int, visit: int) -> Numbers | None:
+        """What warps find out together, from the threads on this path or else as it was in a run."""
+        threads = listed(path.mask)
+        inputs = self.numbers(fetch.inputs[0], path)
+        members = self._members(fetch, path)
+        held: dict[int, dict[int, int]] = {}
+        if inputs is not None:
+            for thread, number in zip(threads, inputs * len(threads) if len(inputs) == 1 else inputs, strict=True):
+                if where >> thread & 1:
+                    held.setdefault(thread // WARP, {})[thread % WARP] = number
+        found: list[int] = []
+        for place, thread in enumerate(threads):
+            if not where >> thread & 1:
+                found.append(0)
+                continue
+            number_ = None
+            if members is not None:
+                mask = members[0 if len(members) == 1 else place]
+                number_ = exchanged(fetch, thread % WARP, held.get(thread // WARP, {}), mask)
+            if number_ is None:
+                number_ = self.loaded.get((self.rank, thread, fetch.instruction, visit), (None,))[0]
+            if number_ is None:
+                return None
+            found.append(number_)
+        return tuple(found)
+
+    def _members(self, fetch: Fetch, path: _Path) -> Numbers | None:
+        return self.numbers(fetch.inputs[1], path) if fetch.votes else ((1 << WARP) - 1,)
+
+    def _load(self, fetch: Fetch, path: _Path, where: int, visit: int) -> list[Numbers | None] | None:
+        assert fetch.address is not None and self.setting is not None
+        threads = listed(path.mask)
+        addresses = self.numbers(fetch.address, path) if fetch.space in (SHARED, "") else None
+        is_shared = fetch.space == SHARED or (addresses is not None and fetch.space == "" and all(map(_in_window, addresses)))
+        if fetch.space == ".param" or (fetch.space == "" and addresses and all(self._parameter_at(one) for one in addresses)):
+            return self._load_parameter(fetch, path)
+        if not is_shared:
+            if fetch.space == "" and (addresses is None or any(map(_in_window, addresses))):
+                return None
+            number = self._outside(fetch)
+            if number is None:
+                return None
+            self.used.add(fetch.instruction)
+            number = _extended(number, fetch)
+            return [(number,) * len(threads)] * len(fetch.numbers)
+        if addresses is None or fetch.updates:
+            return None
+        addresses = addresses * len(threads) if len(addresses) == 1 else addresses
+        step = self._move(fetch.instruction, Does.FETCH, fetch.address, fetch.unit * (max(fetch.places) + 1) if fetch.places else 0)
+        own = tuple([address if where >> thread & 1 else NOWHERE for thread, address in zip(threads, addresses, strict=True)])
+        path.events.append(Event(step, own, None, None, visit, unit=fetch.unit))
+        columns: list[list[int]] = [[] for _ in fetch.numbers]
+        for thread in threads:
+            if not where >> thread & 1:
+                found: tuple[int, ...] | None = (0,) * (max(fetch.places) + 1)
+            else:
+                found = self.loaded.get((self.rank, thread, fetch.instruction, visit))
+            if found is None:
+                return None
+            for column, place in zip(columns, fetch.places, strict=True):
+                column.append(_extended(found[place], fetch))
+        return [tuple(column) for column in columns]
+
+    def _load_parameter(self, fetch: Fetch, path: _Path) -> list[Numbers | None] | None:
+        """What lies in parameters, at an address that is known on a way only."""
+        assert fetch.address is not None and self.setting is not None
+        addresses = self.numbers(fetch.address, path)
+        if addresses is None:
+            return None
+        columns: list[Numbers | None] = []
+        for place in fetch.places:
+            column = []
+            for address in addresses:
+                at = self._parameter_at(address + place * fetch.unit)
+                number = _given(at[0], at[1], self.setting) if at is not None else None
+                if number is None:
+                    return None
+                column.append(_extended(number, fetch))
+            columns.append(tuple(column) * (path.mask.bit_count() if len(column) == 1 else 1))
+        return columns
+
+    def _outside(self, fetch: Fetch) -> int | None:
+        """What a load of other memory gives, as the launch says."""
+        assert fetch.address is not None and self.setting is not None
+        if fetch.space not in (".global", ".const", ""):
+            return None
+        for leaf in fetch.address.leaves():
+            if leaf.operator in ("parameter", "address") and str(leaf.data[0]) in self.setting.memory:
+                return self.setting.memory[str(leaf.data[0])]
+        return self.setting.memory.get(ANY)
+
+    def _store(self, store: Store, path: _Path) -> None:
+        """Notes what is written to shared memory."""
+        if any(step.does is Does.COPY for step in self.steps.get(store.instruction, ())):
+            # it comes later, and has an event of its own
+            return
+        guard = self.guards.get(store.instruction)
+        where = path.mask if guard is None else self._holds(guard, path)
+        if where == 0:
+            return
+        addresses = self.numbers(store.address, path)
+        if addresses is None:
+            self.strays.add(store.instruction)
+            return
+        values = self._data(store, path) if where is not None else (None,) * len(store.data)
+        if where not in (None, path.mask):
+            threads = listed(path.mask)
+            addresses = addresses * len(threads) if len(addresses) == 1 else addresses
+            addresses = tuple([one if where and where >> thread & 1 else NOWHERE for one, thread in zip(addresses, threads, strict=True)])
+        step = self._move(store.instruction, Does.STORE, store.address, store.unit * len(store.data))
+        path.events.append(Event(step, addresses, None, None, 0, values=values, unit=store.unit))
+
+    def _data(self, store: Store, path: _Path) -> tuple[Numbers | None, ...]:
+        return tuple([None if term is None else self.numbers(term, path) for term in store.data])
+
+    def _move(self, i: int, does: Does, address: Term, size: int) -> Step:
+        """The step that a fetch or a store is; each instruction has one."""
+        if i not in self._moves:
+            self._moves[i] = Step(i, does, address, bytes=size)
+        return self._moves[i]
+
+    def _blamed(self, term: Term | None, path: _Path) -> Term | None:
+        """What in a term is not known."""
+        if term is None:
+            return None
+        put = self.evaluator.term(self._given(term), path.environment)
+        thread = listed(path.mask)[0]
+        for leaf in put.leaves():
+            if self._of_thread(leaf, thread) is None:
+                if leaf.operator == "skipped":
+                    tick = leaf.data[1]
+                    for mask, cause in self._skipped.get(tick, ()) if isinstance(tick, int) else ():
+                        if mask >> thread & 1 and cause is not None:
+                            return cause
+                return leaf
+        return term
+
+    def _map(self, step: Step, path: _Path) -> str:
+        """The tensor map of a copy, as launches name it; empty if it is not known."""
+        assert step.map is not None
+        numbers = self.numbers(step.map, path)
+        if numbers is not None and len(set(numbers)) == 1:
+            found = self._parameter_at(numbers[0])
+            if found is not None:
+                return f"{found[0]}+{found[1]}" if found[1] else found[0]
+        for leaf in step.map.leaves():
+            if leaf.operator in ("address", "parameter"):
+                offset = step.map.linear[0] if leaf.operator == "address" else leaf.data[2]
+                return f"{leaf.data[0]}+{offset}" if offset else str(leaf.data[0])
+        return ""
+
+    def _parameter_at(self, address: int) -> tuple[str, int] | None:
+        """The parameter that lies at an address, and how far from its start."""
+        if not PARAMETERS <= address < PARAMETERS + (len(self._parameters) << PARAMETER):
+            return None
+        place, offset = divmod(address - PARAMETERS, 1 << PARAMETER)
+        return self._parameters[place][0], offset
+
+    def _bytes(self, step: Step, amount: Numbers | None, map_: str) -> int | None:
         """How many bytes a step copies or touches."""
         if step.bytes is not None or step.does is not Does.COPY:
             return step.bytes
@@ -446,12 +759,9 @@ class Tracer:
             return amount[0] if len(set(amount)) == 1 else None
         if step.map is None or self.setting is None:
             return None
-        for leaf in step.map.leaves():
-            if leaf.operator in ("address", "parameter"):
-                name, offset = str(leaf.data[0]), step.map.linear[0] if leaf.operator == "address" else leaf.data[2]
-                for key in (f"{name}+{offset}", name):
-                    if key in self.setting.boxes:
-                        return self.setting.boxes[key]
+        for key in (map_, map_.partition("+")[0]):
+            if key in self.setting.boxes:
+                return self.setting.boxes[key]
         return None
 
     def _leave(self, path: _Path, stack: list[_Path]) -> Trace | None:
@@ -496,7 +806,10 @@ class Tracer:
         region = self._region(path.block, meet) if 0 <= meet < len(self.flow.blocks) else None
         if region is None or any(region >> block & 1 for block in self.sync_blocks):
             return self._end(path, lost=True, why=self.flow.blocks[path.block].end - 1, unknown=self.branches.get(path.block))
-        self.seen.update(bits(region))
+        self._leave_open(region)
+        if self.setting is not None:
+            cause = self._blamed(self.branches.get(path.block), path)
+            self._skipped.setdefault(path.length + 1, []).append((path.mask, cause))
         path.source, path.skipped, path.block, path.at = path.block, region, meet, 0
         return None
 
@@ -509,9 +822,14 @@ class Tracer:
             meet = self.post.parent[meet] if meet in self.post else -1
         if not 0 <= meet < len(self.flow.blocks):
             return False
-        self.seen.update(bits(loop.blocks))
+        self._leave_open(loop.blocks)
         path.source, path.skipped, path.block, path.at = path.block, loop.blocks, meet, 0
         return True
+
+    def _leave_open(self, blocks: int) -> None:
+        """Notes blocks that threads may come to, and are not followed through."""
+        self.seen.update(bits(blocks))
+        self.strays.update([i for i in self.stores if blocks >> self.flow.block_of[i] & 1])
 
     def _region(self, start: int, meet: int) -> int | None:
         """The blocks on the ways from a block to where they meet; None if they come back to it."""
@@ -659,11 +977,35 @@ def _peeks(step: Step) -> bool:
 def _narrowed(event: Event, keep: list[int]) -> Event:
     """An event for some of its threads."""
     address, amount, target, mask = [_some(numbers, keep) for numbers in (event.address, event.amount, event.target, event.mask)]
-    return attrs.evolve(event, address=address, amount=amount, target=target, mask=mask)
+    values_ = tuple([_some(numbers, keep) for numbers in event.values]) if event.values else ()
+    return attrs.evolve(event, address=address, amount=amount, target=target, mask=mask, values=values_)
 
 
 def _some(numbers: Numbers | None, keep: list[int]) -> Numbers | None:
     return numbers if numbers is None or len(numbers) == 1 else tuple([numbers[place] for place in keep])
+
+
+def _parameters(routine: Routine) -> list[tuple[str, Path]]:
+    """The parameters of a function."""
+    return [
+        (symbol.name, symbol.path)
+        for path, scope in routine.names.scopes.items()
+        if path[: len(routine.path)] == routine.path
+        for symbol in scope.symbols.values()
+        if symbol.kind is Kind.PARAMETER
+    ]
+
+
+def _in_window(address: int) -> bool:
+    """Whether a generic address is one of shared memory."""
+    return SHARED_WINDOW <= address < SHARED_WINDOW + (1 << RANK + 8)
+
+
+def _extended(number: int, fetch: Fetch) -> int:
+    """A number as it stands in a register after it was loaded; of narrower types with its sign."""
+    bits_ = 8 * fetch.unit
+    number &= (1 << bits_) - 1
+    return number - (1 << bits_) if fetch.is_signed and number >> bits_ - 1 else number
 
 
 def _parameter(leaf: Term) -> int:
@@ -675,13 +1017,16 @@ def _parameter(leaf: Term) -> int:
 
 def _given_parameter(leaf: Term, setting: Setting) -> int | None:
     """What a parameter, or a part of one, is in a launch; None if that is not said."""
-    name, offset = str(leaf.data[0]), leaf.data[2]
+    number = _given(str(leaf.data[0]), leaf.data[2], setting)
+    return None if number is None else number & ((1 << leaf.width) - 1)
+
+
+def _given(name: str, offset: object, setting: Setting) -> int | None:
+    """What lies so far from the start of a parameter."""
     number = setting.parameters.get(f"{name}+{offset}")
     if number is None and not offset:
         number = setting.parameters.get(name)
-    if number is None:
-        number = setting.parameters.get(ANY)
-    return None if number is None else number & ((1 << leaf.width) - 1)
+    return setting.parameters.get(ANY) if number is None else number
 
 
 def hash_of(leaf: Term) -> int:

@@ -9,20 +9,24 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Container
+from collections.abc import Container, Mapping, Sequence
 
 import attrs
 
+from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import callees, control_flow, flow_of
 from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.protocols.boxes import boxes
+from ptxkit.analyses.protocols.fetches import CANCELED, COORDINATE, all_fetches
 from ptxkit.analyses.protocols.machine import Agent, Machine, Object, plain
 from ptxkit.analyses.protocols.mbarrier import judged
 from ptxkit.analyses.protocols.setting import Setting
-from ptxkit.analyses.protocols.steps import Does, Step, steps
+from ptxkit.analyses.protocols.steps import SHARED, SYNCHRONIZES, Does, Step, steps
 from ptxkit.analyses.protocols.team import team
-from ptxkit.analyses.protocols.traces import Trace, Tracer, is_quiet
+from ptxkit.analyses.protocols.traces import Key, Trace, Tracer, is_quiet
 from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term, spoken
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax.constants import constant_value
@@ -42,6 +46,9 @@ HARMLESS = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Functions of the driver that a kernel may call."""
 REGISTERS, STEP, MOST = 65536, 8, 256
 MOST_TOUCHES = 2_000_000
+WARPGROUP = 4 * WARP
+LEAST_TIME = 10.0
+"""Seconds that the last run has, however long following took."""
 LAST = 40
 """So many steps of a schedule are told."""
 
@@ -68,6 +75,12 @@ class Verdict:
     touches: int = 0
     """Accesses of shared memory that were compared, in words."""
     has_all_touches: bool = True
+    covered: tuple[int, int] = (0, 0)
+    """How many of the instructions that synchronize were come to, and how many there are."""
+    assumptions: tuple[Place, ...] = ()
+    """What was taken for granted besides the launch."""
+    boxes: Mapping[str, int] = attrs.field(factory=dict)
+    """Where boxes of tensor maps are missing: those with which all that is announced would come."""
 
 
 def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict:
@@ -76,33 +89,106 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
     end = time.monotonic() + budget
     phases = waits = touches = 0
     has_all = True
+    clusters = setting.clusters
+    assumed: dict[Place, None] = {}
+    reached: set[int] = set()
     for cluster in range(setting.clusters):
         if cluster and time.monotonic() > end:
             reason = Place(-1, f"{cluster} of {setting.clusters} clusters were run in {budget:g} s; what they do depends on their place")
             return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, touches)
-        tracers = [Tracer(routine, rank, setting.ranks, setting, cluster) for rank in range(setting.ranks)]
-        found = [trace for tracer in tracers for trace in tracer.run()]
-        findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES)
-        certain = [one for one in findings if one.is_certain]
+        answers = _answers(setting, cluster)
+        tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
+        findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, max(end, time.monotonic() + LEAST_TIME))
+        doubtful = _of_warpgroups(routine, machine)
+        assumed.update(dict.fromkeys(_assumptions(routine, tracers, machine)))
+        certain = [one for one in findings if one.is_certain and one.instruction not in doubtful]
         schedule = tuple(_schedule(routine, machine))
         if certain:
-            return Verdict(REFUTED, tuple([Place(one.instruction, one.message) for one in certain]), schedule, cluster + 1)
+            told = tuple([Place(one.instruction, one.message) for one in certain])
+            return Verdict(REFUTED, told, schedule, cluster + 1, assumptions=tuple(assumed))
         if machine.stuck and machine.is_sure:
-            return Verdict(REFUTED, tuple(_standing(machine)), schedule, cluster + 1)
+            return Verdict(REFUTED, tuple(_standing(machine)), schedule, cluster + 1, assumptions=tuple(assumed))
         seen = {block for tracer in tracers for block in tracer.seen}
+        reached |= {event.step.instruction for trace in found for event in trace.events if event.step.does in SYNCHRONIZES}
         reasons = [*unmodelled(routine, seen), *_lost(routine, found), *_unsure(machine), *_passed_by(machine)]
+        reasons += [Place(i, "what is loaded depends on which thread comes first") for i in sorted(_changing(machine, loaded))]
         reasons += [Place(one.instruction, one.message) for one in findings]
-        if not reasons and not _is_luck_the_same(routine, setting, cluster, found):
+        if not reasons and not _is_luck_the_same(routine, setting, cluster, found, loaded):
             reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
         if reasons:
-            return Verdict(UNDECIDED, tuple(dict.fromkeys(reasons)), (), cluster + 1)
+            open_ = any(one.was_unknown for one in machine.by_number.values())
+            phases += sum(one.phase for one in machine.by_number.values())
+            sizes = boxes(machine) if open_ else {}
+            told = tuple(dict.fromkeys(reasons))
+            return Verdict(UNDECIDED, told, (), cluster + 1, phases, covered=_covered(routine, reached), boxes=sizes)
         phases += sum(one.phase for one in machine.by_number.values())
         waits += sum(len(one.waited) for one in machine.by_number.values())
         touches += machine.touches
         has_all = has_all and machine.has_all_touches
         if not any(tracer.looks_at_place for tracer in tracers):
-            return Verdict(VERIFIED, (), (), 1, phases, waits, touches, has_all)
-    return Verdict(VERIFIED, (), (), setting.clusters, phases, waits, touches, has_all)
+            clusters = 1
+            break
+        if machine.requests:
+            # it has done the work of all others
+            break
+    covered = _covered(routine, reached)
+    return Verdict(VERIFIED, (), (), clusters, phases, waits, touches, has_all, covered, tuple(assumed))
+
+
+def _covered(routine: Routine, reached: Container[int]) -> tuple[int, int]:
+    """How many of the instructions that synchronize are among these, and how many there are."""
+    own = [i for i, found in steps(routine).items() if any(step.does in SYNCHRONIZES for step in found)]
+    return sum(i in reached for i in own), len(own)
+
+
+def _followed(
+    routine: Routine, setting: Setting, cluster: int, registers: int, answers: Sequence[int], end: float
+) -> tuple[list[Tracer], list[Trace], dict[Key, tuple[int, ...]]]:
+    """The traces of a cluster, with what they load from shared memory: they are followed as far as that is known, run so far to find out
+    more, and followed again."""
+    loaded: dict[Key, tuple[int, ...]] = {}
+    while True:
+        tracers = [Tracer(routine, rank, setting.ranks, setting, cluster, loaded=loaded, end=end) for rank in range(setting.ranks)]
+        found = [trace for tracer in tracers for trace in tracer.run()]
+        if not any(trace.is_lost for trace in found) or time.monotonic() > end:
+            return tracers, found, loaded
+        machine = Machine(found, races=False, registers=registers, answers=answers, end=end)
+        machine.run()
+        new = {key: numbers for key, numbers in machine.fetched.items() if key not in loaded}
+        if not new:
+            return tracers, found, loaded
+        loaded.update(new)
+
+
+def _changing(machine: Machine, loaded: Mapping[Key, tuple[int, ...]]) -> set[int]:
+    """The loads that may give something else in another run."""
+    return machine.raced | {key[2] for key, numbers in loaded.items() if machine.fetched.get(key) != numbers}
+
+
+def _assumptions(routine: Routine, tracers: list[Tracer], machine: Machine) -> list[Place]:
+    """What is taken for granted of memory and of the hardware."""
+    found = [Place(i, "this gives what --memory says") for i in sorted({i for one in tracers for i in one.used})]
+    if machine.requests:
+        i = next(i for i, own in steps(routine).items() if any(step.is_request for step in own))
+        found.append(Place(i, "the first cluster gets the work of all others by this, one after the other, then none"))
+    if not machine.fetched:
+        return found
+    strays = {i for one in tracers for i in one.strays} | {
+        access.instruction
+        for access in accesses(routine)
+        if access.writes and access.memory.is_async and access.space == SHARED and access.instruction not in steps(routine)
+    }
+    what = "this does not write over numbers in shared memory that decide where threads go"
+    return [*found, *[Place(i, what) for i in sorted(strays)]]
+
+
+def _answers(setting: Setting, cluster: int) -> list[int]:
+    """What a cluster is told that asks for the work of others: each of those behind it, one after the other."""
+    found = []
+    for other in range(cluster + 1, setting.clusters):
+        place = setting.place(other, 0)
+        found.append(sum(at << COORDINATE * k for k, at in enumerate(place)) | 1 << CANCELED)
+    return found
 
 
 # --- what is not known
@@ -155,11 +241,22 @@ def _cause(routine: Routine, term: Term) -> str:
         if leaf.operator == "parameter":
             name, offset = str(leaf.data[0]), leaf.data[2]
             return f"it depends on the parameter `{name}{f'+{offset}' if offset else ''}` (--param)"
+        if leaf.operator == "value":
+            i = ssa(routine).values[leaf.data[0]].instruction  # type: ignore[call-overload]
+            if i in all_fetches(routine):
+                fetch = all_fetches(routine)[i]
+                what = routine.instructions[i].body_text.split()
+                given = " (--memory)" if fetch.space in (".global", ".const") else ""
+                return f"it depends on what `{' '.join(what)}` gives{given}"
+            if i >= 0:
+                return f"it depends on `{' '.join(routine.instructions[i].body_text.split())}`"
     return f"it depends on {spoken(term, 2)}"
 
 
 def _unsure(machine: Machine) -> list[Place]:
     reasons = []
+    if machine.is_late:
+        reasons.append(Place(-1, "the run took too long (--budget)"))
     if not machine.is_sure:
         reasons.append(Place(-1, "threads of a warp that are to meet do not come to the same instruction"))
     for fault in machine.faults.values():
@@ -175,17 +272,32 @@ def _unsure(machine: Machine) -> list[Place]:
     return reasons
 
 
+def _of_warpgroups(routine: Routine, machine: Machine) -> set[int]:
+    """Where accesses of warps of one warpgroup meet that work together on matrices: they may wait for one another there, it is not said."""
+    if not any(isinstance(one, Bound) and one.converges is not None and one.converges.level == "warpgroup" for one in bindings(routine)):
+        return set()
+    return {
+        fault.instruction
+        for fault in machine.faults.values()
+        if fault.kind.startswith("race ") and fault.one[0] == fault.two[0] and fault.one[1] // WARPGROUP == fault.two[1] // WARPGROUP
+    }
+
+
 def _peeks(routine: Routine) -> list[int]:
     """The instructions that ask whether a phase has completed and go on."""
     return [i for i, own in steps(routine).items() if any(step.does is Does.WAIT and not step.is_spinning for step in own)]
 
 
-def _is_luck_the_same(routine: Routine, setting: Setting, cluster: int, found: list[Trace]) -> bool:
+def _is_luck_the_same(
+    routine: Routine, setting: Setting, cluster: int, found: list[Trace], loaded: Mapping[Key, tuple[int, ...]]
+) -> bool:
     """Whether threads that ask for a phase do the same, but for waiting, whether it has completed or not."""
     if not _peeks(routine):
         return True
     other = [
-        trace for rank in range(setting.ranks) for trace in Tracer(routine, rank, setting.ranks, setting, cluster, luck=True).run()
+        trace
+        for rank in range(setting.ranks)
+        for trace in Tracer(routine, rank, setting.ranks, setting, cluster, luck=True, loaded=loaded).run()
     ]
     return _deeds(found) == _deeds(other)
 
@@ -197,8 +309,9 @@ def _deeds(found: list[Trace]) -> dict[tuple[int, int], list[tuple[object, ...]]
         for place, thread in enumerate(trace.threads):
             own: list[tuple[object, ...]] = [] if not (trace.is_lost or trace.is_cut) else [(object(),)]
             for event in trace.events:
-                if event.step.does not in (Does.WAIT, Does.READ, Does.WRITE):
-                    numbers = [one and one[0 if len(one) == 1 else place] for one in (event.address, event.amount, event.target)]
+                if event.step.does not in (Does.WAIT, Does.READ, Does.WRITE, Does.FETCH):
+                    told = (event.address, event.amount, event.target, *event.values)
+                    numbers = [one and one[0 if len(one) == 1 else place] for one in told]
                     own.append((event.step.instruction, event.step.does, *numbers))
             deeds[trace.rank, thread] = own
     return deeds

@@ -25,6 +25,7 @@ CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 @click.option("--block", metavar="X,Y,Z", required=True, help="Threads of a CTA.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default what the kernel says, or 1.")
 @click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A parameter; NAME+16=N for a part of it; *=N all others.")
+@click.option("--memory", metavar="NAME=N", multiple=True, help="What loads through a parameter give that is a pointer; *=N all others.")
 @click.option("--boxes", metavar="JSON", help="A file that says how many bytes a copy with a tensor map has, by parameter.")
 @click.option("--budget", type=float, default=300, show_default=True, metavar="SECONDS", help="No more clusters are begun after this.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
@@ -35,6 +36,7 @@ def command(
     block: str,
     cluster: str | None,
     parameters: tuple[str, ...],
+    memory: tuple[str, ...],
     boxes: str | None,
     budget: float,
     format_: str,
@@ -57,7 +59,8 @@ def command(
             raise CannotLaunch(f"{path}:{errors[0].span.line}:{errors[0].span.column}: {errors[0].message}")
         name = _chosen(module, kernel)
         shape = _cluster(module, name) if cluster is None else _shape("cluster", cluster)
-        setting = Setting(_shape("block", block), _shape("grid", grid), shape, _numbers(parameters), _boxes(boxes))
+        numbers = _numbers("param", parameters)
+        setting = Setting(_shape("block", block), _shape("grid", grid), shape, numbers, _boxes(boxes), _numbers("memory", memory))
         module = launched(module, name, setting)
     except (files.CannotRead, CannotLaunch) as error:
         click.echo(f"ptxkit: {error}", err=True)
@@ -83,6 +86,9 @@ def command(
         "waits": verdict.waits,
         "compared": verdict.touches,
         "all_compared": verdict.has_all_touches,
+        "covered": list(verdict.covered),
+        "assumptions": [place(one) for one in verdict.assumptions],
+        "boxes": dict(verdict.boxes),
     }
     if format_ == "json":
         click.echo(json.dumps(told, indent=1))
@@ -93,23 +99,35 @@ def command(
 
 def _print(told: dict[str, Any], clusters: int) -> None:
     click.echo(f"{told['kernel']}: {told['outcome']}")
-    for reason in told["reasons"]:
-        where = f"{told['path']}:{reason['line']}: " if reason["line"] else ""
-        click.echo(f"  {where}{reason['text']}")
-        if reason["instruction"]:
-            click.echo(f"      {reason['instruction']}")
+    _list(told, told["reasons"])
+    if told["boxes"]:
+        click.echo(f"  with these boxes all that is announced would come: {json.dumps(told['boxes'])}")
     if told["schedule"]:
         click.echo("  one order in which it comes to this, the last steps:")
         for step in told["schedule"]:
             click.echo(f"  {step['line']:6}  {step['text']}")
     if told["outcome"] == "verified":
         click.echo(f"  every thread comes to its end: {told['phases']} phases of mbarrier objects, {told['waits']} waits")
+        come, there_are = told["covered"]
+        if come < there_are:
+            click.echo(f"  {come} of {there_are} instructions that synchronize were come to: of the others nothing is said")
         who = f"one cluster, which stands for all {clusters}" if told["clusters"] < clusters else f"all {clusters} clusters"
         click.echo(f"  {who if clusters > 1 else 'the whole grid'} was run")
         if told["all_compared"]:
             click.echo(f"  no race among the accesses of shared memory whose address is known ({told['compared']} words)")
         else:
             click.echo(f"  races in shared memory were looked for in the first {told['compared']} words only")
+    if told["assumptions"]:
+        click.echo("  this is so for this launch if")
+        _list(told, told["assumptions"])
+
+
+def _list(told: dict[str, Any], places: list[dict[str, Any]]) -> None:
+    for one in places:
+        where = f"{told['path']}:{one['line']}: " if one["line"] else ""
+        click.echo(f"  {where}{one['text']}")
+        if one["instruction"]:
+            click.echo(f"      {one['instruction']}")
 
 
 def _chosen(module: Module, kernel: str | None) -> str:
@@ -145,7 +163,7 @@ def _shape(what: str, text: str) -> Shape:
     return x, y, z
 
 
-def _numbers(parameters: tuple[str, ...]) -> dict[str, int]:
+def _numbers(what: str, parameters: tuple[str, ...]) -> dict[str, int]:
     from ptxkit.analyses.protocols.setting import CannotLaunch
 
     found = {}
@@ -156,7 +174,7 @@ def _numbers(parameters: tuple[str, ...]) -> dict[str, int]:
         except ValueError:
             equals = ""
         if not equals or not name.strip():
-            raise CannotLaunch(f"--param takes NAME=NUMBER, not {text!r}")
+            raise CannotLaunch(f"--{what} takes NAME=NUMBER, not {text!r}")
     return found
 
 
