@@ -10,8 +10,6 @@ import operator
 import struct
 from collections.abc import Iterable, Mapping
 
-import attrs
-
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -23,6 +21,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.types import types
 from ptxkit.syntax.nodes import Node, Vector
@@ -40,7 +39,7 @@ SINK = "_"
 """Stands where what is loaded is not wanted."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Fetch:
     """An instruction that gives registers what is known on a way at most. All of it stands by register that it writes."""
 
@@ -74,7 +73,7 @@ class Fetch:
     """How it combines a predicate over a warp: `.all`, `.any`, `.uni`, or `.ballot` for all of them; the second input are the members."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Store:
     """An instruction that writes registers to what may be shared memory."""
 
@@ -84,7 +83,7 @@ class Store:
     unit: int
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Plan:
     """What has to be followed on a way besides its steps."""
 
