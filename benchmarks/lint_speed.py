@@ -28,6 +28,7 @@ from ptxkit import files
 from ptxkit.analyses.linting import lint
 from ptxkit.analyses.rule import select
 from ptxkit.memo import collector_paused
+from ptxkit.syntax.grammar import grammar
 from ptxkit.syntax.parsing import parse
 
 HERE = Path(__file__).resolve().parent.parent
@@ -83,6 +84,7 @@ def main() -> None:
     parser.add_argument("--slowest", type=int, default=5)
     parser.add_argument("--families", nargs="+", default=[])
     arguments = parser.parse_args()
+    grammar()
     lint(parse(WARM), select())
     paths = sorted(path for path in arguments.folder.rglob("*.ptx") if path.stat().st_size >= arguments.least)[:: arguments.every]
     for families in arguments.families:

@@ -71,7 +71,7 @@ def _stamp() -> str:
     while stack:
         with os.scandir(stack.pop()) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.name.endswith((".py", ".isa", ".peg")):
+                if entry.name.endswith((".py", ".isa", ".peg", ".json")):
                     status = entry.stat()
                     found.update(f"{entry.path} {status.st_size} {status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
                 elif entry.is_dir() and entry.name != "__pycache__":

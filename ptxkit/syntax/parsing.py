@@ -35,6 +35,7 @@ from ptxkit.syntax.nodes import (
     SectionHeader,
     shape,
 )
+from ptxkit.syntax.plans import Key, Plan
 from ptxkit.syntax.recovery import missing_semicolon, refused, rest_of_statement
 from ptxkit.syntax.shapes import (
     END,
@@ -49,8 +50,6 @@ from ptxkit.syntax.shapes import (
     Cutter,
     Failure,
     Hopeless,
-    Key,
-    Plan,
     build,
     build_statement,
 )

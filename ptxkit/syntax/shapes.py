@@ -17,6 +17,7 @@ from ptxkit.syntax import nodes
 from ptxkit.syntax.grammar import grammar
 from ptxkit.syntax.lowering import lower
 from ptxkit.syntax.nodes import Node, Shape
+from ptxkit.syntax.plans import Key, Plan, Slot, ready
 
 MAX_DEPTH = 30
 """Brackets in a statement may be nested this deep: the grammar recurses into them."""
@@ -82,8 +83,6 @@ STAND_IN = {"n": "a", "d": "1", "s": '""', "r": "1,1,1,1,1,1,1,1", "o": "a", "k"
 
 Slots = list[Any]
 """The texts of the slots; for braces, the node."""
-Key = tuple[str, ...]
-"""A shape: the literal pieces, with a piece of one letter (the kind of the slot) between each two."""
 
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _DATA_WORDS = frozenset({".b8", ".b16", ".b32", ".b64"})
@@ -216,23 +215,6 @@ def cut(text: str) -> tuple[Key, Slots] | None:
 
 
 @frozen
-class Slot:
-    """A leaf whose text is a slot (or a node that is one)."""
-
-    kind: type[Node]
-    index: int
-
-
-@frozen
-class Plan:
-    """A composite or statement to be built; its parts are nodes ready made, slots and plans."""
-
-    kind: type[Any]
-    form: Shape
-    parts: tuple[Any, ...]
-
-
-@frozen
 class Failure:
     """A shape that is not in the grammar. `slot` and `offset` say where: so many characters after that slot (-1: after the start)."""
 
@@ -250,6 +232,12 @@ def plan(rule: str, key: Key) -> Plan | Slot | Node | Failure | None:
 
     Raises Hopeless where the grammar would recurse too deep.
     """
+    found = ready(rule, key)
+    return by_grammar(rule, key) if found is None else found
+
+
+def by_grammar(rule: str, key: Key) -> Plan | Slot | Node | Failure | None:
+    """The same, worked out now."""
     from parsimonious.exceptions import ParseError
 
     pieces, starts, ends, at = [], [], [], 0

@@ -1,0 +1,62 @@
+"""Works out the plans of the commonest shapes of statements: `python benchmarks/plans.py [FOLDER] [--least FILES]`.
+
+Writes `ptxkit/syntax/plans.json` with the plan of each shape that at least so many files of the folder have, up to 300 kB each. Without a
+folder, those that it has are worked out anew: to be done when the grammar changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+from unittest import mock
+
+from ptxkit import files
+from ptxkit.syntax import plans, shapes
+from ptxkit.syntax.nodes import Node
+from ptxkit.syntax.parsing import parse
+from ptxkit.syntax.plans import Key, Plan, Slot
+
+PLACE = Path(plans.__file__).with_name("plans.json")
+MOST_BYTES = 300_000
+MOST_PIECES = 60
+"""Longer shapes, of which few files have the same one, would make the most of the file."""
+
+
+HEADERS = [f"{linkage}{kind} f()" for linkage in ("", ".visible ") for kind in (".entry", ".func")]
+SHORT = "".join([header + body for header in HEADERS for body in (" {}\n", "\n{\n}\n")])
+"""What short examples begin with."""
+
+
+def met(text: str) -> set[tuple[str, Key]]:
+    """The rules and shapes that parsing a text asks for."""
+    asked: set[tuple[str, Key]] = set()
+    plan = shapes.plan
+
+    def noted(rule: str, key: Key) -> object:
+        asked.add((rule, key))
+        return plan(rule, key)
+
+    with mock.patch.object(shapes, "plan", noted):
+        parse(text)
+    return asked
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--least", type=int, default=3)
+    asked = parser.parse_args()
+    wanted = [*met(SHORT), *(plans.shapes() if asked.folder is None else ())]
+    if asked.folder is not None:
+        paths = [path for path in sorted(asked.folder.rglob("*.ptx")) if path.stat().st_size < MOST_BYTES]
+        count = Counter(found for path in paths for found in met(files.read(str(path))))
+        wanted += [found for found, number in count.items() if number >= asked.least]
+    wanted = [found for found in dict.fromkeys(wanted) if len(found[1]) <= MOST_PIECES]
+    made = {(rule, key): plan for rule, key in wanted if isinstance(plan := shapes.by_grammar(rule, key), Plan | Slot | Node)}
+    PLACE.write_text(plans.written(made), "utf-8")
+    print(f"{len(made)} plans in {PLACE}")
+
+
+if __name__ == "__main__":
+    main()
