@@ -47,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_wheel_holds_everything(built: Path) -> None:
     names = set(zipfile.ZipFile(next(built.glob("*.whl"))).namelist())
-    expected = {"ptxkit/py.typed", "ptxkit/syntax/ptx.peg"}
+    expected = {"ptxkit/py.typed", "ptxkit/syntax/ptx.peg", "ptxkit/syntax/plans.json"}
     for top in SOURCES:
         for path in (ROOT / top).rglob("*"):
             parts = path.relative_to(ROOT).parts
