@@ -10,10 +10,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from ptxkit.analyses.cfg import control_flow
+import attrs
+
+from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import MOST_THREADS, WARP, WARP_MASK, launch
-from ptxkit.analyses.loops import loops
+from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols import mbarrier
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.environment import settler
@@ -35,11 +37,14 @@ from ptxkit.analyses.protocols.structure import (
 )
 from ptxkit.analyses.protocols.traces import cluster_size
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import uniformity
+from ptxkit.analyses.values import values
 from ptxkit.names import Symbol
 
 _MEETINGS = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT))
+_WAITING = _MEETINGS | {Does.WAIT, Does.TAKE}
 MOST_CTAS = 16
 """Of a cluster that the kernel does not say the size of."""
 
@@ -121,6 +126,17 @@ def _lengths(routine: Routine, known: Life) -> Iterator[Finding]:
             "after one round threads wait and arrive at different stages"
         )
         yield Finding("M008", one.instruction, None, message, (), ((other.instruction, f"comes round after {usual}"),), False)
+    rounds_ = {(use.base, use.offsets): use for use in known.uses if use.does is not Does.INIT and use.goes_round and use.base is not None}
+    for (base, offsets), use in rounds_.items():
+        for (its, others), other in rounds_.items():
+            inside = its == base and use.is_known and min(offsets) < min(others) <= max(offsets) < max(others) and offsets & others
+            if inside:
+                message = (
+                    f"the ring of {len(offsets)} mbarrier objects that is gone through here runs into another: "
+                    "the last of its stages are the first of that"
+                )
+                yield Finding("M008", use.instruction, None, message, (), ((other.instruction, "the other is used here"),), False)
+                return
 
 
 def _fits(known: Life, use: Use, size: int) -> bool:
@@ -324,15 +340,27 @@ def _parities(routine: Routine, known: Life) -> Iterator[Finding]:
         if _takes_turns(routine, own):
             continue
         counts = Counter([one.parity for one in own])
-        if len(counts) < 2:
+        usual = counts.most_common(1)[0][0] if counts else None
+        # who waits for a phase and who waits for the one before may be different threads
+        apart = [
+            (one, other)
+            for one in own
+            for other in own
+            if one.parity != usual and other.parity == usual and _are_same_threads(routine, one.use, other.use)
+        ]
+        if not apart:
             continue
-        usual = counts.most_common(1)[0][0]
-        one = next(one for one in own if one.parity != usual)
-        other = next(one for one in own if one.parity == usual)
+        one, other = apart[0]
         passes = "passes at once the first time" if one.parity else "waits for the first phase the first time"
         instead = "passes at once" if usual else "waits for the first phase"
         message = f"this wait at a ring {passes}, and another at the same ring {instead}: one of them is for the other parity"
         yield Finding("M008", one.use.instruction, None, message, (), ((other.use.instruction, f"{instead} here"),), False)
+
+
+def _are_same_threads(routine: Routine, one: Use, other: Use) -> bool:
+    """Whether some threads come to both uses, for all that is known."""
+    mine, its = _threads(routine, one), _threads(routine, other)
+    return mine is not None and its is not None and bool(mine & its)
 
 
 def _takes_turns(routine: Routine, own: list[Visit]) -> bool:
@@ -375,31 +403,49 @@ def _crowds(routine: Routine, known: Life) -> Iterator[Finding]:
 
 def _arrivals(routine: Routine, use: Use) -> int | None:
     """The most arrivals that an instruction makes at an object in one phase; None if there is no bound."""
-    step = use.step
-    if step.drops or _comes_again(routine, use.instruction):
+    if _comes_again(routine, use.instruction):
         return None
+    most = _besides(routine, use, 0)
+    if most is not None and (use.step.is_multicast or use.is_remote):
+        most *= cluster_size(routine) or MOST_CTAS
+    return most
+
+
+def _besides(routine: Routine, use: Use, without: int) -> int | None:
+    """The most arrivals of threads that are not among some, when all execute an instruction once; None if that is not known."""
+    step = use.step
     times = step.times
     if step.amount is not None:
         if step.amount.constant is None:
             return None
         times *= step.amount.constant
-    reach = uniformity(routine).reach
-    if not reach.template.has_places:
+    threads = _threads(routine, use)
+    if threads is None or step.drops:
         return None
-    coming = reach.instruction(use.instruction)
-    warps = range(0, coming.ever.bit_length(), WARP)
-    threads = sum(bool(coming.ever >> first & WARP_MASK) for first in warps) if coming.one else coming.ever.bit_count()
-    if step.is_multicast or use.is_remote:
-        threads *= cluster_size(routine) or MOST_CTAS
-    return threads * times
+    if not uniformity(routine).reach.instruction(use.instruction).one:
+        return (threads & ~without).bit_count() * times
+    warps = range(0, threads.bit_length(), WARP)
+    return sum(bool(threads >> first & ~(without >> first) & WARP_MASK) for first in warps) * times
+
+
+def _threads(routine: Routine, use: Use) -> int | None:
+    """The threads of a CTA that may come to a use, as bits; None if it is not known how they are laid out."""
+    reach = uniformity(routine).reach
+    return reach.instruction(use.instruction).ever if reach.template.has_places else None
 
 
 def _comes_again(routine: Routine, i: int) -> bool:
     """Whether a thread may come back to an instruction without waiting at any mbarrier object in between."""
-    flow = control_flow(routine)
-    if loops(routine).innermost[flow.block_of[i]] is None:
+    flow, forest = control_flow(routine), loops(routine)
+    index = forest.innermost[flow.block_of[i]]
+    if index is None:
         return False
     waits = {use.instruction for use in life(routine).of(Does.WAIT)}
+    within = [use for use in life(routine).of(Does.WAIT) if flow.block_of[use.instruction] in forest.loops[index]]
+    asked = {(use.base, use.offsets) for use in within if not use.step.is_spinning}
+    if any(use.step.is_spinning and (use.base, use.offsets) in asked for use in within):
+        # a wait that is left out if it was asked before
+        return False
     return _before(routine, waits, i + 1)(i)
 
 
@@ -510,77 +556,218 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
     return 2 * room if is_shared else room
 
 
+@attrs.frozen(eq=False)
+class _Load:
+    """What is announced for a phase, and the copies by tensor maps that bring it."""
+
+    expect: Use
+    copy: Use
+    amount: int
+    maps: tuple[tuple[Term, int], ...]
+    """With how many copies there are by each."""
+
+
 def _boxes(routine: Routine, known: Life) -> Iterator[Finding]:
-    """Announcements that do not fit the boxes of the tensor map that the copies are by: all of one map copy as many bytes."""
-    boxes: dict[Term, dict[int, Use]] = {}
-    for ring in rings(routine):
-        if any(use.does in (Does.COPY, Does.EXPECT) for use in ring.others):
+    """Announcements that do not fit the boxes of the tensor maps that the copies are by: all copies by one map bring as many bytes."""
+    loads = [load for ring in rings(routine) for load in _loads(routine, ring)]
+    boxes: dict[Term, dict[int, list[_Load]]] = {}
+    for load in loads:
+        count = sum(number for _, number in load.maps)
+        if len(load.maps) > 1:
             continue
-        for expect, copies in _announced(routine, ring):
-            amount = expect.step.amount.constant if expect.step.amount is not None else None
-            maps = {settler(routine).term(copy.step.map) for copy in copies if copy.step.map is not None}
-            if (
-                amount is None
-                or not copies
-                or len(maps) != 1
-                or any(copy.step.map is None or copy.step.is_multicast or copy.is_remote for copy in copies)
-            ):
-                continue
-            if amount % (LEAST_BYTES * len(copies)):
-                message = (
-                    f"{amount} bytes are announced, and {len(copies)} copies by one tensor map bring them: "
-                    f"each brings as many, a multiple of {LEAST_BYTES}"
-                )
-                yield Finding("M006", expect.instruction, None, message, (), ((copies[0].instruction, "copied here"),), False)
-                return
-            boxes.setdefault(maps.pop(), {}).setdefault(amount // len(copies), expect)
+        if load.amount % (LEAST_BYTES * count):
+            message = (
+                f"{load.amount} bytes are announced, and {count} copies by one tensor map bring them: "
+                f"each brings as many, a multiple of {LEAST_BYTES}"
+            )
+            yield Finding("M006", load.expect.instruction, None, message, (), ((load.copy.instruction, "copied here"),), False)
+            return
+        boxes.setdefault(load.maps[0][0], {}).setdefault(load.amount // count, []).append(load)
     for sizes in boxes.values():
         if len(sizes) > 1:
-            (size, one), (usual, other) = list(sizes.items())[:2]
+            usual = max(sizes, key=lambda size: len(sizes[size]))
+            size, (one, *_) = next(item for item in sizes.items() if item[0] != usual)
             message = f"this announces {size} bytes for each copy by a tensor map, and elsewhere a copy by the same map brings {usual}"
-            yield Finding("M006", one.instruction, None, message, (), ((other.instruction, f"{usual} bytes for each here"),), False)
+            steps_ = ((sizes[usual][0].expect.instruction, f"{usual} bytes for each here"),)
+            yield Finding("M006", one.expect.instruction, None, message, (), steps_, False)
+            return
+    alike: dict[tuple[tuple[Term, int], ...], dict[int, list[_Load]]] = {}
+    for load in loads:
+        if all(map_ in boxes for map_, _ in load.maps):
+            brought = sum(number * next(iter(boxes[map_])) for map_, number in load.maps)
+            if brought != load.amount:
+                message = f"{load.amount} bytes are announced, and the copies bring {brought}: so much copies by these maps bring elsewhere"
+                yield Finding("M006", load.expect.instruction, None, message, (), ((load.copy.instruction, "copied here"),), False)
+                return
+        alike.setdefault(load.maps, {}).setdefault(load.amount, []).append(load)
+    for amounts in alike.values():
+        if len(amounts) > 1:
+            usual = max(amounts, key=lambda amount: len(amounts[amount]))
+            amount, (one, *_) = next(item for item in amounts.items() if item[0] != usual)
+            message = f"{amount} bytes are announced, and for as many copies by the same tensor maps elsewhere {usual}"
+            steps_ = ((amounts[usual][0].expect.instruction, f"{usual} bytes here"),)
+            yield Finding("M006", one.expect.instruction, None, message, (), steps_, False)
             return
 
 
-def _announced(routine: Routine, ring: Ring) -> Iterator[tuple[Use, list[Use]]]:
-    """Announcements, each with the copies that belong to it: they stand behind it, or before it, whatever way is taken."""
+def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
+    """What is announced and copied between one wait and the next for one stage, where all that do the one do the other."""
+    if any(use.does in (Does.COPY, Does.EXPECT) for use in ring.others):
+        return
     flow, forest = control_flow(routine), loops(routine)
     dominates = dominators(routine).tree.dominates
-    expects, copies = ring.of(Does.EXPECT), ring.of(Does.COPY)
-
-    def is_behind(one: Use, other: Use) -> bool:
-        mine, its = flow.block_of[one.instruction], flow.block_of[other.instruction]
-        return one.instruction < other.instruction if mine == its else dominates(mine, its)
-
-    groups: dict[Use, list[Use]] = {expect: [] for expect in expects}
-    lost: set[Use] = set()
-    for copy in copies:
-        before = [expect for expect in expects if is_behind(expect, copy)]
-        after = [expect for expect in expects if is_behind(copy, expect)]
-        if before:
-            owner = next(one for one in before if all(is_behind(other, one) for other in before if other is not one))
-        elif len(after) == 1:
-            owner = after[0]
-        else:
-            return
-        groups[owner].append(copy)
-        if forest.innermost[flow.block_of[copy.instruction]] != forest.innermost[flow.block_of[owner.instruction]]:
-            lost.add(owner)
-    for expect, own in groups.items():
-        # copies that only some ways come to may be left out
-        if expect not in lost and own and all(_goes_with(routine, expect, copy) for copy in own):
-            yield expect, own
+    waits = [use for use in life(routine).of(Does.WAIT) if use.step.is_spinning]
+    groups: dict[tuple[object, ...], list[Use]] = {}
+    for use in sorted(ring.of(Does.EXPECT, Does.COPY), key=lambda use: use.instruction):
+        block = flow.block_of[use.instruction]
+        last = -1
+        for wait in waits:
+            its = flow.block_of[wait.instruction]
+            if wait.instruction < use.instruction if its == block else dominates(its, block):
+                # of two that all ways come by, the later one
+                last = wait.instruction if last < 0 or dominates(flow.block_of[last], its) else last
+        groups.setdefault((last, forest.innermost[block], use.index, use.offsets if use.is_fixed else None), []).append(use)
+    for own in groups.values():
+        expects, copies = [[use for use in own if use.does is does] for does in (Does.EXPECT, Does.COPY)]
+        amounts = [use.step.amount.constant for use in expects if use.step.amount is not None]
+        if not expects or not copies or None in amounts or not all(_goes_with(routine, own[0], use) for use in own):
+            continue
+        if any(copy.step.map is None or copy.step.is_multicast or copy.is_remote for copy in copies):
+            continue
+        maps = Counter([settler(routine).term(copy.step.map) for copy in copies if copy.step.map is not None])
+        amount = sum(one for one in amounts if one is not None)
+        yield _Load(expects[-1], copies[0], amount, tuple(sorted(maps.items(), key=lambda item: item[0].serial)))
 
 
-def _goes_with(routine: Routine, expect: Use, copy: Use) -> bool:
-    """Whether threads that do the one do the other."""
+def _goes_with(routine: Routine, one: Use, other: Use) -> bool:
+    """Whether threads that do the one do the other behind it."""
     flow, both = control_flow(routine), dominators(routine)
-    one, other = flow.block_of[expect.instruction], flow.block_of[copy.instruction]
-    return (
-        one == other
-        or (both.tree.dominates(one, other) and both.post.dominates(other, one))
-        or (both.tree.dominates(other, one) and both.post.dominates(one, other))
-    )
+    mine, its = flow.block_of[one.instruction], flow.block_of[other.instruction]
+    return mine == its or (both.tree.dominates(mine, its) and both.post.dominates(its, mine))
+
+
+def _kept(routine: Routine, known: Life) -> Iterator[Finding]:
+    """Loops in which threads wait for stage after stage and give none back, though it needs them to."""
+    if not known.is_closed:
+        return
+    for filled, freed in _pairs(routine):
+        counts = {use.step.amount.constant for use in freed.of(Does.INIT) if use.step.amount is not None}
+        count = counts.pop() if len(counts) == 1 else None
+        sites = [use for use in (*freed.uses, *freed.others) if use.does is Does.ARRIVE]
+        if count is None or any(site.is_remote or site.step.is_multicast for site in sites):
+            continue
+        for wait in filled.of(Does.WAIT):
+            loop = _round_of(routine, wait)
+            if loop is None or not wait.step.is_spinning or any(_is_in(routine, site, loop) for site in sites):
+                continue
+            waiting = _threads(routine, wait)
+            if waiting is None:
+                continue
+            others = [_besides(routine, site, waiting) for site in sites]
+            if None in others or count <= sum(one for one in others if one is not None):
+                continue
+            refill = next((use for use in freed.of(Does.WAIT)), None)
+            message = "threads wait here for one stage after the other, and give none back: whoever fills them waits for ever"
+            steps_ = [(refill.instruction, "waits until a stage was given back")] if refill is not None else []
+            steps_ += [(site.instruction, "given back here, behind the loop or elsewhere") for site in sites[:1]]
+            yield Finding("M009", wait.instruction, None, message, (), tuple(steps_), False)
+            return
+
+
+def _ahead(routine: Routine, known: Life) -> Iterator[Finding]:
+    """Loops in which threads arrive for stage after stage and wait for nothing."""
+    waiting = {i for i, own in steps(routine).items() if any(step.does in _WAITING for step in own)}
+    flow = control_flow(routine)
+    for filled, freed in _pairs(routine):
+        for ring, other in ((filled, freed), (freed, filled)):
+            for use in ring.of(Does.ARRIVE):
+                loop = _round_of(routine, use)
+                if loop is None or any(flow.block_of[i] in loop for i in waiting):
+                    continue
+                asked = next(iter(other.of(Does.WAIT)), None)
+                message = "threads arrive here for one stage after the other and wait for nothing: none knows when a stage is its own again"
+                steps_ = ((asked.instruction, "others wait for such a stage here"),) if asked is not None else ()
+                yield Finding("M018", use.instruction, None, message, (), steps_, False)
+                return
+
+
+def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
+    """Rings that are gone through with one number: threads wait at a stage of the first and arrive at the same of the second."""
+    found = []
+    for one in rings(routine):
+        waited = {use.index for use in one.of(Does.WAIT) if use.goes_round and use.step.is_spinning}
+        for other in rings(routine):
+            if one is not other and len(one.offsets) == len(other.offsets) and any(use.index in waited for use in other.of(Does.ARRIVE)):
+                found.append((one, other))
+    return found
+
+
+def _round_of(routine: Routine, use: Use) -> Loop | None:
+    """The loop whose rounds the stage of a use goes by; None if it is not one loop that may go on for ever."""
+    if not use.goes_round or use.index is None:
+        return None
+    forest = loops(routine)
+    phis = {leaf.data[0] for leaf in use.index.leaves()}
+    index = forest.innermost[control_flow(routine).block_of[use.instruction]]
+    while index is not None:
+        loop = forest.loops[index]
+        own = set(ssa(routine).phis[loop.header])
+        if phis & own:
+            return loop if phis <= own else None
+        index = loop.parent
+    return None
+
+
+def _is_in(routine: Routine, use: Use, loop: Loop) -> bool:
+    return control_flow(routine).block_of[use.instruction] in loop
+
+
+def _left_out(routine: Routine, known: Life) -> Iterator[Finding]:
+    """Waits that are left out in the first round of a loop whatever went before, though the stage is then one that was used before."""
+    flow, both, terms = control_flow(routine), dominators(routine), values(routine).terms
+    for ring in rings(routine):
+        for wait in ring.of(Does.WAIT):
+            loop = _round_of(routine, wait)
+            if loop is None or wait.index is None or not wait.step.is_spinning or not _comes_used(routine, wait.index, loop):
+                continue
+            home = flow.block_of[wait.instruction]
+            for block in both.depends_on(home):
+                guard = values(routine).guard(flow.blocks[block].end - 1)
+                if block not in loop or block == home or guard is None:
+                    continue
+                edges = [edge for edge in flow.blocks[block].edges if both.tree.dominates(edge.target, home)]
+                if len(edges) != 1 or edges[0].via not in (Via.TAKEN, Via.NOT_TAKEN):
+                    continue
+                asked = guard if edges[0].via is not Via.NOT_TAKEN else terms.invert(guard)
+                taken = {value for _, _, value in rounds(routine).first(wait.index, asked)}
+                if taken != {0} or not any(leaf.operator == "phi" for leaf in asked.leaves()):
+                    continue
+                if any(other is not wait and _leads_to(routine, other, loop) for other in ring.of(Does.WAIT)):
+                    continue
+                message = "this wait is left out in the first round of the loop on all ways, and nothing else has asked for the stage"
+                rule = "M019" if ring.of(Does.COPY) else "M018"
+                branch = flow.blocks[block].end - 1
+                yield Finding(rule, wait.instruction, None, message, (), ((branch, "left out by this"),), False)
+                return
+
+
+def _leads_to(routine: Routine, use: Use, loop: Loop) -> bool:
+    """Whether threads come from a use to a loop that it is not in, without going round another loop."""
+    return not _is_in(routine, use, loop) and bool(_onward(routine, use.instruction) >> loop.header & 1)
+
+
+def _comes_used(routine: Routine, index: Term, loop: Loop) -> bool:
+    """Whether the stage that a loop begins with goes by what went before it."""
+    flow, numbering = control_flow(routine), ssa(routine)
+    dominates = dominators(routine).tree.dominates
+    for leaf in index.leaves():
+        number = leaf.data[0]
+        if not isinstance(number, int) or number not in numbering.phis[loop.header]:
+            return False
+        for before, operand in zip(flow.blocks[loop.header].predecessors, numbering.values[number].operands, strict=False):
+            if not dominates(loop.header, before) and operand >= 0 and values(routine).of(operand).constant is None:
+                return True
+    return False
 
 
 CHECKS: tuple[Callable[[Routine, Life], Iterator[Finding]], ...] = (
@@ -597,4 +784,7 @@ CHECKS: tuple[Callable[[Routine, Life], Iterator[Finding]], ...] = (
     _unannounced,
     _rooms,
     _boxes,
+    _kept,
+    _ahead,
+    _left_out,
 )

@@ -97,7 +97,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the read can come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the object."
+        "possible, the read can come before the bytes of the copy. A warning without a run: nothing in the kernel waits at the "
+        "object, or the wait for the first stage is left out on all ways."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

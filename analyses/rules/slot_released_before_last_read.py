@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.mbarrier import findings
+from ptxkit.analyses.protocols.misfits import findings
 from ptxkit.analyses.protocols.telling import tell
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -143,7 +143,8 @@ RULE = Rule(
     ),
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
-        "possible, the slot is refilled while a thread has not read it yet."
+        "possible, the slot is refilled while a thread has not read it yet. A warning without a run: threads arrive at one stage after the "
+        "other and never wait, or leave out the wait for the first stage."
     ),
     sanitizer="racecheck sees no bulk copies; it reported none of the seeded mistakes with them on an H200.",
     check=check,
