@@ -9,9 +9,9 @@ the original, as who uses the kernel knows it: the block that the kernel names o
 small one, once or twice where clusters take over the work of others; one number for all parameters and all that is loaded, but for
 parameters that are announced as bytes; and boxes of tensor maps with which what is announced comes. The first launch is taken by which the
 original is verified and which comes to most of the instructions that synchronize, else the one that comes to more of them than any other.
-A mutant is reported by `lint` if a rule says something that it does not
-say of the original, by `verify` if it is refuted and the original is not; it counts as harmless if neither reports it and `verify` says
-that it is verified, with all accesses compared.
+A mutant is reported by `lint` if a rule says something that it does not say of the original, by `verify` if it is refuted and the original
+is not. It counts as harmless if neither reports it and all accesses were compared and `verify` says that it is verified, or has nothing
+against that but waits that may come too late in the original as well.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from mutants import module_of, said
 
 from ptxkit.analyses.barriers import term_of
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.protocols.fetches import all_fetches
 from ptxkit.analyses.protocols.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
 from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.verifying import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
@@ -51,6 +52,7 @@ BYTES = 1 << 15
 """What parameters are that are announced as bytes."""
 BUDGET, LONGEST = 15.0, 90.0
 """Seconds for each launch that is tried, and for all of a kernel."""
+LATE = "so late"
 ENOUGH, LEAST = 0.8, 0.5
 """Of the instructions that synchronize, the share that a launch comes to that is taken at once, and that is taken before others."""
 
@@ -202,6 +204,12 @@ def announcements(routine: Routine) -> Iterator[str]:
         at = work.pop()
         if at.operator == "parameter":
             yield f"{at.data[0]}+{at.data[2]}"
+        if at.operator == "value":
+            fetch = all_fetches(routine).get(numbering.values[at.data[0]].instruction)  # type: ignore[call-overload]
+            if fetch is not None and fetch.space == ".param" and fetch.address is not None:
+                names = [leaf.data[0] for leaf in fetch.address.leaves() if leaf.operator == "address"]
+                place = fetch.places[fetch.numbers.index(at.data[0])]
+                yield from [f"{name}+{fetch.address.linear[0] + place * fetch.unit}" for name in names]
         inner = [*at.args] if at.operator in ("join", "select") else []
         if at.operator == "phi":
             inner = [known.of(number) for number in numbering.values[at.data[0]].operands if number >= 0]  # type: ignore[call-overload]
@@ -256,7 +264,7 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Ite
             new = said(changed, FAMILIES, routine.name) - before
             verdict = decided(mutant.text, str(path), routine.name, setting)
             refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
-            verified = verdict is not None and verdict.outcome == VERIFIED and verdict.has_all_touches
+            verified = verdict is not None and verdict.has_all_touches and _says_nothing_new(verdict, original)
             yield {
                 "path": str(path),
                 "kernel": routine.name,
@@ -269,6 +277,16 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Ite
                 "refuted": refuted,
                 "harmless": verified and not new and not refuted,
             }
+
+
+def _says_nothing_new(verdict: Verdict, original: Verdict | None) -> bool:
+    """Whether a mutant is verified, or all that keeps it from that are waits that may come too late in the original as well."""
+    if verdict.outcome == VERIFIED:
+        return True
+    if verdict.outcome != UNDECIDED or original is None or original.outcome != UNDECIDED:
+        return False
+    told = {one.text for one in verdict.reasons}
+    return told <= {one.text for one in original.reasons} and all(LATE in text for text in told)
 
 
 def show(records: list[dict[str, object]]) -> None:

@@ -159,7 +159,7 @@ def launched_steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
             if memory.is_async and memory.proxy == "async" and memory.access == "read" and operand is not None and operand.role == "r":
                 step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
                 found[i] = (*found.get(i, ()), step)
-    return found
+    return dict(sorted(found.items()))
 
 
 def _of_barriers(routine: Routine, i: int, bound: Bound, is_spinning: bool) -> list[Step]:

@@ -22,7 +22,7 @@ from ptxkit.analyses.protocols.fetches import CANCELED, COORDINATE, all_fetches
 from ptxkit.analyses.protocols.machine import Agent, Machine, Object, plain
 from ptxkit.analyses.protocols.mbarrier import judged
 from ptxkit.analyses.protocols.setting import Setting
-from ptxkit.analyses.protocols.steps import SHARED, SYNCHRONIZES, Does, Step, steps
+from ptxkit.analyses.protocols.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, steps
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.protocols.traces import Key, Trace, Tracer, is_quiet
 from ptxkit.analyses.routine import Routine
@@ -44,6 +44,7 @@ KNOWN_EFFECTS = frozenset(
 KNOWN_ACTIONS = frozenset(("init", "inval", "expect", "arrive", "wait", "reduce"))
 HARMLESS = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Functions of the driver that a kernel may call."""
+USES = frozenset((Does.WAIT, Does.ARRIVE, Does.EXPECT, Does.COPY))
 REGISTERS, STEP, MOST = 65536, 8, 256
 MOST_TOUCHES = 2_000_000
 WARPGROUP = 4 * WARP
@@ -99,20 +100,21 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
         answers = _answers(setting, cluster)
         tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
         findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, max(end, time.monotonic() + LEAST_TIME))
-        doubtful = _of_warpgroups(routine, machine)
+        doubtful = _doubtful(routine, machine)
         assumed.update(dict.fromkeys(_assumptions(routine, tracers, machine)))
         certain = [one for one in findings if one.is_certain and one.instruction not in doubtful]
         schedule = tuple(_schedule(routine, machine))
         if certain:
             told = tuple([Place(one.instruction, one.message) for one in certain])
             return Verdict(REFUTED, told, schedule, cluster + 1, assumptions=tuple(assumed))
-        if machine.stuck and machine.is_sure:
-            return Verdict(REFUTED, tuple(_standing(machine)), schedule, cluster + 1, assumptions=tuple(assumed))
+        missing = tuple(_standing(machine)) if machine.stuck and machine.is_sure else tuple(_uninitialized(routine, machine))
+        if missing:
+            return Verdict(REFUTED, missing, schedule, cluster + 1, assumptions=tuple(assumed))
         seen = {block for tracer in tracers for block in tracer.seen}
         reached |= {event.step.instruction for trace in found for event in trace.events if event.step.does in SYNCHRONIZES}
         reasons = [*unmodelled(routine, seen), *_lost(routine, found), *_unsure(machine), *_passed_by(machine)]
         reasons += [Place(i, "what is loaded depends on which thread comes first") for i in sorted(_changing(machine, loaded))]
-        reasons += [Place(one.instruction, one.message) for one in findings]
+        reasons += [Place(one.instruction, one.message) for one in findings] or _untold(machine)
         if not reasons and not _is_luck_the_same(routine, setting, cluster, found, loaded):
             reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
         if reasons:
@@ -272,15 +274,35 @@ def _unsure(machine: Machine) -> list[Place]:
     return reasons
 
 
-def _of_warpgroups(routine: Routine, machine: Machine) -> set[int]:
-    """Where accesses of warps of one warpgroup meet that work together on matrices: they may wait for one another there, it is not said."""
-    if not any(isinstance(one, Bound) and one.converges is not None and one.converges.level == "warpgroup" for one in bindings(routine)):
-        return set()
-    return {
-        fault.instruction
+def _doubtful(routine: Routine, machine: Machine) -> set[int]:
+    """Where accesses meet of which it is not certain that nothing keeps them apart.
+
+    Warps of a warpgroup that work together on matrices may wait for one another there, it is not said. Of what tensor cores read, what
+    threads have written themselves may be kept apart by what they wait for as well.
+    """
+    levels = {one.converges.level for one in bindings(routine) if isinstance(one, Bound) and one.converges is not None}
+    together = "warpgroup" in levels
+    of_cores = {i for i, own in launched_steps(routine).items() if own != steps(routine).get(i, ())}
+    found = set()
+    for fault in machine.faults.values():
+        if not fault.kind.startswith("race "):
+            continue
+        (rank, thread), (other_rank, other) = fault.one, fault.two
+        is_one_group = rank == other_rank and thread // WARPGROUP == other // WARPGROUP
+        is_of_cores = "refill" not in fault.kind and bool({fault.instruction, fault.other} & of_cores)
+        if (together and is_one_group) or is_of_cores:
+            found.add(fault.instruction)
+    return found
+
+
+def _untold(machine: Machine) -> list[Place]:
+    """Accesses of which it was not found out why nothing keeps them apart; those of one instruction may write the same."""
+    kinds = ("race ", "unwaited ", "too early ")
+    return [
+        Place(fault.instruction, "nothing says whether this or another access of the same memory comes first")
         for fault in machine.faults.values()
-        if fault.kind.startswith("race ") and fault.one[0] == fault.two[0] and fault.one[1] // WARPGROUP == fault.two[1] // WARPGROUP
-    }
+        if fault.kind.startswith(kinds) and fault.instruction != fault.other
+    ]
 
 
 def _peeks(routine: Routine) -> list[int]:
@@ -341,6 +363,43 @@ def _standing(machine: Machine) -> list[Place]:
         step = agent.trace.events[agent.at].step
         groups.setdefault((step.instruction, _awaits(machine, agent, step)), []).append(agent)
     return [Place(i, f"{_who(machine, agents)} {what}, for ever") for (i, what), agents in groups.items()]
+
+
+def _uninitialized(routine: Routine, machine: Machine) -> list[Place]:
+    """Uses of mbarrier objects that nobody has initialized, if nobody can any more, wherever those go that were not followed to an end."""
+    flow = control_flow(routine)
+    inits = {flow.block_of[i] for i, own in steps(routine).items() if any(step.does is Does.INIT for step in own)}
+    open_ = [flow.block_of[trace.why] for trace in machine.traces if (trace.is_lost or trace.is_cut) and trace.why >= 0]
+    if machine.is_late or any(inits & _ahead(routine, block) for block in set(open_)):
+        return []
+    to_come = {
+        plain(address)
+        for trace in machine.traces
+        for event in trace.events
+        if event.step.does is Does.INIT
+        for address in event.address or ()
+    }
+    groups: dict[int, list[Agent]] = {}
+    for agent in machine.agents:
+        event = agent.event
+        if event is None or event.step.does not in USES or event.address is None or event.mask is not None:
+            continue
+        address = plain(event.address[0 if len(event.address) == 1 else agent.places[0]])
+        if address not in to_come:
+            groups.setdefault(event.step.instruction, []).append(agent)
+    return [Place(i, f"{_who(machine, agents)} needs an mbarrier object that nobody initializes") for i, agents in groups.items()]
+
+
+def _ahead(routine: Routine, start: int) -> set[int]:
+    """A block and all that control can come to from there."""
+    flow = control_flow(routine)
+    seen = {start}
+    work = [start]
+    while work:
+        new = [one for one in flow.blocks[work.pop()].successors if one not in seen]
+        seen.update(new)
+        work += new
+    return seen
 
 
 def _awaits(machine: Machine, agent: Agent, step: Step) -> str:

@@ -120,3 +120,34 @@ def test_a_race_is_refuted_with_two_threads() -> None:
 
     assert found.outcome == REFUTED
     assert "nothing says which comes first" in found.reasons[0].text
+
+
+class TestWhatIsNotFollowed:
+    LOST = "ld.param.u32 %r5, [n]; setp.eq.u32 %p5, %r5, 0; @%p5 bra OUT; bar.sync 1; OUT:"
+
+    def test_an_object_that_nobody_can_initialize_any_more(self) -> None:
+        found = verdict(f"{START.replace('INITS', '')} setp.eq.u32 %p3, %r1, 32; @%p3 bra USE; {self.LOST} ret; USE: {ARRIVE}")
+
+        assert found.outcome == REFUTED
+        assert "nobody initializes" in found.reasons[0].text
+
+    def test_one_that_somebody_may_initialize_yet(self) -> None:
+        late = self.LOST.replace("bar.sync 1;", "mbarrier.init.shared.b64 [bar], 1;")
+        found = verdict(f"{START.replace('INITS', '')} setp.eq.u32 %p3, %r1, 32; @%p3 bra USE; {late} ret; USE: {ARRIVE}")
+
+        assert found.outcome == UNDECIDED
+
+    def test_how_much_was_come_to(self) -> None:
+        body = f"{start(64)} {ARRIVE} {wait(0, 'W')} ld.param.u32 %r5, [n]; setp.eq.u32 %p5, %r5, 0; @%p5 bra OUT; bar.sync 1; OUT:"
+
+        assert [verdict(body, parameters={"n": n}).covered for n in (0, 1)] == [(4, 5), (5, 5)]
+
+
+def test_a_phase_does_not_complete_before_its_copies_are_asked_for() -> None:
+    # those who wait at first meet the thread that copies after it has announced, and before it copies
+    copy = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [data], [%d1], 16, [bar+8];"
+    first = f"{wait(1, 'A')} @!%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar+8], 16; bar.warp.sync -1; @!%p1 {copy} bra DONE;"
+    who = "ld.param.u32 %r5, [n]; cvt.u64.u32 %d1, %r5; setp.eq.u32 %p3, %r1, 32; @%p3 bra LAST; setp.gt.u32 %p4, %r1, 31; @%p4 bra DONE;"
+    body = f"{start(1, 1)} {who} {first} LAST: {wait(0, 'E', 'bar+8')} {ARRIVE} DONE:"
+
+    assert verdict(body, parameters={"n": 4096}).outcome == VERIFIED
