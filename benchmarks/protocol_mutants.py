@@ -6,12 +6,13 @@ The kernels are those of the modules under the paths that initialize an mbarrier
 the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
 changed; at most N of each kind and kernel. The launch for `verify` is that of `launch.toml` for fixtures. For others it is looked for with
 the original, as who uses the kernel knows it: the block that the kernel names or else a usual one; the cluster that it names or else a
-small one, once or twice where clusters take over the work of others; one number for all parameters and all that is loaded, but for
-parameters that are announced as bytes; and boxes of tensor maps with which what is announced comes. The first launch is taken by which the
-original is verified and which comes to most of the instructions that synchronize, else the one that comes to more of them than any other.
-A mutant is reported by `lint` if a rule says something that it does not say of the original, by `verify` if it is refuted and the original
-is not. It counts as harmless if neither reports it and all accesses were compared and `verify` says that it is verified, or has nothing
-against that but waits that may come too late in the original as well.
+small one, once or twice where clusters take over the work of others; one number for all parameters but those that are announced as
+bytes, and for all that is loaded, or its multiples one after the other; and boxes of tensor maps with which what is announced comes. The
+first launch is taken by which the original is verified and which comes to most of the instructions that synchronize, else the one that
+comes to more of them than any other. A mutant is reported by `lint` if a rule says something that it does not say of the original, by
+`verify` if it is refuted and the original is not. It counts as harmless if neither reports it, the launch comes to where it is, all
+accesses were compared, and `verify` says that it is verified, or has nothing against that but waits that may come too late in the original
+as well.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ class Mutant:
     """A module with one thing changed."""
 
     change: str
+    instruction: int
     line: int
     text: str
 
@@ -156,7 +158,7 @@ def mutants(facts: Facts, routine: Routine, most: int) -> Iterator[Mutant]:
         first = facts.index.span((*routine.where(i), 0))
         last = facts.index.span((*routine.where(i), len(children) - 1))
         end = source.index(";", last.end) + 1
-        yield Mutant(change, first.line, source[: first.start] + instead + source[end:])
+        yield Mutant(change, i, first.line, source[: first.start] + instead + source[end:])
 
 
 def launches() -> dict[tuple[str, str], Setting]:
@@ -189,10 +191,11 @@ def likely(routine: Routine) -> Iterator[Setting]:
     requests = any(step.is_request for own in steps(routine).values() for step in own)
     announced = dict.fromkeys(announcements(routine), BYTES)
     for number in NUMBERS:
-        for block in blocks:
-            for shape in [cluster] if cluster is not None else CLUSTERS:
-                grid = (shape[0] * (2 if requests else 1), *shape[1:])
-                yield Setting(block, grid, shape, {ANY: number, **announced}, {}, {ANY: number})
+        for memory in ((number, 0), (0, number)):
+            for block in blocks:
+                for shape in [cluster] if cluster is not None else CLUSTERS:
+                    grid = (shape[0] * (2 if requests else 1), *shape[1:])
+                    yield Setting(block, grid, shape, {ANY: number, **announced}, {}, {ANY: memory})
 
 
 def announcements(routine: Routine) -> Iterator[str]:
@@ -259,6 +262,7 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Ite
     for routine in list(kernels(facts)):
         before = said(facts, FAMILIES, routine.name)
         setting, original = launch_of(routine, path, facts.module.text, known)
+        come_to = original.come_to if original is not None else frozenset()
         for mutant in mutants(facts, routine, most):
             changed = Facts(parse(mutant.text, str(path)))
             new = said(changed, FAMILIES, routine.name) - before
@@ -275,7 +279,7 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Ite
                 "verdict": verdict.outcome if verdict is not None else "none",
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
                 "refuted": refuted,
-                "harmless": verified and not new and not refuted,
+                "harmless": verified and mutant.instruction in come_to and not new and not refuted,
             }
 
 

@@ -184,10 +184,14 @@ class Machine:
         touches: int = MOST_TOUCHES,
         answers: Sequence[int] = (),
         end: float = math.inf,
+        is_eager: bool = False,
     ) -> None:
         self.traces = traces
         self.answers = answers
         """What requests for another cluster's work give, one after the other; then nothing."""
+        self.is_eager = is_eager
+        """Whether agents go as far as they can when it is their turn, in place of one event, and those who wait are first."""
+        self.has_completed = False
         self.end = end
         self.is_late = False
         """Whether the run was not finished by the time that it was to end."""
@@ -276,8 +280,11 @@ class Machine:
         while True:
             moved = False
             for agent in self.agents:
-                if not agent.is_done and self._step(agent):
+                while not agent.is_done and self._step(agent):
                     moved = True
+                    if not self.is_eager:
+                        break
+                    self._wake()
                 if len(self.faults) > MOST_FAULTS:
                     return
             if self.end < math.inf and monotonic() > self.end:
@@ -285,6 +292,16 @@ class Machine:
                 return
             if not moved and not self._settle():
                 return
+
+    def _wake(self) -> None:
+        """Lets those go on who wait for a phase that has just completed."""
+        if not self.has_completed:
+            return
+        self.has_completed = False
+        for agent in self.agents:
+            event = agent.event
+            if event is not None and event.step.does is Does.WAIT:
+                self._step(agent)
 
     @property
     def stuck(self) -> list[Agent]:
@@ -599,6 +616,7 @@ class Machine:
         found.lasts.append(found.last)
         found.clock = dict(found.clock)
         found.phase += 1
+        self.has_completed = True
         found.pending = found.count
         found.history.append(found.arrivals)
         found.bytes.append((found.announced, found.copied))

@@ -34,8 +34,9 @@ class Setting:
     parameters: Mapping[str, int] = attrs.field(factory=dict)
     boxes: Mapping[str, int] = attrs.field(factory=dict)
     """How many bytes a copy with a tensor map has, by the parameter that the map is."""
-    memory: Mapping[str, int] = attrs.field(factory=dict)
-    """What each load of global or constant memory gives, by the parameter or variable whose address it uses."""
+    memory: Mapping[str, tuple[int, int]] = attrs.field(factory=dict)
+    """What lies in global or constant memory, by the parameter or variable whose address is used: the first number, and by how much each is
+    more than the one before."""
 
     @property
     def ranks(self) -> int:

@@ -47,6 +47,7 @@ FIRST = 1024
 NUMBER = 4096
 """What a parameter is that may be a count: such a number has many divisors, and is more than any ring is long."""
 POINTER = 1 << 40
+POINTER_BITS = 64
 GRID = (128, 16, 16)
 NOWHERE = -1
 """The address of threads that do not touch memory where others of their path do."""
@@ -632,12 +633,7 @@ class Tracer:
         if not is_shared:
             if fetch.space == "" and (addresses is None or any(map(_in_window, addresses))):
                 return None
-            number = self._outside(fetch)
-            if number is None:
-                return None
-            self.used.add(fetch.instruction)
-            number = _extended(number, fetch)
-            return [(number,) * len(threads)] * len(fetch.numbers)
+            return self._outside(fetch, path)
         if addresses is None or fetch.updates:
             return None
         addresses = addresses * len(threads) if len(addresses) == 1 else addresses
@@ -674,15 +670,29 @@ class Tracer:
             columns.append(tuple(column) * (path.mask.bit_count() if len(column) == 1 else 1))
         return columns
 
-    def _outside(self, fetch: Fetch) -> int | None:
+    def _outside(self, fetch: Fetch, path: _Path) -> list[Numbers | None] | None:
         """What a load of other memory gives, as the launch says."""
         assert fetch.address is not None and self.setting is not None
         if fetch.space not in (".global", ".const", ""):
             return None
+        memory, base = self.setting.memory.get(ANY), 0
         for leaf in fetch.address.leaves():
             if leaf.operator in ("parameter", "address") and str(leaf.data[0]) in self.setting.memory:
-                return self.setting.memory[str(leaf.data[0])]
-        return self.setting.memory.get(ANY)
+                memory = self.setting.memory[str(leaf.data[0])]
+            if leaf.operator == "parameter" and leaf.width == POINTER_BITS:
+                base = _given_parameter(leaf, self.setting) or 0
+        if memory is None:
+            return None
+        first, more = memory
+        addresses: Numbers | None = (base,)
+        if more:
+            addresses = self.numbers(fetch.address, path)
+        if addresses is None:
+            return None
+        self.used.add(fetch.instruction)
+        count = path.mask.bit_count() if len(addresses) == 1 else 1
+        indices = [(address - base) // fetch.unit for address in addresses]
+        return [tuple([_extended(first + (index + place) * more, fetch) for index in indices]) * count for place in fetch.places]
 
     def _store(self, store: Store, path: _Path) -> None:
         """Notes what is written to shared memory."""

@@ -18,6 +18,7 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import callees, control_flow, flow_of
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.protocols.boxes import boxes
+from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.fetches import CANCELED, COORDINATE, all_fetches
 from ptxkit.analyses.protocols.machine import Agent, Machine, Object, plain
 from ptxkit.analyses.protocols.mbarrier import judged
@@ -78,10 +79,26 @@ class Verdict:
     has_all_touches: bool = True
     covered: tuple[int, int] = (0, 0)
     """How many of the instructions that synchronize were come to, and how many there are."""
+    come_to: frozenset[int] = frozenset()
+    """The instructions that were come to."""
     assumptions: tuple[Place, ...] = ()
     """What was taken for granted besides the launch."""
     boxes: Mapping[str, int] = attrs.field(factory=dict)
     """Where boxes of tensor maps are missing: those with which all that is announced would come."""
+
+
+@attrs.frozen(eq=False)
+class _Run:
+    """A cluster that was followed and run."""
+
+    cluster: int
+    tracers: list[Tracer]
+    found: list[Trace]
+    loaded: Mapping[Key, tuple[int, ...]]
+    findings: tuple[Finding, ...]
+    machine: Machine
+    by_chance: bool
+    """Whether threads stand still in this order, and not in another."""
 
 
 def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict:
@@ -97,44 +114,75 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
         if cluster and time.monotonic() > end:
             reason = Place(-1, f"{cluster} of {setting.clusters} clusters were run in {budget:g} s; what they do depends on their place")
             return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, touches)
-        answers = _answers(setting, cluster)
-        tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
-        findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, max(end, time.monotonic() + LEAST_TIME))
-        doubtful = _doubtful(routine, machine)
-        assumed.update(dict.fromkeys(_assumptions(routine, tracers, machine)))
-        certain = [one for one in findings if one.is_certain and one.instruction not in doubtful]
-        schedule = tuple(_schedule(routine, machine))
-        if certain:
-            told = tuple([Place(one.instruction, one.message) for one in certain])
-            return Verdict(REFUTED, told, schedule, cluster + 1, assumptions=tuple(assumed))
-        missing = tuple(_standing(machine)) if machine.stuck and machine.is_sure else tuple(_uninitialized(routine, machine))
-        if missing:
-            return Verdict(REFUTED, missing, schedule, cluster + 1, assumptions=tuple(assumed))
-        seen = {block for tracer in tracers for block in tracer.seen}
-        reached |= {event.step.instruction for trace in found for event in trace.events if event.step.does in SYNCHRONIZES}
-        reasons = [*unmodelled(routine, seen), *_lost(routine, found), *_unsure(machine), *_passed_by(machine)]
-        reasons += [Place(i, "what is loaded depends on which thread comes first") for i in sorted(_changing(machine, loaded))]
-        reasons += [Place(one.instruction, one.message) for one in findings] or _untold(machine)
-        if not reasons and not _is_luck_the_same(routine, setting, cluster, found, loaded):
-            reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
-        if reasons:
-            open_ = any(one.was_unknown for one in machine.by_number.values())
-            phases += sum(one.phase for one in machine.by_number.values())
-            sizes = boxes(machine) if open_ else {}
-            told = tuple(dict.fromkeys(reasons))
-            return Verdict(UNDECIDED, told, (), cluster + 1, phases, covered=_covered(routine, reached), boxes=sizes)
+        run = _run(routine, setting, cluster, registers, end)
+        machine = run.machine
+        assumed.update(dict.fromkeys(_assumptions(routine, run.tracers, machine)))
+        wrong = _wrong(routine, run)
+        if wrong:
+            return Verdict(REFUTED, wrong, tuple(_schedule(routine, machine)), cluster + 1, assumptions=tuple(assumed))
+        reached |= _reached(routine, run.tracers, run.found)
+        covered = _covered(routine, reached)
         phases += sum(one.phase for one in machine.by_number.values())
+        reasons = _reasons(routine, setting, run)
+        if reasons:
+            sizes = boxes(machine) if any(one.was_unknown for one in machine.by_number.values()) else {}
+            told = tuple(assumed)
+            come_to = frozenset(reached)
+            return Verdict(UNDECIDED, reasons, (), cluster + 1, phases, 0, 0, True, covered, come_to, told, sizes)
         waits += sum(len(one.waited) for one in machine.by_number.values())
         touches += machine.touches
         has_all = has_all and machine.has_all_touches
-        if not any(tracer.looks_at_place for tracer in tracers):
+        if not any(tracer.looks_at_place for tracer in run.tracers):
             clusters = 1
             break
         if machine.requests:
             # it has done the work of all others
             break
-    covered = _covered(routine, reached)
-    return Verdict(VERIFIED, (), (), clusters, phases, waits, touches, has_all, covered, tuple(assumed))
+    return Verdict(VERIFIED, (), (), clusters, phases, waits, touches, has_all, covered, frozenset(reached), tuple(assumed))
+
+
+def _run(routine: Routine, setting: Setting, cluster: int, registers: int, end: float) -> _Run:
+    answers = _answers(setting, cluster)
+    tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
+    findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, max(end, time.monotonic() + LEAST_TIME))
+    by_chance = bool(machine.stuck) and not _stands_still(found, registers, answers, end)
+    return _Run(cluster, tracers, found, loaded, findings, machine, by_chance)
+
+
+def _wrong(routine: Routine, run: _Run) -> tuple[Place, ...]:
+    """What goes wrong for certain."""
+    machine = run.machine
+    if _changing(machine, run.loaded):
+        # threads may go another way than they were followed
+        return ()
+    doubtful = _doubtful(routine, machine)
+    if not run.by_chance:
+        certain = [Place(one.instruction, one.message) for one in run.findings if one.is_certain and one.instruction not in doubtful]
+        if certain or (machine.stuck and machine.is_sure):
+            return tuple(certain or _standing(machine))
+    return tuple(_uninitialized(routine, machine))
+
+
+def _reasons(routine: Routine, setting: Setting, run: _Run) -> tuple[Place, ...]:
+    """Why it is not certain that nothing goes wrong."""
+    machine = run.machine
+    seen = {block for tracer in run.tracers for block in tracer.seen}
+    reasons = [*unmodelled(routine, seen), *_lost(routine, run.found), *_unsure(machine), *_passed_by(machine)]
+    reasons += [Place(i, "what is loaded depends on which thread comes first") for i in sorted(_changing(machine, run.loaded))]
+    reasons += [Place(one.instruction, one.message) for one in run.findings] or _untold(machine)
+    if run.by_chance:
+        reasons += [Place(one.instruction, f"{one.text}, in some orders and not in others") for one in _standing(machine)]
+    if not reasons and not _is_luck_the_same(routine, setting, run.cluster, run.found, run.loaded):
+        reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
+    return tuple(dict.fromkeys(reasons))
+
+
+def _reached(routine: Routine, tracers: list[Tracer], found: list[Trace]) -> set[int]:
+    """The instructions that threads come to; of those that synchronize, those that some thread executes."""
+    blocks = control_flow(routine).blocks
+    seen = {i for tracer in tracers for block in tracer.seen for i in range(blocks[block].start, blocks[block].end)}
+    idle = {i for i in seen if not any(step.does in SYNCHRONIZES for step in steps(routine).get(i, ()))}
+    return idle | {event.step.instruction for trace in found for event in trace.events}
 
 
 def _covered(routine: Routine, reached: Container[int]) -> tuple[int, int]:
@@ -182,6 +230,13 @@ def _assumptions(routine: Routine, tracers: list[Tracer], machine: Machine) -> l
     }
     what = "this does not write over numbers in shared memory that decide where threads go"
     return [*found, *[Place(i, what) for i in sorted(strays)]]
+
+
+def _stands_still(found: list[Trace], registers: int, answers: Sequence[int], end: float) -> bool:
+    """Whether threads come to a standstill in another order too: else some wait for ever only where others are much faster."""
+    machine = Machine(found, races=False, registers=registers, answers=answers, end=max(end, time.monotonic() + LEAST_TIME), is_eager=True)
+    machine.run()
+    return bool(machine.stuck)
 
 
 def _answers(setting: Setting, cluster: int) -> list[int]:

@@ -25,7 +25,7 @@ CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 @click.option("--block", metavar="X,Y,Z", required=True, help="Threads of a CTA.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default what the kernel says, or 1.")
 @click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A parameter; NAME+16=N for a part of it; *=N all others.")
-@click.option("--memory", metavar="NAME=N", multiple=True, help="What loads through a parameter give that is a pointer; *=N all others.")
+@click.option("--memory", metavar="NAME=N", multiple=True, help="What lies where a parameter points; N:S grows by S; *=N all others.")
 @click.option("--boxes", metavar="JSON", help="A file that says how many bytes a copy with a tensor map has, by parameter.")
 @click.option("--budget", type=float, default=300, show_default=True, metavar="SECONDS", help="No more clusters are begun after this.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
@@ -60,7 +60,7 @@ def command(
         name = _chosen(module, kernel)
         shape = _cluster(module, name) if cluster is None else _shape("cluster", cluster)
         numbers = _numbers("param", parameters)
-        setting = Setting(_shape("block", block), _shape("grid", grid), shape, numbers, _boxes(boxes), _numbers("memory", memory))
+        setting = Setting(_shape("block", block), _shape("grid", grid), shape, numbers, _boxes(boxes), _memory(memory))
         module = launched(module, name, setting)
     except (files.CannotRead, CannotLaunch) as error:
         click.echo(f"ptxkit: {error}", err=True)
@@ -176,6 +176,13 @@ def _numbers(what: str, parameters: tuple[str, ...]) -> dict[str, int]:
         if not equals or not name.strip():
             raise CannotLaunch(f"--{what} takes NAME=NUMBER, not {text!r}")
     return found
+
+
+def _memory(texts: tuple[str, ...]) -> dict[str, tuple[int, int]]:
+    """The first number in memory and by how much each next one is more, by name."""
+    first = _numbers("memory", tuple([text.partition(":")[0] for text in texts]))
+    steps = _numbers("memory", tuple([f"{text.partition('=')[0]}={text.partition(':')[2] or 0}" for text in texts]))
+    return {name: (number, steps[name]) for name, number in first.items()}
 
 
 def _boxes(path: str | None) -> dict[str, int]:

@@ -33,7 +33,10 @@ ROUNDS = (
 """As many phases as %r5 says."""
 
 
-def verdict(body: str, memory: Mapping[str, int] | None = None, grid: int = 1, parameters: Mapping[str, int] | None = None) -> Verdict:
+Memory = Mapping[str, tuple[int, int]]
+
+
+def verdict(body: str, memory: Memory | None = None, grid: int = 1, parameters: Mapping[str, int] | None = None) -> Verdict:
     text = f"{HEAD}.visible .entry k(.param .u64 p, .param .align 8 .b8 s[64]) {{\n{REGISTERS}\n{body}\nret;\n}}\n"
     setting = Setting((64, 1, 1), (grid, 1, 1), parameters=parameters or {}, memory=memory or {})
     return verify(routines(launched(ptxkit.parse(text), "k", setting))[0], setting)
@@ -93,10 +96,13 @@ class TestOtherMemory:
 
     @pytest.mark.parametrize("name", ["p", "*"])
     def test_is_what_the_launch_says(self, name: str) -> None:
-        found = verdict(self.BODY, {name: 3}, parameters={"p": 4096})
+        found = verdict(self.BODY, {name: (3, 0)}, parameters={"p": 4096})
 
         assert (found.outcome, found.phases) == (VERIFIED, 3)
         assert [one.text for one in found.assumptions] == ["this gives what --memory says"]
+
+    def test_may_grow(self) -> None:
+        assert verdict(self.BODY, {"p": (1, 4)}, parameters={"p": 4096}).phases == 5
 
     def test_a_parameter_at_an_address_that_is_found_out(self) -> None:
         at = "mov.u64 %d2, s; mov.u64 %d3, 8; @%p1 mov.u64 %d3, 12; add.u64 %d2, %d2, %d3;"
@@ -117,7 +123,7 @@ class TestWarps:
         body = f"{START.format(64)} ld.param.u64 %d1, [p]; ld.global.u32 %r6, [%d1]; and.b32 %r7, %r1, 1; setp.eq.u32 %p4, %r7, %r6;"
         body += f"vote.sync.{mode}.pred %p6, %p4, -1; selp.u32 %r5, 1, 0, %p6; {ROUNDS}"
 
-        assert verdict(body, {"*": 1}, parameters={"p": 4096}).phases == phases
+        assert verdict(body, {"*": (1, 0)}, parameters={"p": 4096}).phases == phases
 
 
 class TestRequests:

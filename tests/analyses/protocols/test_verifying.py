@@ -151,3 +151,13 @@ def test_a_phase_does_not_complete_before_its_copies_are_asked_for() -> None:
     body = f"{start(1, 1)} {who} {first} LAST: {wait(0, 'E', 'bar+8')} {ARRIVE} DONE:"
 
     assert verdict(body, parameters={"n": 4096}).outcome == VERIFIED
+
+
+def test_who_waits_for_ever_only_if_others_are_faster_is_undecided() -> None:
+    # in the order of the run, thread 0 has so much to do before it looks that both phases of thread 32 have passed
+    slow = "bar.warp.sync 1; " * 30
+    body = f"{start(1)} setp.eq.u32 %p3, %r1, 32; @%p3 bra ALONE; setp.ne.u32 %p4, %r1, 0; @%p4 bra DONE;"
+    found = verdict(f"{body} {slow} {wait(0, 'LATE')} bra DONE; ALONE: {ARRIVE} {wait(0, 'A')} {ARRIVE} {wait(1, 'B')} DONE:")
+
+    assert found.outcome == UNDECIDED
+    assert any("in some orders" in reason.text for reason in found.reasons)
