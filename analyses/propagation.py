@@ -179,7 +179,7 @@ class Propagation:
             bound = self._bounds[value.instruction]
             if not isinstance(bound, Bound):
                 return THREAD
-            plan = self._plan(bound)
+            plan = self._plans.get(id(bound)) or self._plan(bound)
             level = self._write(number, value, bound, plan)
             narrows = plan.narrows
         else:

@@ -145,6 +145,8 @@ def evaluate(term: Term, leaf: Callable[[Term], int | None], found: dict[Term, i
     `found` remembers what the terms in it are; pass the same one only with the same leaves.
     """
     numbers = {} if found is None else found
+    if term in numbers:
+        return numbers[term]
     stack = [term]
     while stack:
         at = stack[-1]

@@ -16,6 +16,8 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
     """What a sum or an operator gives for each of `count` threads; None if something in it is not known, or it is left open for one."""
     if at.operator != SUM and at.operator not in OPERATORS:
         return None
+    if at.operator == SUM and not at.parts:
+        return (at.offset,) * count
     parts: list[Numbers] = []
     for inner in inside(at):
         numbers = found[inner]
@@ -23,6 +25,9 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
             return None
         parts.append(numbers)
     if at.operator == SUM:
+        if len(parts) == 1:
+            offset, times, mask = at.offset, signed(at.parts[0][1], at.width), (1 << at.width) - 1
+            return tuple([(times * number + offset) & mask for number in parts[0]])
         total: Iterable[int] = repeat(at.offset, count)
         for numbers, (_, factor) in zip(parts, at.parts, strict=True):
             times = signed(factor, at.width)

@@ -221,6 +221,9 @@ class Settler:
     def term(self, term: Term) -> Term:
         """A term in which such values are named."""
         done = self._settled
+        found = done.get(term)
+        if found is not None:
+            return found
         stack = [term]
         while stack:
             at = stack[-1]
