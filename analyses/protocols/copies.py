@@ -50,6 +50,8 @@ class Finding:
     """The instructions that lead to it, with what each does."""
     is_certain: bool = True
     """Whether it is undefined behaviour, and not only doubtful."""
+    is_note: bool = False
+    """Whether it may well be right, and is only unlike all else that the function does."""
 
 
 @frozen

@@ -10,8 +10,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-import attrs
-
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import MOST_THREADS, WARP, WARP_MASK, launch
@@ -41,10 +39,13 @@ from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
 
 _MEETINGS = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT))
 _WAITING = _MEETINGS | {Does.WAIT, Does.TAKE}
+LEAST_CUSTOM = 3
+"""Fewer of a kind have no custom."""
 MOST_CTAS = 16
 """Of a cluster that the kernel does not say the size of."""
 
@@ -556,7 +557,7 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
     return 2 * room if is_shared else room
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class _Load:
     """What is announced for a phase, and the copies by tensor maps that bring it."""
 
@@ -770,6 +771,52 @@ def _comes_used(routine: Routine, index: Term, loop: Loop) -> bool:
     return False
 
 
+# --- what is unlike all else in the kernel, and may still be right
+
+
+def _customs(routine: Routine, known: Life) -> Iterator[Finding]:
+    """What one place does otherwise than all others of its kind."""
+    for ring in rings(routine):
+        yield from _first_ones(routine, ring)
+        yield from _unlike(ring)
+
+
+def _first_ones(routine: Routine, ring: Ring) -> Iterator[Finding]:
+    """First waits of threads at objects of which one is for another parity than those of other threads."""
+    own = visits(routine, ring)
+    first = [one for one in own if one.parity is not None and not any(_may_precede(routine, other.use, one.use) for other in own)]
+    counts = Counter([one.parity for one in first])
+    if len(counts) < 2 or min(counts.values()) > 1 or len(first) < LEAST_CUSTOM:
+        return
+    rare = min(counts, key=lambda parity: counts[parity])
+    one = next(one for one in first if one.parity == rare)
+    other = next(one for one in first if one.parity != rare)
+    message = "the first wait of these threads at the mbarrier object is for another parity than that of all others"
+    yield Finding("M008", one.use.instruction, None, message, (), ((other.use.instruction, "others wait here"),), False, True)
+
+
+def _may_precede(routine: Routine, one: Use, other: Use) -> bool:
+    """Whether a thread may come from one wait to another."""
+    if one is other or not _are_same_threads(routine, one, other):
+        return False
+    flow = control_flow(routine)
+    mine, its = flow.block_of[one.instruction], flow.block_of[other.instruction]
+    return one.instruction < other.instruction if mine == its else bool(_onward(routine, one.instruction) >> its & 1)
+
+
+def _unlike(ring: Ring) -> Iterator[Finding]:
+    """A stage of a ring that expects another number of arrivals than all others."""
+    inits = [use for use in ring.of(Does.INIT) if use.step.amount is not None and use.step.amount.constant is not None]
+    counts = Counter([use.step.amount.constant for use in inits if use.step.amount is not None])
+    if not ring.moves or len(counts) != 2 or min(counts.values()) > 1:
+        return
+    rare = min(counts, key=lambda count: counts[count])
+    one = next(use for use in inits if use.step.amount is not None and use.step.amount.constant == rare)
+    other = next(use for use in inits if use is not one)
+    message = f"this stage of a ring expects {rare} arrivals in each phase, unlike all others"
+    yield Finding("M005", one.instruction, None, message, (), ((other.instruction, "another stage is initialized here"),), False, True)
+
+
 CHECKS: tuple[Callable[[Routine, Life], Iterator[Finding]], ...] = (
     _lengths,
     _uninitialized,
@@ -787,4 +834,5 @@ CHECKS: tuple[Callable[[Routine, Life], Iterator[Finding]], ...] = (
     _kept,
     _ahead,
     _left_out,
+    _customs,
 )

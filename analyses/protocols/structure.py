@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-import attrs
-
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.protocols.environment import settler
@@ -23,6 +21,7 @@ from ptxkit.analyses.protocols.steps import Does, Step, steps
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.values import values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
 Base = tuple[tuple[int, int], ...]
@@ -31,7 +30,7 @@ Place = tuple[Base, int]
 """An object: what its address starts from, and the offset."""
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Use:
     """Something done to one or several objects."""
 
@@ -77,7 +76,7 @@ class Use:
         return self.where is None or other.where is None or self.where.may_be(other.where)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Life:
     """All that a kernel does to its objects."""
 
@@ -153,7 +152,7 @@ def address_parts(routine: Routine, address: Term) -> tuple[Base, int, Term]:
 # --- rings
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Ring:
     """Objects that instructions go through in turn; one object, if none does."""
 
@@ -211,7 +210,7 @@ def _is_elsewhere(use: Use, base: Base, offsets: Numbers, hull: list[Where | Non
     return use.where is not None and not any(one is None or use.where.may_be(one) for one in hull)
 
 
-@attrs.frozen(eq=False)
+@frozen(eq=False)
 class Visit:
     """A wait, with the parity that it asks for when it comes to a stage for the first time; None if that is not known for certain."""
 

@@ -28,6 +28,12 @@ def tell(
                 finding.message,
                 *finding.notes,
                 related=[(routine.where(i), what) for i, what in finding.steps],
-                severity=rule.severity if finding.is_certain or rule.severity is not Severity.ERROR else Severity.WARNING,
+                severity=_severity(rule, finding),
                 fix=fix(facts, routine, finding.instruction) if fix is not None else None,
             )
+
+
+def _severity(rule: Rule, finding: Finding) -> Severity:
+    if finding.is_note:
+        return Severity.INFO
+    return rule.severity if finding.is_certain or rule.severity is not Severity.ERROR else Severity.WARNING
