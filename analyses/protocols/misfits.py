@@ -36,7 +36,7 @@ from ptxkit.analyses.protocols.structure import (
 from ptxkit.analyses.protocols.traces import cluster_size
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.terms import Term
+from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
@@ -652,20 +652,12 @@ def _kept(routine: Routine, known: Life) -> Iterator[Finding]:
     if not known.is_closed:
         return
     for filled, freed in _pairs(routine):
-        counts = {use.step.amount.constant for use in freed.of(Does.INIT) if use.step.amount is not None}
-        count = counts.pop() if len(counts) == 1 else None
         sites = [use for use in (*freed.uses, *freed.others) if use.does is Does.ARRIVE]
-        if count is None or any(site.is_remote or site.step.is_multicast for site in sites):
-            continue
         for wait in filled.of(Does.WAIT):
             loop = _round_of(routine, wait)
             if loop is None or not wait.step.is_spinning or any(_is_in(routine, site, loop) for site in sites):
                 continue
-            waiting = _threads(routine, wait)
-            if waiting is None:
-                continue
-            others = [_besides(routine, site, waiting) for site in sites]
-            if None in others or count <= sum(one for one in others if one is not None):
+            if not _is_needed(routine, freed, wait):
                 continue
             refill = next((use for use in freed.of(Does.WAIT)), None)
             message = "threads wait here for one stage after the other, and give none back: whoever fills them waits for ever"
@@ -690,6 +682,72 @@ def _ahead(routine: Routine, known: Life) -> Iterator[Finding]:
                 steps_ = ((asked.instruction, "others wait for such a stage here"),) if asked is not None else ()
                 yield Finding("M018", use.instruction, None, message, (), steps_, False)
                 return
+
+
+def _uneven(routine: Routine, known: Life) -> Iterator[Finding]:
+    """Loops that go through several stages in one round, wait for all of them and do not give one back, or the other way round."""
+    if not known.is_closed:
+        return
+    for filled, freed in _pairs(routine):
+        waits = _by_round(routine, [use for use in filled.of(Does.WAIT) if use.step.is_spinning])
+        arrivals = _by_round(routine, freed.of(Does.ARRIVE))
+        for loop in waits.keys() & arrivals.keys():
+            asked, given = waits[loop], arrivals[loop]
+            if asked.keys() < given.keys() and _goes_on_by(routine, loop, given, filled):
+                one = next(given[index] for index in given if index not in asked)
+                message = "threads arrive here for a stage that they did not wait for, as they do for the other stages of the round"
+                steps_ = ((next(iter(asked.values())).instruction, "waited for another stage here"),)
+                yield Finding("M018", one.instruction, None, message, (), steps_, False)
+                return
+            if given.keys() < asked.keys() and _goes_on_by(routine, loop, asked, filled):
+                one = next(asked[index] for index in asked if index not in given)
+                if _is_needed(routine, freed, one):
+                    message = (
+                        "a stage that is waited for here is not given back, as the other stages of the round are: its phase never completes"
+                    )
+                    steps_ = ((next(iter(given.values())).instruction, "another stage is given back here"),)
+                    yield Finding("M009", one.instruction, None, message, (), steps_, False)
+                    return
+
+
+def _goes_on_by(routine: Routine, loop: Loop, uses: dict[Term, Use], ring: Ring) -> bool:
+    """Whether a round of a loop takes it as many stages further as there are uses in it."""
+    numbering, flow = ssa(routine), control_flow(routine)
+    leaves = {leaf for index in uses for leaf in index.leaves()}
+    if len(leaves) != 1:
+        return False
+    leaf = leaves.pop()
+    number = leaf.data[0]
+    if not isinstance(number, int) or number not in numbering.phis[loop.header]:
+        return False
+    dominates = dominators(routine).tree.dominates
+    places = [place for place, before in enumerate(flow.blocks[loop.header].predecessors) if dominates(loop.header, before)]
+    steps_ = {
+        evaluate(values(routine).of(numbering.values[number].operands[place]), lambda one: 0 if one is leaf else None) for place in places
+    }
+    return steps_ == {len(uses) % len(ring.offsets)}
+
+
+def _by_round(routine: Routine, uses: list[Use]) -> dict[Loop, dict[Term, Use]]:
+    """Uses by the loop whose rounds their stage goes by, and by stage."""
+    found: dict[Loop, dict[Term, Use]] = {}
+    for use in uses:
+        loop = _round_of(routine, use)
+        if loop is not None and use.index is not None:
+            found.setdefault(loop, {})[use.index] = use
+    return found
+
+
+def _is_needed(routine: Routine, ring: Ring, wait: Use) -> bool:
+    """Whether no phase of a ring completes without the threads that come to a wait."""
+    counts = {use.step.amount.constant for use in ring.of(Does.INIT) if use.step.amount is not None}
+    count = counts.pop() if len(counts) == 1 else None
+    sites = [use for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE]
+    waiting = _threads(routine, wait)
+    if count is None or waiting is None or any(site.is_remote or site.step.is_multicast for site in sites):
+        return False
+    others = [_besides(routine, site, waiting) for site in sites]
+    return None not in others and count > sum(one for one in others if one is not None)
 
 
 def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
@@ -833,6 +891,7 @@ CHECKS: tuple[Callable[[Routine, Life], Iterator[Finding]], ...] = (
     _boxes,
     _kept,
     _ahead,
+    _uneven,
     _left_out,
     _customs,
 )
