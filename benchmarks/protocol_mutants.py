@@ -1,6 +1,6 @@
 """Mutation test of the mbarrier rules and of `ptxkit verify`: one thing in a protocol is deleted or changed, and one of them must see it.
 
-    python benchmarks/protocol_mutants.py [--most N] [--budget SECONDS] [--largest BYTES] [--record FILE] PATH...
+    python benchmarks/protocol_mutants.py [--most N] [--budget SECONDS] [--largest BYTES] [--record FILE] [--lint-only] PATH...
 
 The kernels are those of the modules under the paths that initialize an mbarrier object and wait at one. Mutants: an init, a barrier behind
 the inits, an arrival, a wait or an announcement of bytes deleted; a count, a parity, a number of bytes or the length of a ring
@@ -9,10 +9,10 @@ the original, as who uses the kernel knows it: the block that the kernel names o
 small one, once or twice where clusters take over the work of others; one number for all parameters but those that are announced as
 bytes, and for all that is loaded, or its multiples one after the other; and boxes of tensor maps with which what is announced comes. The
 first launch is taken by which the original is verified and which comes to most of the instructions that synchronize, else the one that
-comes to more of them than any other. A mutant is reported by `lint` if a rule says something that it does not say of the original, by
-`verify` if it is refuted and the original is not. It counts as harmless if neither reports it, the launch comes to where it is, all
-accesses were compared, and `verify` says that it is verified, or has nothing against that but waits that may come too late in the original
-as well.
+comes to more of them than any other. A mutant is reported by `lint` if a rule says something that it does not say of the original, noted
+if that is of severity info, and reported by `verify` if it is refuted and the original is not. It counts as harmless if neither reports
+it, the launch comes to where it is, all accesses were compared, and `verify` says that it is verified, or has nothing against that but
+waits that may come too late in the original as well.
 """
 
 from __future__ import annotations
@@ -257,11 +257,11 @@ def decided(text: str, path: str, kernel: str, setting: Setting | None) -> Verdi
     return verify(routine, setting, BUDGET)
 
 
-def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Iterator[dict[str, object]]:
+def examine(path: Path, most: int, known: dict[tuple[str, str], Setting], is_verified: bool) -> Iterator[dict[str, object]]:
     facts = Facts(module_of(path))
     for routine in list(kernels(facts)):
         before = said(facts, FAMILIES, routine.name)
-        setting, original = launch_of(routine, path, facts.module.text, known)
+        setting, original = launch_of(routine, path, facts.module.text, known) if is_verified else (None, None)
         come_to = original.come_to if original is not None else frozenset()
         for mutant in mutants(facts, routine, most):
             changed = Facts(parse(mutant.text, str(path)))
@@ -274,7 +274,8 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting]) -> Ite
                 "kernel": routine.name,
                 "change": mutant.change,
                 "line": mutant.line,
-                "rules": sorted({rule for _, rule, _, _ in new}),
+                "rules": sorted({rule for is_warned, rule, _, _ in new if is_warned}),
+                "noted": sorted({rule for is_warned, rule, _, _ in new if not is_warned}),
                 "original": original.outcome if original is not None else "none",
                 "verdict": verdict.outcome if verdict is not None else "none",
                 "why": verdict.reasons[0].text if verdict is not None and verdict.reasons else "",
@@ -301,12 +302,13 @@ def show(records: list[dict[str, object]]) -> None:
             row["mutants"] += 1
             row["harmless"] += bool(one["harmless"])
             row["lint"] += bool(one["rules"])
+            row["noted"] += bool(one["rules"] or one["noted"])
             row["either"] += bool(one["rules"] or one["refuted"])
-    print(f"{'':36}{'mutants':>8}{'harmless':>9}{'lint':>6}{'or verify':>10}")
+    print(f"{'':36}{'mutants':>8}{'harmless':>9}{'lint':>6}{'noted':>6}{'or verify':>10}")
     for key, row in sorted(rows.items(), key=lambda item: (item[0] == "all", item[0])):
         rest = row["mutants"] - row["harmless"]
-        share = f"{100 * row['lint'] / rest:5.0f}%{100 * row['either'] / rest:5.0f}%" if rest else ""
-        print(f"{key:36}{row['mutants']:8}{row['harmless']:9}{row['lint']:6}{row['either']:10}  {share}")
+        share = "".join([f"{100 * row[what] / rest:5.0f}%" for what in ("lint", "noted", "either")]) if rest else ""
+        print(f"{key:36}{row['mutants']:8}{row['harmless']:9}{row['lint']:6}{row['noted']:6}{row['either']:10}  {share}")
     print("of those that are not harmless; kernels:", len({(one["path"], one["kernel"]) for one in records}))
 
 
@@ -317,6 +319,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=1_000_000)
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--record", type=Path)
+    parser.add_argument("--lint-only", action="store_true")
     asked = parser.parse_args()
     end = time.monotonic() + asked.budget
     found = [path for given in asked.paths for path in (sorted(given.rglob("*.ptx")) if given.is_dir() else [given])]
@@ -328,7 +331,7 @@ def main() -> None:
         if time.monotonic() > end:
             print(f"stopped before {path}", file=sys.stderr)
             break
-        for one in examine(path, asked.most, known):
+        for one in examine(path, asked.most, known, not asked.lint_only):
             records.append(one)
             if asked.record:
                 with asked.record.open("a") as lines:

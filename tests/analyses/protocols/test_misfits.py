@@ -7,7 +7,7 @@ import pytest
 from ptxkit.analyses.protocols.misfits import misfits
 from ptxkit.analyses.protocols.rounds import rounds
 from ptxkit.analyses.protocols.steps import Does
-from ptxkit.analyses.protocols.structure import life, rings
+from ptxkit.analyses.protocols.structure import first_phases, life, rings
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.syntax.parsing import parse
 
@@ -140,3 +140,22 @@ def test_what_is_changed_is_seen(change: str) -> None:
     found = misfits(kernel(KERNEL.replace(old, new)))
     assert [one.rule for one in found][:1] == [rule]
     assert found[0].steps
+
+
+def test_a_stage_given_back_only_behind_the_loop() -> None:
+    arrival = "mbarrier.arrive.shared::cta.b64 _, [%r23+24];\n"
+    text = KERNEL.replace(arrival, "").replace("@%p9 bra CONSUME;\n", "@%p9 bra CONSUME;\n" + arrival)
+    assert [one.rule for one in misfits(kernel(text))] == ["M009"]
+
+
+def test_waits_behind_conditions_of_one_role_are_not_first_ones() -> None:
+    """What a thread waits for later may have another parity: nothing is said."""
+    again = "WAIT_AGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 %p10, [%r2], 1;\n@!%p10 bra WAIT_AGAIN;\n"
+    text = KERNEL.replace("@%p9 bra CONSUME;\n", "@%p9 bra CONSUME;\n" + again)
+    assert misfits(kernel(text)) == ()
+
+
+def test_the_first_round_of_a_ring() -> None:
+    routine = kernel(KERNEL)
+    waits = life(routine).of(Does.WAIT)
+    assert [first_phases(routine, wait) for wait in waits] == [frozenset(((0, 1),)), frozenset(((0, 0),))]
