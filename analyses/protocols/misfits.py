@@ -116,7 +116,9 @@ def _lengths(routine: Routine, known: Life) -> Iterator[Finding]:
             circles.setdefault((use.base, min(use.offsets)), []).append(use)
     for own in circles.values():
         sizes = Counter([len(use.offsets) for use in own])
-        if len(sizes) == 1:
+        waited, told = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
+        # a kernel may do its work in two ways: each has threads that wait and threads that arrive
+        if len(sizes) == 1 or not waited or not told or waited == told:
             continue
         # of two lengths the one that fits the objects is right, or the one that most keep to
         usual = max(sizes, key=lambda size: (_fits(known, own[0], size), sizes[size]))
@@ -156,7 +158,7 @@ def _fits(known: Life, use: Use, size: int) -> bool:
 def _counts(routine: Routine, known: Life) -> Iterator[Finding]:
     """Stages of one ring that expect different numbers of arrivals."""
     for ring in rings(routine):
-        if not ring.moves:
+        if not ring.moves or any(len(known.objects[ring.base, offset]) > 1 for offset in ring.offsets):
             continue
         inits = [use for use in ring.of(Does.INIT) if use.step.amount is not None and use.step.amount.constant is not None]
         counts = Counter([use.step.amount.constant for use in inits if use.step.amount is not None])
@@ -240,7 +242,8 @@ def _published(routine: Routine, known: Life) -> Iterator[Finding]:
         if use.does is Does.INIT or not before(use.instruction):
             continue
         init = next((init for init in inits if init.base == use.base and init.offsets & use.offsets), None)
-        if init is None:
+        # who initializes an object may use it
+        if init is None or not (mine := _threads(routine, use)) or not (its := _threads(routine, init)) or not mine & ~its:
             continue
         # a barrier that threads may come to in between may be theirs, whatever decides about it
         onward = _onward(routine, init.instruction)
@@ -501,7 +504,8 @@ def _unannounced(routine: Routine, known: Life) -> Iterator[Finding]:
         told = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE}
         if counts != {1} or not plain or not copies or announced - told:
             continue
-        stops = {use.instruction for use in (*arrivals, *ring.of(Does.WAIT))}
+        # behind a wait it is another phase
+        stops = {use.instruction for use in arrivals} | {use.instruction for use in known.of(Does.WAIT) if use.step.is_spinning}
         for arrival in plain:
             behind = _before(routine, stops, arrival.instruction + 1)
             copy = next((one for one in copies if behind(one.instruction)), None)
@@ -585,30 +589,41 @@ def _boxes(routine: Routine, known: Life) -> Iterator[Finding]:
             return
         boxes.setdefault(load.maps[0][0], {}).setdefault(load.amount // count, []).append(load)
     for sizes in boxes.values():
-        if len(sizes) > 1:
-            usual = max(sizes, key=lambda size: len(sizes[size]))
-            size, (one, *_) = next(item for item in sizes.items() if item[0] != usual)
-            message = f"this announces {size} bytes for each copy by a tensor map, and elsewhere a copy by the same map brings {usual}"
-            steps_ = ((sizes[usual][0].expect.instruction, f"{usual} bytes for each here"),)
-            yield Finding("M006", one.expect.instruction, None, message, (), steps_, False)
-            return
-    alike: dict[tuple[tuple[Term, int], ...], dict[int, list[_Load]]] = {}
-    for load in loads:
-        if all(map_ in boxes for map_, _ in load.maps):
-            brought = sum(number * next(iter(boxes[map_])) for map_, number in load.maps)
-            if brought != load.amount:
-                message = f"{load.amount} bytes are announced, and the copies bring {brought}: so much copies by these maps bring elsewhere"
-                yield Finding("M006", load.expect.instruction, None, message, (), ((load.copy.instruction, "copied here"),), False)
+        usual = max(sizes, key=lambda size: len(sizes[size]))
+        for size, own in sizes.items():
+            one, other = own[0], next((load for load in sizes[usual] if _may_both_come(routine, load, own[0])), None)
+            if size != usual and other is not None:
+                message = f"this announces {size} bytes for each copy by a tensor map, and elsewhere a copy by the same map brings {usual}"
+                steps_ = ((other.expect.instruction, f"{usual} bytes for each here"),)
+                yield Finding("M006", one.expect.instruction, None, message, (), steps_, False)
                 return
-        alike.setdefault(load.maps, {}).setdefault(load.amount, []).append(load)
-    for amounts in alike.values():
-        if len(amounts) > 1:
-            usual = max(amounts, key=lambda amount: len(amounts[amount]))
-            amount, (one, *_) = next(item for item in amounts.items() if item[0] != usual)
-            message = f"{amount} bytes are announced, and for as many copies by the same tensor maps elsewhere {usual}"
-            steps_ = ((amounts[usual][0].expect.instruction, f"{usual} bytes here"),)
-            yield Finding("M006", one.expect.instruction, None, message, (), steps_, False)
+    for load in loads:
+        alone = [
+            next((one for one in boxes.get(map_, {}).items() if _may_both_come(routine, one[1][0], load)), None) for map_, _ in load.maps
+        ]
+        if None in alone:
+            continue
+        brought = sum(number * one[0] for (_, number), one in zip(load.maps, alone, strict=True) if one is not None)
+        if brought != load.amount:
+            message = f"{load.amount} bytes are announced, and the copies bring {brought}: so much copies by these maps bring elsewhere"
+            yield Finding("M006", load.expect.instruction, None, message, (), ((load.copy.instruction, "copied here"),), False)
             return
+    for one in loads:
+        for other in loads:
+            if one.maps == other.maps and one.amount != other.amount and _may_both_come(routine, one, other):
+                rare = min((one, other), key=lambda load: sum(load.amount == like.amount for like in loads if like.maps == load.maps))
+                usual_ = other if rare is one else one
+                message = f"{rare.amount} bytes are announced, and for as many copies by the same tensor maps elsewhere {usual_.amount}"
+                steps_ = ((usual_.expect.instruction, f"{usual_.amount} bytes here"),)
+                yield Finding("M006", rare.expect.instruction, None, message, (), steps_, False)
+                return
+
+
+def _may_both_come(routine: Routine, one: _Load, other: _Load) -> bool:
+    """Whether a thread may come from one to the other: a kernel may do its work in several ways, with other boxes."""
+    flow = control_flow(routine)
+    mine, its = one.expect.instruction, other.expect.instruction
+    return bool(_onward(routine, mine) >> flow.block_of[its] & 1 or _onward(routine, its) >> flow.block_of[mine] & 1)
 
 
 def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
