@@ -236,7 +236,7 @@ def _stands_still(found: list[Trace], registers: int, answers: Sequence[int], en
     """Whether threads come to a standstill in another order too: else some wait for ever only where others are much faster."""
     machine = Machine(found, races=False, registers=registers, answers=answers, end=max(end, time.monotonic() + LEAST_TIME), is_eager=True)
     machine.run()
-    return bool(machine.stuck)
+    return any(not agent.is_done for agent in machine.agents)
 
 
 def _answers(setting: Setting, cluster: int) -> list[int]:
