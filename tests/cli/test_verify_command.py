@@ -49,6 +49,45 @@ def test_a_good_kernel_is_verified(name: str, arguments: list[str]) -> None:
     assert ": verified\n" in result.output
 
 
+class TestMemory:
+    TEXT = """.version 8.5
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 table)
+{
+    .reg .pred %p; .reg .b32 %r; .reg .b64 %d;
+    ld.param.u64 %d, [table];
+    ld.global.u32 %r, [%d+4];
+    setp.eq.u32 %p, %r, 12;
+    @%p bra MEET;
+    ret;
+MEET:
+    bar.sync 0, 64;
+    ret;
+}
+"""
+
+    def test_is_said_to_be_missing(self) -> None:
+        result = run("-", "--block", "32", "--param", "table=4096", text=self.TEXT)
+
+        assert result.exit_code == 3
+        assert "ld.global.u32 %r, [%d+4];` gives (--memory)" in result.output
+
+    @pytest.mark.parametrize(("given", "code"), [("table=12", 1), ("table=0:12", 1), ("*=4", 0)])
+    def test_is_given(self, given: str, code: int) -> None:
+        result = run("-", "--block", "32", "--param", "table=4096", "--memory", given, text=self.TEXT)
+
+        assert result.exit_code == code
+        assert "this is so for this launch if\n  -:8: this gives what --memory says" in result.output
+
+    @pytest.mark.parametrize("given", ["table", "table=x", "table=1:y"])
+    def test_what_is_no_number(self, given: str) -> None:
+        result = run("-", "--block", "32", "--memory", given, text=self.TEXT)
+
+        assert result.exit_code == 2
+        assert "--memory takes NAME=NUMBER" in result.output
+
+
 class TestBoxes:
     def test_tensor_maps_say_how_many_bytes_are_copied(self, tmp_path: Path) -> None:
         boxes = tmp_path / "boxes.json"
@@ -69,6 +108,14 @@ class TestBoxes:
 
         assert result.exit_code == 3
         assert "only its tensor map says (--boxes)" in result.output
+
+    def test_those_are_proposed_with_which_all_comes(self, tmp_path: Path) -> None:
+        proposed = json.loads(run(fixture("wgmma_gemm"), *GEMM, "--format", "json").output)["boxes"]
+        boxes = tmp_path / "boxes.json"
+        boxes.write_text(json.dumps(proposed), encoding="utf-8")
+
+        assert proposed == {"wgmma_gemm_param_0": 16384, "wgmma_gemm_param_1": 8192}
+        assert run(fixture("wgmma_gemm"), *GEMM, "--boxes", str(boxes)).exit_code == 0
 
     @pytest.mark.parametrize("text", ["[", "[1]", '{"a": 0}', '{"a": {"box": [2]}}', '{"a": {"box": [2, "x"], "type": "f16"}}'])
     def test_what_is_no_box(self, tmp_path: Path, text: str) -> None:
