@@ -48,7 +48,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
 NUMBERS = (2, 8, 1, 64, 256)
 BLOCKS = (128, 256, 384, 512, 192, 160, 32)
-CLUSTERS = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (1, 2, 1), (2, 2, 1), (8, 1, 1))
+CLUSTERS = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (1, 2, 1), (2, 2, 1), (8, 1, 1), (2, 4, 1), (4, 4, 1))
 BYTES = 1 << 15
 """What parameters are that are announced as bytes."""
 BUDGET, LONGEST = 15.0, 90.0

@@ -207,6 +207,8 @@ class Tracer:
         wanted = [*self.guards.values(), *self.branches.values()]
         own = [step for one in self.steps.values() for step in one]
         wanted += [term for step in own for term in (step.address, step.amount, step.target) if term is not None]
+        if setting is not None:
+            wanted += [term for step in own for term in (step.mask, step.pairs, step.map) if term is not None]
         self.fetches: dict[int, Fetch] = {}
         self.stores: dict[int, Store] = {}
         self.evaluator = self._evaluator(wanted)
