@@ -346,9 +346,12 @@ class Values(Cook):
     def parameter(self, address: Term, size: int) -> Term | None:
         """What `size` bytes of a kernel's parameters hold; the callers of other functions are not known."""
         offset, parts = address.linear
-        if len(parts) != 1 or parts[0][1] != 1 or parts[0][0].operator != "address" or not size:
+        if len(parts) != 1 or parts[0][1] != 1 or not size:
             return None
-        symbol = self._symbols.get(parts[0][0].data)
+        start = parts[0][0]
+        # an address in a register of 64 bits: the space is that of 32
+        start = start.args[0] if start.operator == "zext" else start
+        symbol = self._symbols.get(start.data) if start.operator == "address" else None
         if symbol is None or symbol.kind is not Kind.PARAMETER or not self.routine.function.header.is_entry:
             return None
         if symbol.path[: len(self.routine.path) + 1] != (*self.routine.path, 0):
@@ -360,7 +363,7 @@ class Values(Cook):
             align = pointer.align or 1
         # one that says less does not matter: the first to ask decides, and all ask the same
         known = bits(align - 1, 0, 8 * size) if align > 1 else None
-        return self.terms.leaf("parameter", 8 * size, (*parts[0][0].data, offset, size), known)
+        return self.terms.leaf("parameter", 8 * size, (*start.data, offset, size), known)
 
     # --- loops
 

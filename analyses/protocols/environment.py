@@ -16,7 +16,7 @@ from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import SUM, Term, Terms, inside
+from ptxkit.analyses.terms import SUM, Term, Terms, inside, walk
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
 
@@ -204,7 +204,7 @@ def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
 
 
 class Settler:
-    """Names alike what is alike: what the threads of a warp find out together, wherever they ask the same.
+    """Names alike what is alike: what the threads of a warp find out together, and what is loaded from memory that does not change.
 
     A broadcast of what all of them hold is that. Who is elected is the same everywhere.
     """
@@ -250,12 +250,12 @@ class Settler:
         return done[term]
 
     def _inputs(self, number: int) -> tuple[Term, ...]:
-        """What goes into a value that threads find out together; nothing if it is no such value."""
+        """What goes into a value that threads find out together, or the address that it is loaded from; nothing if it is no such value."""
         value = self._ssa.values[number]
         if value.origin is not Origin.WRITE or value.operands:
             return ()
         bound = self._bounds[value.instruction]
-        if not isinstance(bound, Bound) or bound.converges is None or bound.memory or bound.barrier:
+        if not isinstance(bound, Bound) or bound.barrier or not (_is_constant(bound) if bound.memory else bound.converges is not None):
             return ()
         operands = [operand for operand in bound.operands if operand.reads]
         if len(operands) > MOST_INPUTS:
@@ -268,11 +268,15 @@ class Settler:
         value = self._ssa.values[number]
         bound = self._bounds[value.instruction]
         assert isinstance(bound, Bound)
+        place = number - self._ssa.definitions[value.instruction][0]
+        if bound.memory:
+            # what goes round in a loop may be loaded from elsewhere each time
+            steady = all(one.operator not in ("value", "phi", "join") for term in inputs for one in walk(term))
+            return self.terms.leaf("loaded", leaf.width, (place, *inputs)) if steady else leaf
         if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):
             return self.terms.extend(inputs[0], leaf.width, False)
         if not all(self._is_common(term) for term in inputs):
             return leaf
-        place = number - self._ssa.definitions[value.instruction][0]
         opcode = self.routine.instructions[value.instruction].opcode.text
         return self.terms.leaf("collective", leaf.width, (opcode, place, *inputs))
 
@@ -282,6 +286,11 @@ class Settler:
             return True
         numbers = self._team.vector(term)
         return numbers is not None and all(len(set(numbers[first : first + WARP])) == 1 for first in range(0, len(numbers), WARP))
+
+
+def _is_constant(bound: Bound) -> bool:
+    """Whether it loads what nothing writes while the kernel runs (5.1.3, 9.7.10.9)."""
+    return all(memory.access == "read" for memory in bound.memory) and (bound.has(".const") or bound.has(".nc"))
 
 
 def _of_block(leaf: Term) -> bool:

@@ -413,6 +413,11 @@ class TestTerms:
         assert str(term_of("cvt.u64.u32 %rd1, %ctaid.x;", "%rd1")) == "zext(%ctaid.x)"
         assert str(term_of("cvt.u32.u16 %r1, %ctaid.x;", "%r1")) == "zext(trunc(%ctaid.x))"
 
+    @pytest.mark.parametrize("load", ["ld.param.u32 %r1, [n];", "mov.u32 %r0, n; ld.param.u32 %r1, [%r0];"])
+    def test_parameter_by_its_address_in_a_register(self, load: str) -> None:
+        body = f"mov.u64 %rd1, n; add.s64 %rd2, %rd1, 16; ld.param.u32 %r2, [%rd2+-16]; {load} sub.s32 %r3, %r1, %r2;"
+        assert term_of(body, "%r3").constant == 0
+
     def test_what_is_loaded_narrow_is_small(self) -> None:
         body = "ld.param.u64 %rd1, [p]; ld.global.u8 %r1, [%rd1]; ld.global.s8 %r2, [%rd1];"
         assert term_of(body, "%r1").bounds == (0, 255)

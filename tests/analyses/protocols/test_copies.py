@@ -276,3 +276,49 @@ def test_what_tensor_cores_read_is_waited_for(left: str, rules: set[str]) -> Non
     found = lint(ptxkit.parse(MATRICES.replace("LEFT", left)), select(["A"]))
 
     assert {one.rule for one in found if one.severity is not Severity.INFO} == rules
+
+
+TWICE = """.version 8.0
+.target sm_80
+.address_size 64
+.const .align 4 .b32 wanted;
+.visible .entry k(.param .u64 p)
+.reqntid 128
+{
+.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+.shared .align 16 .b8 tile[2048];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %tid.x;
+shl.b32 %r1, %r1, 4;
+mov.u32 %r2, tile;
+add.u32 %r3, %r2, %r1;
+ld.LOAD %r4, [FIRST];
+setp.eq.s32 %p1, %r4, 0;
+@%p1 bra A;
+cp.async.cg.shared.global [%r3], [%rd1], 16;
+cp.async.commit_group;
+A:
+ld.LOAD %r5, [THEN];
+setp.eq.s32 %p2, %r5, 0;
+@%p2 bra B;
+cp.async.wait_group 0;
+B:
+ld.shared.u32 %r6, [%r3];
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("load", "first", "then", "rules"),
+    [
+        ("const.u32", "wanted", "wanted", set()),
+        ("global.nc.u32", "%rd1", "%rd1", set()),
+        ("global.nc.u32", "%rd1", "%rd1+4", {"A001"}),
+        ("global.u32", "%rd1", "%rd1", {"A001"}),
+    ],
+)
+def test_what_nothing_writes_is_the_same_when_it_is_loaded_again(load: str, first: str, then: str, rules: set[str]) -> None:
+    found = lint(ptxkit.parse(TWICE.replace("LOAD", load).replace("FIRST", first).replace("THEN", then)), select(["A"]))
+
+    assert {one.rule for one in found if one.severity is Severity.ERROR} == rules
