@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterator
 
 from ptxkit.frozen import frozen
@@ -68,6 +69,7 @@ class Execution:
         return _DEGREES[bool(self.may) + bool(self.some) + bool(self.sure)]
 
 
+@functools.lru_cache(maxsize=256)
 def all_alike(runs: Runs, count: int) -> Execution:
     """All of so many threads do the same."""
     everyone = (1 << count) - 1

@@ -60,6 +60,8 @@ class Lanes:
         """By block, of terms that are something else at another block."""
         self._is_moving: dict[Term, bool] = {}
         self._execution: dict[int, Execution] = {}
+        self._along: dict[int, Execution] = {}
+        """By `id` of the edge: it decides about many blocks."""
 
     def numbers(self, term: Term, block: int) -> Numbers | None:
         """What a term is for each thread when it first comes to a block; None if that depends on more than the place of the thread."""
@@ -186,8 +188,15 @@ class Lanes:
             reached = self._execution.get(before) or self._all(Runs.UNKNOWN)
             for edge in self._flow.blocks[before].edges:
                 if self._dominance.post.dominates(block, edge.target):
-                    best |= reached & self._taken(edge)
+                    best |= reached & self.along(edge)
         return best
+
+    def along(self, edge: Edge) -> Execution:
+        """For each thread, whether it takes an edge if it comes to where that starts."""
+        found = self._along.get(id(edge))
+        if found is None:
+            found = self._along[id(edge)] = self._taken(edge)
+        return found
 
     def _taken(self, edge: Edge) -> Execution:
         block = self._flow.blocks[edge.source]

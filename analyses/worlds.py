@@ -174,7 +174,7 @@ class World(First):
         """For each thread whether it takes one of these edges, which are from one block, if it comes there."""
         found = self._all(Runs.NEVER)
         for edge in edges:
-            found |= self._taken(edge)
+            found |= self.along(edge)
         return found
 
     def _taken(self, edge: Edge) -> Execution:
