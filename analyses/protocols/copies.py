@@ -51,7 +51,8 @@ class Finding:
     is_certain: bool = True
     """Whether it is undefined behaviour, and not only doubtful."""
     is_note: bool = False
-    """Whether it may well be right, and is only unlike all else that the function does."""
+    """Whether it may well be right: only unlike all else that the function does, or with numbers of which only who launches the kernel knows
+    whether they ever go together."""
 
 
 @frozen
@@ -345,6 +346,9 @@ class _Watch(Observer):
         threads = self.regions.meet(region, mine, others)
         if threads is None:
             return False
+        if operation.idle is not None and operation.idle.constant:
+            # zeros come from nowhere: no program is known that must wait for them
+            return True
         tried = (key, operation.signature, moment.choices.shape)
         if key in self.hazards or tried in self.seen:
             return True
@@ -390,7 +394,7 @@ class _Watch(Observer):
         if key in self.found or read.region.base[0] != region.base[0]:
             return
         threads = self.regions.meet(read.region, region, True)
-        if threads is None or moment.model(thread=threads[1]) is None:
+        if threads is None or moment.model(*([moment.started] if moment.started else []), thread=threads[1]) is None:
             return
         one, other = (self.regions.team.name(thread) for thread in threads)
         self.found[key] = Finding(
@@ -459,6 +463,7 @@ class _Watch(Observer):
                 rule, at = self._why_early(hazard)
                 early.setdefault(self._cause(hazard), []).append((rule, at, hazard))
         for found in early.values():
+            found = [one for one in found if not self._is_ahead(one[2])] or found
             self._early(*next((one for one in found if one[0] in _FIRST), found[0]))
         told: set[Hashable] = {rule for rule, _ in self.found}
         for (_, _, kind), hazard in self.hazards.items():
@@ -533,7 +538,21 @@ class _Watch(Observer):
             message = _SAID[rule]
             child = None
             steps = (*steps, (moment.instruction, f"this reads {who} while it may be under way"))
-        self._add(Finding(rule, at, child, message, self._notes(moment, operation), steps))
+        notes = self._notes(moment, operation)
+        if is_note := self._is_ahead(hazard):
+            notes = (*notes, "no bug if the copies that a loop starts for rounds that never come are of no bytes")
+        self._add(Finding(rule, at, child, message, notes, steps, is_note=is_note))
+
+    def _is_ahead(self, hazard: _Hazard) -> bool:
+        """Whether a loop started a copy that may be of no bytes, and only what comes behind the loop reads its place.
+
+        Such a loop copies ahead, and makes the last copies empty by what it was told of the sizes; which sizes go together it does not say.
+        """
+        if hazard.operation.idle is None:
+            return False
+        flow, forest = control_flow(self.routine), loops(self.routine)
+        index = forest.innermost[flow.block_of[hazard.operation.instruction]]
+        return index is not None and flow.block_of[hazard.moment.instruction] not in forest.loops[index]
 
     def _why_early(self, hazard: _Hazard) -> tuple[str, int]:
         moment, operation = hazard.moment, hazard.operation

@@ -42,6 +42,7 @@ from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 
 import attrs
 
+from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, control_flow, flow_of
 from ptxkit.analyses.dominators import dominators
@@ -98,6 +99,8 @@ class Operation:
     """Ends with the operation itself."""
     decided: int
     """How many choices the path had made before."""
+    idle: Term | None
+    """The predicate under which it copies nothing and only fills with zeros; None for one that always copies."""
 
     @property
     def signature(self) -> Hashable:
@@ -249,10 +252,13 @@ class Moment:
     def model(self, *operations: Operation, thread: int | None = None, also: Sequence[tuple[Term, bool]] = ()) -> Model | None:
         """Numbers for what the kernel is given, with which a thread takes this path, starts the operations and executes the instruction.
 
+        The operations copy something, and not only zeros.
+
         Without a thread named, the first that may be on the path. None if none are found: the path is not proved to be possible.
         """
         conditions = [one.condition for one in operations] + [self.condition]
         wanted = [(condition, True) for condition in conditions if condition is not None]
+        wanted += [(one.idle, False) for one in operations if one.idle is not None]
         chosen = (self.threads & -self.threads).bit_length() - 1 if thread is None else thread
         return self.choices.model(self.team, (max(0, chosen),), [*wanted, *also])
 
@@ -367,7 +373,8 @@ class _Explorer:
                 if guard is not None and self._quiet(block.index) is None:
                     self.branches[block.index] = settle(guard)
         terms = [term for own in self.watched.values() for term in own]
-        self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values()])
+        self.idle = self._idles()
+        self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values(), *self.idle.values()])
         self.moving = {header: self._moving(loop.blocks, terms) for header, loop in self.headers.items()}
         self.lively = self._lively()
         self.starters = self._starters()
@@ -394,6 +401,18 @@ class _Explorer:
                 if last.end - 1 not in own:
                     own.append(last.end - 1)
         return {block: tuple(own) for block, own in found.items()}
+
+    def _idles(self) -> dict[int, Term]:
+        """By instruction that starts a copy, the predicate under which its source has no byte that counts."""
+        found = {}
+        for access in accesses(self.routine) if self.effects else ():
+            if access.part is None or access.instruction not in self.effects:
+                continue
+            term = self.values.operand(access.instruction, self.routine.instructions[access.instruction].children[access.part])
+            if term is not None:
+                terms = self.values.terms
+                found[access.instruction] = term if term.width == 1 else terms.apply("eq", 1, (term, terms.constant(0, term.width)))
+        return found
 
     def _lively(self) -> int:
         """The blocks from which control can come to the start of an operation, as bits."""
@@ -621,6 +640,10 @@ class _Explorer:
         found.append(state)
         return found
 
+    def _idle(self, i: int, state: _State) -> Term | None:
+        idle = self.idle.get(i)
+        return self.evaluator.term(idle, state.environment) if idle is not None else None
+
     def _leaves(self, i: int) -> bool:
         block = self.flow.blocks[self.flow.block_of[i]]
         return block.end - 1 == i and block.leaves in ("return", "exit")
@@ -633,7 +656,8 @@ class _Explorer:
             queue = queues.get(effect.queue, EMPTY)
             if effect.action is Action.OPEN:
                 trail = Trail(i, "", trail, trail.length + 1)
-                started = Operation(i, effect.queue, terms, condition, threads, crowd, trail, len(state.choices.taken))
+                decided, idle = len(state.choices.taken), self._idle(i, state)
+                started = Operation(i, effect.queue, terms, condition, threads, crowd, trail, decided, idle)
                 queue = queue.opened(started)
             elif effect.action is Action.COMMIT:
                 trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)

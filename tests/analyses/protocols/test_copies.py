@@ -322,3 +322,55 @@ def test_what_nothing_writes_is_the_same_when_it_is_loaded_again(load: str, firs
     found = lint(ptxkit.parse(TWICE.replace("LOAD", load).replace("FIRST", first).replace("THEN", then)), select(["A"]))
 
     assert {one.rule for one in found if one.severity is Severity.ERROR} == rules
+
+
+AHEAD = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n, .param .u32 m)
+.reqntid 128
+{
+.reg .b32 %r<12>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+.shared .align 16 .b8 ring[4096];
+ld.param.u64 %rd1, [p];
+ld.param.u32 %r1, [n];
+ld.param.u32 %r11, [m];
+mov.u32 %r2, %tid.x;
+shl.b32 %r2, %r2, 4;
+mov.u32 %r3, ring;
+add.u32 %r3, %r3, %r2;
+cp.async.cg.shared.global [%r3], [%rd1], 16;
+cp.async.commit_group;
+mov.u32 %r4, 0;
+mov.u32 %r5, 2048;
+LOOP:
+add.u32 %r4, %r4, 1;
+setp.lt.u32 %p1, %r4, SIZE;
+selp.b32 %r6, 16, 0, %p1;
+add.u32 %r7, %r3, %r5;
+cp.async.cg.shared.global [%r7], [%rd1], 16, %r6;
+cp.async.commit_group;
+cp.async.wait_group 1;
+xor.b32 %r5, %r5, 2048;
+add.u32 %r8, %r3, %r5;
+ld.shared.u32 %r9, [%r8];
+setp.lt.u32 %p2, %r4, %r1;
+@%p2 bra LOOP;
+ld.shared.u32 %r9, [%r3];
+ld.shared.u32 %r10, [%r3+2048];
+ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "severities"), [("%r1", []), ("%r11", [Severity.INFO]), ("99999", [Severity.INFO])])
+def test_copies_ahead_of_a_loop_may_be_of_no_bytes(size: str, severities: list[Severity]) -> None:
+    found = lint(ptxkit.parse(AHEAD.replace("SIZE", size)), select(["A"]))
+
+    assert [one.severity for one in found if one.rule == "A003"] == severities
+
+
+def test_copies_ahead_that_are_always_of_bytes_are_waited_for() -> None:
+    found = lint(ptxkit.parse(AHEAD.replace(", 16, %r6;", ", 16;").replace("SIZE", "%r1")), select(["A"]))
+
+    assert [(one.rule, one.severity) for one in found if one.rule == "A003"] == [("A003", Severity.ERROR)]
