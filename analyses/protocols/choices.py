@@ -116,10 +116,15 @@ class Choices:
                 shape = shape | {(compared[0], narrowed[0] > low, narrowed[1] < high)}
         return Choices(self.terms, {**self.taken, positive: wanted}, ranges, shape)
 
-    def model(self, team: Team, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = ()) -> Model | None:
-        """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found."""
-        wanted = [*self.taken.items(), *also]
-        return _Search(team, tuple(threads), wanted, self.ranges).run()
+    def model(self, team: Team, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = (), others: Iterable[int] = ()) -> Model | None:
+        """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found.
+
+        For `others`, what is chosen comes out, whatever comes of `also`.
+        """
+        own = tuple(threads) or (0,)
+        everyone = (*own, *[thread for thread in others if thread not in own])
+        wanted = [(term, holds, everyone) for term, holds in self.taken.items()]
+        return _Search(team, [*wanted, *[(term, holds, own) for term, holds in also]], self.ranges).run()
 
 
 def _positive(condition: Term) -> tuple[Term, bool]:
@@ -178,18 +183,16 @@ def _narrowed(known: tuple[int, int], compared: tuple[str, bool, int], holds: bo
 class _Search:
     """Looks for numbers with which predicates come out as wanted: leaf by leaf takes the number that puts most of them right."""
 
-    def __init__(
-        self, team: Team, threads: tuple[int, ...], wanted: list[tuple[Term, bool]], ranges: Mapping[Term, tuple[int, int]]
-    ) -> None:
+    def __init__(self, team: Team, wanted: list[tuple[Term, bool, tuple[int, ...]]], ranges: Mapping[Term, tuple[int, int]]) -> None:
         self.team = team
-        self.threads = threads or (0,)
         self.wanted = wanted
+        """Predicates, whether they are to hold, and for which threads."""
         self.of_leaf: dict[Term, list[int]] = {}
-        for place, (term, _) in enumerate(wanted):
+        for place, (term, _, _) in enumerate(wanted):
             for leaf in atoms(term):
                 if not self._is_place(leaf):
                     self.of_leaf.setdefault(leaf, []).append(place)
-        self.constants = {number for term, _ in wanted for inner in _constants(term) for number in (inner - 1, inner, inner + 1)}
+        self.constants = {number for term, _, _ in wanted for inner in _constants(term) for number in (inner - 1, inner, inner + 1)}
         self.ranges = ranges
 
     def _is_place(self, leaf: Term) -> bool:
@@ -247,8 +250,8 @@ class _Search:
                     yield value
 
     def _holds(self, place: int, model: Mapping[Term, int]) -> bool:
-        term, wanted = self.wanted[place]
-        for thread in self.threads:
+        term, wanted, threads = self.wanted[place]
+        for thread in threads:
             number = evaluate(term, functools.partial(self._leaf, thread, model))
             if number is None or bool(number) is not wanted:
                 return False

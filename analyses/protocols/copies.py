@@ -359,7 +359,7 @@ class _Watch(Observer):
             return True
         if self.failures >= MOST_FAILURES:
             return True
-        model = moment.model(operation, thread=threads[1])
+        model = moment.model(operation, thread=threads[1], others=threads[:1])
         self.failures += model is None
         if model is not None:
             were_used = any(one.signature in self.used for one in memory.latest)
@@ -394,7 +394,7 @@ class _Watch(Observer):
         if key in self.found or read.region.base[0] != region.base[0]:
             return
         threads = self.regions.meet(read.region, region, True)
-        if threads is None or moment.model(*([moment.started] if moment.started else []), thread=threads[1]) is None:
+        if threads is None or moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1]) is None:
             return
         one, other = (self.regions.team.name(thread) for thread in threads)
         self.found[key] = Finding(

@@ -38,7 +38,7 @@ leaves the function (`moment.leaves`). A path is one that some input takes as fa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -249,18 +249,21 @@ class Moment:
         left = set(self.after.get(name, EMPTY).unread)
         return [operation for operation in self.queue(name).unread if operation not in left]
 
-    def model(self, *operations: Operation, thread: int | None = None, also: Sequence[tuple[Term, bool]] = ()) -> Model | None:
+    def model(
+        self, *operations: Operation, thread: int | None = None, others: Iterable[int] = (), also: Sequence[tuple[Term, bool]] = ()
+    ) -> Model | None:
         """Numbers for what the kernel is given, with which a thread takes this path, starts the operations and executes the instruction.
 
         The operations copy something, and not only zeros.
 
-        Without a thread named, the first that may be on the path. None if none are found: the path is not proved to be possible.
+        Without a thread named, the first that may be on the path; `others` take the path, too. None if none are found: the path is not
+        proved to be possible.
         """
         conditions = [one.condition for one in operations] + [self.condition]
         wanted = [(condition, True) for condition in conditions if condition is not None]
         wanted += [(one.idle, False) for one in operations if one.idle is not None]
         chosen = (self.threads & -self.threads).bit_length() - 1 if thread is None else thread
-        return self.choices.model(self.team, (max(0, chosen),), [*wanted, *also])
+        return self.choices.model(self.team, (max(0, chosen),), [*wanted, *also], others)
 
     def since(self, operation: Operation) -> list[Trail]:
         """The steps from the start of an operation up to here, both excluded, in the order of the path."""
