@@ -51,8 +51,8 @@ class Finding:
     is_certain: bool = True
     """Whether it is undefined behaviour, and not only doubtful."""
     is_note: bool = False
-    """Whether it may well be right: only unlike all else that the function does, or with numbers of which only who launches the kernel knows
-    whether they ever go together."""
+    """Whether it may well be right: it is only unlike all else that the function does, or needs numbers of which only who launches the
+    kernel knows whether they ever go together."""
 
 
 @frozen
