@@ -10,7 +10,8 @@ from collections.abc import Iterable
 
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.objects import Use, Where, uses
-from ptxkit.analyses.protocols.tcgen05 import FEW, PRODUCTS, states, tensor
+from ptxkit.analyses.protocols.tcgen05 import FEW, PRODUCTS, tensor
+from ptxkit.analyses.protocols.ways import states
 from ptxkit.analyses.routine import Routine
 from ptxkit.frozen import frozen
 
@@ -28,24 +29,49 @@ class _Group:
     instructions: frozenset[int]
 
 
-def unanswered(routine: Routine) -> Found | None:
-    """The only wait behind which products are not committed to the objects that they are committed to behind the others of its kind."""
+def unanswered(routine: Routine) -> tuple[Found, ...]:
+    """The waits that alone have products behind them that are not committed to the object that the others of their kind are committed to.
+
+    Who fills what is waited for waits for that object itself: then one other is enough to tell from. Without that, there are several.
+    """
     known = tensor(routine)
-    if known is None or known.has_calls or not known.commits:
-        return None
+    if known is None or known.may_arrive or not known.commits:
+        return ()
     products = set(known.starts.get(PRODUCTS, ()))
     commits = _groups([use for use in uses(routine) if use.instruction in known.commits])
     waits = _groups([use for use in uses(routine) if not use.arrives])
-    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) >= FEW and not _meet(wait, commit.places)]
+    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not _meet(wait, commit.places)]
+    refills = _refills(routine, known.commits) if pairs else []
+    found: dict[int, Found] = {}
     for wait, commit in pairs[:MOST_PAIRS]:
-        answered, bare = _answers(routine, wait.instructions, commit.instructions, products)
+        is_ring = any(_meet(wait, (place,)) and _meet(commit, given) for place, given in refills)
         # where it is done twice and left out once, the rounds may be meant to differ
-        if len(bare) == 1 and len(answered) >= FEW - 1:
+        if not is_ring and len(wait.instructions) < FEW:
+            continue
+        answered, bare = _answers(routine, wait.instructions, commit.instructions, products)
+        if len(bare) == 1 and len(answered) >= (1 if is_ring else FEW - 1):
             at, end = next(iter(bare.items()))
             other = min(answered)
             message = "no commit behind this wait tells the mbarrier that is told behind all others of its kind"
-            return Found(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False)
-    return None
+            found.setdefault(at, Found(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False))
+    return tuple(found.values())
+
+
+def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tuple[Where, ...]]]:
+    """The objects that are told by other things than commits, with those that were waited for right before."""
+    waits: dict[int, Where] = {}
+    fills: dict[int, list[Where]] = {}
+    for use in uses(routine):
+        if use.where is not None and not use.arrives:
+            waits[use.instruction] = use.where
+        elif use.where is not None and use.instruction not in commits:
+            fills.setdefault(use.instruction, []).append(use.where)
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset((i,)) if i in waits else state
+
+    ways = states(routine, waits.keys() | fills.keys(), step)
+    return [(place, tuple([waits[wait] for wait in state])) for i, state in ways for place in fills.get(i, ())]
 
 
 def _groups(found: Iterable[Use]) -> list[_Group]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ptxkit.frozen import frozen
 
+MOST_PLACES = 20
+"""So many places are listed of what is told of but once."""
 
 @frozen
 class Found:

@@ -51,6 +51,10 @@ def where(routine: Routine, i: int, operand: int) -> Where | None:
     address = values(routine).operand(i, routine.instructions[i].operands[operand])
     if address is None:
         return None
+    guard = values(routine).guard(i)
+    if guard is not None and address.operator == "select" and address.args[0] is guard:
+        # what is not chosen is not used either
+        address = address.args[1]
     # where lanes pass the address on, it is still the same
     address = settler(routine).term(guarded(routine, i, address))
     found = _known(routine)
@@ -209,14 +213,25 @@ def _chosen(routine: Routine, number: int) -> Term:
 
 
 def _size(arriving: dict[Term, Term]) -> int:
-    """How many stages a ring has: the number that it is set back at."""
+    """How many stages a ring has: the number that it is set back at, or one more than what it is masked to."""
     sizes = set()
     for term in arriving:
         for inner in walk(term):
             if inner.operator == "select" and inner.args[0].operator == "eq":
                 apart = {side.constant for side in inner.args[0].args if side.constant is not None}
                 sizes |= {number for number in apart if number < 1 << CTA_BITS}
+        sizes |= {number for number in _masked(term) if number < 1 << CTA_BITS}
     return max(sizes, default=0)
+
+
+def _masked(term: Term) -> set[int]:
+    """One more than what a value, or one of those that it is chosen from, is at most by itself."""
+    if term.operator in ("join", "select"):
+        return set[int]().union(*[_masked(arg) for arg in (term.args if term.operator == "join" else term.args[1:])])
+    if term.operator == "xor":
+        return {1 << arg.constant.bit_length() for arg in term.args if arg.constant is not None}
+    low, high = term.signed_bounds
+    return {high + 1} if low >= 0 else set()
 
 
 def _keeps(term: Term, ends: Range) -> bool:

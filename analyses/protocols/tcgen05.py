@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
-from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.protocols.choices import Choices
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.found import MOST_PLACES, Found
 from ptxkit.analyses.protocols.held import Program, Touch, program, touches
 from ptxkit.analyses.protocols.objects import uses
-from ptxkit.analyses.protocols.ways import comes_to
+from ptxkit.analyses.protocols.traces import may_synchronize
+from ptxkit.analyses.protocols.ways import comes_to, states
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
@@ -26,8 +26,6 @@ LOADS, STORES, PRODUCTS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
 """One of so many is an exception."""
-MOST_PLACES = 20
-"""So many places are listed of what is left out as a custom."""
 NO_FENCE = "no tcgen05.fence::after_thread_sync stands between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
@@ -42,6 +40,8 @@ class Tensor:
     """By queue, those that start operations."""
     commits: tuple[int, ...]
     has_calls: bool
+    may_arrive: bool
+    """Whether something that is called may arrive at an mbarrier."""
 
 
 @fact
@@ -52,12 +52,12 @@ def tensor(routine: Routine) -> Tensor | None:
     by_effect: dict[str, list[int]] = {}
     starts: dict[str, list[int]] = {}
     commits = []
-    calls = False
+    calls: list[int] = []
     words = {ALLOC, FREE, RELINQUISH, BEFORE, AFTER}
     for i, bound in enumerate(bindings(routine)):
         if not isinstance(bound, Bound):
             continue
-        calls = calls or bound.flow == "call"
+        calls += [i] if bound.flow == "call" else []
         for word in words.intersection(bound.effects) if bound.effects else ():
             if flow.block_of[i] in flow.reachable:
                 by_effect.setdefault(word, []).append(i)
@@ -70,7 +70,11 @@ def tensor(routine: Routine) -> Tensor | None:
     if not by_effect and not starts:
         return None
     return Tensor(
-        {word: tuple(own) for word, own in by_effect.items()}, {queue: tuple(own) for queue, own in starts.items()}, tuple(commits), calls
+        {word: tuple(own) for word, own in by_effect.items()},
+        {queue: tuple(own) for queue, own in starts.items()},
+        tuple(commits),
+        bool(calls),
+        any(may_synchronize(routine, i) for i in calls),
     )
 
 
@@ -254,7 +258,7 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
 def never_committed(routine: Routine) -> Iterator[Found]:
     """Waits for an mbarrier behind products that no commit hands to one, and for mbarriers at which nothing arrives."""
     known = tensor(routine)
-    if known is None or known.has_calls or PRODUCTS not in known.starts:
+    if known is None or known.may_arrive or PRODUCTS not in known.starts:
         return
     waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.OBJECT]
     told = set()
@@ -348,33 +352,3 @@ def fences_behind(routine: Routine, keeps: bool = False) -> tuple[dict[int, int]
         for wait in state if i in own else ():
             (bare if wait >= 0 else fenced).setdefault(max(wait, ~wait), i)
     return {wait: i for wait, i in fenced.items() if wait not in bare}, bare
-
-
-# --- ways
-
-
-def states(
-    routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
-) -> Iterator[tuple[int, frozenset[int]]]:
-    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet."""
-    flow = control_flow(routine)
-    by_block: dict[int, list[int]] = {}
-    for i in sorted(events):
-        if flow.block_of[i] in flow.reachable:
-            by_block.setdefault(flow.block_of[i], []).append(i)
-
-    def through(block: int, state: frozenset[int]) -> frozenset[int]:
-        for i in by_block.get(block, ()):
-            state = step(i, state)
-        return state
-
-    def join(states: Iterable[frozenset[int]]) -> frozenset[int]:
-        return frozenset().union(*states)
-
-    nothing: frozenset[int] = frozenset()
-    before = solve(flow, through, join, lambda _: None, nothing).before
-    for block, own in sorted(by_block.items()):
-        state = before[block]
-        for i in own:
-            yield i, state
-            state = step(i, state)

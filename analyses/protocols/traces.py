@@ -192,7 +192,7 @@ class Tracer:
         self.calls: dict[int, int] = {}
         """By block, the first call behind which nothing is known."""
         for i, one in enumerate(routine.instructions):
-            if flow_of(one.opcode.text) == "call" and self._is_inside(i):
+            if flow_of(one.opcode.text) == "call" and may_synchronize(routine, i):
                 self.calls.setdefault(self.flow.block_of[i], i)
         self.sync_blocks = {
             self.flow.block_of[i] for i, own in self.steps.items() if any(step.does in SYNCHRONIZES and not _peeks(step) for step in own)
@@ -247,10 +247,6 @@ class Tracer:
                 own.append(i)
                 own.sort()
         return found
-
-    def _is_inside(self, i: int) -> bool:
-        called = callees(self.routine, i, self.routine.instructions[i])
-        return not called.names or called.is_indirect or any(not is_quiet(self.routine, name) for name in called.names)
 
     # --- numbers
 
@@ -934,6 +930,12 @@ class Tracer:
                     if value.origin is Origin.PHI:
                         work += [self.known.of(operand) for operand in value.operands if operand >= 0]
         return False
+
+
+def may_synchronize(routine: Routine, i: int) -> bool:
+    """Whether a call may do something that others wait for."""
+    called = callees(routine, i, routine.instructions[i])
+    return not called.names or called.is_indirect or any(not is_quiet(routine, name) for name in called.names)
 
 
 def is_quiet(routine: Routine, name: str) -> bool:

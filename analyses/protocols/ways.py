@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.routine import Routine, fact
 
 
@@ -68,3 +69,30 @@ def _met(routine: Routine, start: int, stop: int, marks: list[int], forwards: bo
                 seen.add(after)
                 work.append((after, own.get(after, [])))
     return found
+
+
+def states(
+    routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
+) -> Iterator[tuple[int, frozenset[int]]]:
+    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet."""
+    flow = control_flow(routine)
+    by_block: dict[int, list[int]] = {}
+    for i in sorted(events):
+        if flow.block_of[i] in flow.reachable:
+            by_block.setdefault(flow.block_of[i], []).append(i)
+
+    def through(block: int, state: frozenset[int]) -> frozenset[int]:
+        for i in by_block.get(block, ()):
+            state = step(i, state)
+        return state
+
+    def join(states: Iterable[frozenset[int]]) -> frozenset[int]:
+        return frozenset().union(*states)
+
+    nothing: frozenset[int] = frozenset()
+    before = solve(flow, through, join, lambda _: None, nothing).before
+    for block, own in sorted(by_block.items()):
+        state = before[block]
+        for i in own:
+            yield i, state
+            state = step(i, state)

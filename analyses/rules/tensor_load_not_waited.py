@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.protocols.found import MOST_PLACES
 from ptxkit.analyses.protocols.reports import found_reports, held_reports
-from ptxkit.analyses.protocols.tcgen05 import MOST_PLACES, loads, touched_loads, unwaited_stores
+from ptxkit.analyses.protocols.tcgen05 import loads, touched_loads, unwaited_stores
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 

@@ -15,9 +15,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits for an mbarrier behind products of which nothing tells an mbarrier that they are done."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
-        exception = unanswered(routine)
-        if exception is not None:
-            yield from found_reports(facts, RULE, routine, [exception], Severity.INFO)
+        yield from found_reports(facts, RULE, routine, unanswered(routine), Severity.INFO)
 
 
 RULE = Rule(
