@@ -34,7 +34,7 @@ from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.protocols.copies import copies
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.objects import uses
-from ptxkit.analyses.protocols.proxies import MAP_FENCE, exposed, fenced_map, unplaced
+from ptxkit.analyses.protocols.proxies import MAP_FENCE, fenced_map, is_ordered_by, unplaced
 from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
 from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.registers import registers
@@ -80,7 +80,7 @@ def unordered(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
         return frozenset() if symbol is not None and (symbol.space or "").startswith(".param") else frozenset(("map from outside",))
     if ".shared" not in routine.instructions[i].opcode.text:
         return frozenset(("global memory",))
-    if exposed(mutant) > exposed(routine):
+    if is_ordered_by(routine, i):
         return frozenset(("same bytes",))
     return unplaced(mutant)
 
@@ -139,7 +139,7 @@ def told_of_use(routine: Routine, fence: int, own: set[int]) -> bool:
 def unread(routine: Routine, wait: int) -> int:
     """The registers, as bits, that loads from tensor memory may have begun to write before a wait, and that nothing has read since."""
     flow, named = control_flow(routine), registers(routine)
-    starts = set((tensor(routine) or Tensor({}, {}, (), False)).starts.get(LOADS, ()))
+    starts = set((tensor(routine) or Tensor({}, {}, (), False, False)).starts.get(LOADS, ()))
     waits = {i for i, found in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in found)}
 
     def through(block: int, state: int, end: int = -1) -> int:

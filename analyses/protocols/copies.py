@@ -18,7 +18,8 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.choices import Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
-from ptxkit.analyses.protocols.proxies import LEAST_BYTES, descriptors
+from ptxkit.analyses.protocols.matrices import descriptors
+from ptxkit.analyses.protocols.proxies import LEAST_BYTES
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
 from ptxkit.analyses.routine import Routine, fact

@@ -9,6 +9,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Hashable, Iterable, Iterator
 
+import attrs
+
 from ptxkit.analyses.accesses import Access, accesses, place
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings
@@ -19,25 +21,31 @@ from ptxkit.analyses.handed_out import HandedOut, handed_out
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.protocols.effects import Reach, syncs
+from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.matrices import ASYNC, SHARED, descriptors, held, is_shared_variable, start
 from ptxkit.analyses.protocols.team import Team, Vector, team
 from ptxkit.analyses.protocols.ways import between, comes_to
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import Values, values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
-from ptxkit.syntax.nodes import Address, Guard
+from ptxkit.syntax.nodes import Address
 
-ASYNC = "async"
 FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
-SHARED = ".shared"
 LEAST_BYTES = 16
 """What is read through the async proxy is never less."""
+MOST_WAYS = 4
+"""Of so many addresses one may be meant."""
 MOST_BYTES = 1 << 15
 """What one operation reads through the async proxy is hardly more."""
+TILE_BYTES = 1 << 10
+"""Matrices start at multiples of so many bytes, where it matters."""
+MOST_REACH = 1 << 16
+"""Where it must not be more, this is taken."""
 
 
 class Meeting(enum.Enum):
@@ -57,12 +65,15 @@ class Touch:
     instruction: int
     root: Symbol | Term
     """The variable, or what else its address starts from."""
-    address: Term
+    addresses: tuple[Term, ...]
+    """One of these it is."""
     bytes: int
     is_tensor: bool = False
     """Whether tensor cores read it, by a descriptor."""
     is_async: bool = False
     """Whether an asynchronous copy of the generic proxy writes it."""
+    is_sure: bool = True
+    """Whether each thread has its own address, and nothing else chooses it."""
 
 
 @frozen
@@ -79,6 +90,8 @@ class Crossing:
     """Whether both surely touch the same bytes."""
     is_guess: bool = False
     """Whether all that speaks for it is that both start from the same place, and are not known to lie apart."""
+    others: tuple[int, ...] = ()
+    """More instructions of which the same is likely."""
 
 
 @frozen
@@ -102,27 +115,35 @@ class _State:
 @fact
 def crossings(routine: Routine) -> tuple[Crossing, ...]:
     """The reads through the async proxy of what was written through the generic one, with a way between on which the fence is missing."""
-    if not _has_proxy(routine, ASYNC):
+    if not has_proxy(routine, ASYNC):
         return ()
-    writes = list(_generic(routine, "write"))
-    reads = list(_async_reads(routine, {touch.root for touch in writes if isinstance(touch.root, Term)}))
+    writes = list(generic_touches(routine, "write"))
+    reads = list(async_reads(routine, {touch.root for touch in writes if isinstance(touch.root, Term)}))
     wanted = {id(read.root) for read in reads}
     writes = [touch for touch in writes if id(touch.root) in wanted]
     return tuple(_unfenced(routine, writes, reads)) if writes else ()
 
 
-def _has_proxy(routine: Routine, proxy: str) -> bool:
+def has_proxy(routine: Routine, proxy: str) -> bool:
     return any(memory.proxy == proxy for bound in set(bindings(routine)) if isinstance(bound, Bound) for memory in bound.memory)
 
 
 def overwritten(routine: Routine) -> tuple[Crossing, ...]:
     """The writes through the async proxy of what was read through the generic one, with no fence between on some way."""
-    if not _has_proxy(routine, ASYNC):
+    if not has_proxy(routine, ASYNC):
         return ()
-    writes = list(_async_writes(routine))
+    writes = list(async_writes(routine))
     wanted = {id(write.root) for write in writes}
-    reads = [touch for touch in _generic(routine, "read") if id(touch.root) in wanted]
-    return tuple([one for one in _unfenced(routine, reads, writes) if one.fence < 0]) if reads else ()
+    reads = [touch for touch in generic_touches(routine, "read") if id(touch.root) in wanted]
+    found = []
+    for end, state, own in _arriving(routine, reads, writes) if reads else ():
+        first = _crossing(routine, reads, end, state, own)
+        if first is None or first.fence >= 0:
+            continue
+        missing = [reads[place_] for place_ in bits((state.fresh | state.told) & own)]
+        likely = {touch.instruction for touch in missing if meet(routine, touch, end) in (Meeting.CERTAIN, Meeting.LIKELY)}
+        found.append(attrs.evolve(first, others=tuple(sorted(likely - {first.write.instruction}))))
+    return tuple(found)
 
 
 def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iterator[Crossing]:
@@ -133,28 +154,46 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
             yield found
 
 
-def exposed(routine: Routine) -> int:
-    """How many pairs of touches, through the generic proxy and then through the async one, may meet with no fence for all between."""
-    if not _has_proxy(routine, ASYNC):
-        return 0
-    writes, reads, later = list(_generic(routine, "write")), list(_generic(routine, "read")), list(_async_writes(routine))
+def is_ordered_by(routine: Routine, fence: int) -> bool:
+    """Whether there may be touches, through the generic proxy and then through the async one, that this fence alone orders on some way."""
+    if not has_proxy(routine, ASYNC):
+        return False
+    writes, reads, later = list(generic_touches(routine, "write")), list(generic_touches(routine, "read")), list(async_writes(routine))
     roots = {touch.root for touch in writes if isinstance(touch.root, Term)}
-    count = 0
-    for before, after in ((writes, list(_async_reads(routine, roots))), (reads, later), (writes, later)):
-        for end, state, own in _arriving(routine, before, after):
-            unordered = (state.fresh | state.told | state.late) & own
-            count += sum(1 for place_ in bits(unordered) if _meet(routine, before[place_], end) is not None)
-    return count
+    for before, after in ((writes, list(async_reads(routine, roots))), (reads, later), (writes, later)):
+        state = next((state for _, state in _states(routine, before, {fence})), _State())
+        if any(_meets_any(routine, before, after, left) for left in _let_go(routine, before, fence, state.fresh)):
+            return True
+        # what was told before the fence is ordered by it only for what comes behind
+        for end, found, own in _arriving(routine, before, after, fence, _State(told=state.told)):
+            if _meets_any(routine, before, [end], (found.fresh | found.told) & own):
+                return True
+    return False
+
+
+def _let_go(routine: Routine, before: list[Touch], fence: int, fresh: int) -> Iterator[int]:
+    """The touches, as bits, that would be told of, or come to a touch through the async proxy, without this fence and without another."""
+    ends = {access.instruction for access in accesses(routine) if access.memory.proxy == ASYNC} | {i for i, _ in descriptors(routine)}
+    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT}
+    for _, state in _states(routine, before, tells | ends, fence, _State(fresh=fresh)):
+        yield state.fresh | state.told
+
+
+def _meets_any(routine: Routine, before: list[Touch], after: list[Touch], some: int) -> bool:
+    pairs = [(before[place_], end) for place_ in bits(some) for end in after]
+    return any(one.root is end.root and meet(routine, one, end, MOST_REACH) is not None for one, end in pairs)
 
 
 def unplaced(routine: Routine) -> frozenset[str]:
     """What of a function's touches of shared memory is not known where it is, in words."""
-    roots = {touch.root for touch in _generic(routine, "write") if isinstance(touch.root, Term)}
-    found = {touch.instruction for touch in (*_async_reads(routine, roots), *_async_writes(routine))}
+    roots = {touch.root for touch in generic_touches(routine, "write") if isinstance(touch.root, Term)}
+    found = {touch.instruction for touch in (*async_reads(routine, roots), *async_writes(routine))}
     bounds = bindings(routine)
     words = set()
     if any(i not in found for i, _ in descriptors(routine)):
         words.add("matrices")
+    if team(routine).is_assumed and team(routine).size <= WARP:
+        words.add("shape")
     for access in accesses(routine):
         bound = bounds[access.instruction]
         if not isinstance(bound, Bound) or bound.barrier or bound.effects or access.space not in ("", SHARED):
@@ -166,23 +205,49 @@ def unplaced(routine: Routine) -> frozenset[str]:
     return frozenset(words)
 
 
-def _arriving(routine: Routine, before: list[Touch], after: list[Touch]) -> Iterator[tuple[Touch, _State, int]]:
+def _arriving(
+    routine: Routine, before: list[Touch], after: list[Touch], gone: int = -1, left: _State | None = None
+) -> Iterator[tuple[Touch, _State, int]]:
     """The later touches, each with how far the earlier ones have come there, and those that start from the same place as bits."""
+    ends: dict[int, list[Touch]] = {}
+    for touch in after:
+        ends.setdefault(touch.instruction, []).append(touch)
+    by_root = _by_root(before)
+    for i, state in _states(routine, before, ends, gone, left):
+        for end in ends[i]:
+            yield end, state, by_root.get(id(end.root), 0)
+
+
+def _by_root(touches: list[Touch]) -> dict[int, int]:
+    """The touches that start from the same place, as bits."""
+    found: dict[int, int] = {}
+    for place_, touch in enumerate(touches):
+        found[id(touch.root)] = found.get(id(touch.root), 0) | 1 << place_
+    return found
+
+
+def _states(
+    routine: Routine, before: list[Touch], wanted: Iterable[int], gone: int = -1, left: _State | None = None
+) -> Iterator[tuple[int, _State]]:
+    """How far touches have come at some instructions. If a fence is `gone`, only what it `left` as it was is followed from there."""
     flow = control_flow(routine)
-    bit = {touch.instruction: 1 << place_ for place_, touch in enumerate(before)}
-    roots = {touch.instruction: id(touch.root) for touch in before}
-    by_symbol: dict[int, int] = {}
-    for touch in before:
-        by_symbol[id(touch.root)] = by_symbol.get(id(touch.root), 0) | bit[touch.instruction]
-    fences = set(_fences(routine))
+    by_root = _by_root(before)
+    bit: dict[int, int] = {}
+    alike: dict[int, int] = {}
+    for place_, touch in enumerate(before):
+        bit[touch.instruction] = bit.get(touch.instruction, 0) | 1 << place_
+        alike[touch.instruction] = alike.get(touch.instruction, 0) | by_root[id(touch.root)]
+    fences = set(proxy_fences(routine))
     barriers = {i for i, sync in syncs(routine).items() if sync.reach >= Reach.OBJECT}
-    ends = {touch.instruction: touch for touch in after}
+    ends = set(wanted)
     events: dict[int, list[int]] = {}
     for i in sorted({*bit, *fences, *barriers, *ends}):
         if flow.block_of[i] in flow.reachable:
             events.setdefault(flow.block_of[i], []).append(i)
 
     def step(i: int, state: _State) -> _State:
+        if i == gone:
+            return _either((state, left)) if left is not None else state
         if i in fences:
             return _State(0, 0, state.late | state.told, state.over, state.early & (state.late | state.told), True)
         if i in barriers:
@@ -191,8 +256,9 @@ def _arriving(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
         if not own:
             return state
         early = state.early | own if state.has_fenced else state.early & ~own
-        over = state.over | ((state.told | state.late) & by_symbol[roots[i]])
-        return _State(state.fresh | own, state.told & ~own, state.late & ~own, over & ~own, early, state.has_fenced)
+        over = state.over | ((state.told | state.late) & alike[i])
+        fresh = state.fresh | own if gone < 0 else state.fresh & ~own
+        return _State(fresh, state.told & ~own, state.late & ~own, over & ~own, early, state.has_fenced)
 
     def through(block: int, state: _State) -> _State:
         for i in events.get(block, ()):
@@ -204,7 +270,7 @@ def _arriving(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
         state = solution.before[block]
         for i in own:
             if i in ends:
-                yield ends[i], state, by_symbol.get(id(ends[i].root), 0)
+                yield i, state
             state = step(i, state)
 
 
@@ -226,8 +292,10 @@ def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, 
     missing = (state.fresh | state.told) & own
     guess: Touch | None = None
     for place_ in bits(missing):
-        met = _meet(routine, before[place_], end)
-        if met is Meeting.POSSIBLE:
+        met = meet(routine, before[place_], end)
+        if met is not None and is_filled(routine, end, before[place_]):
+            continue
+        if met is not None and (met is Meeting.POSSIBLE or _is_fed(routine, before, end, own & ~(missing | state.late))):
             guess = guess or before[place_]
         elif met is not None:
             is_early = bool(state.early >> place_ & 1)
@@ -237,31 +305,90 @@ def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, 
     fence = _nearest_fence(routine, end.instruction) if late else -1
     for place_ in bits(late) if fence >= 0 else ():
         write = before[place_]
-        met = _meet(routine, write, end)
+        met = meet(routine, write, end)
         if met in (Meeting.CERTAIN, Meeting.LIKELY) and _never_fences(routine, write.instruction, end.instruction):
             return Crossing(write, end, fence, True, met is Meeting.CERTAIN)
     return Crossing(guess, end, -1, False, False, True) if guess is not None else None
 
 
-def _meet(routine: Routine, one: Touch, other: Touch) -> Meeting | None:
-    """Whether both touch the same bytes; None if they do not."""
+def meet(routine: Routine, one: Touch, other: Touch, reach: int = MOST_BYTES) -> Meeting | None:
+    """Whether both touch the same bytes, if the later one is of no more than `reach`; None if they do not."""
+    found = {_meet_at(routine, one, other, at, to, reach) for at in one.addresses for to in other.addresses}
+    return next((meeting for meeting in Meeting if meeting in found), None)
+
+
+def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, reach: int) -> Meeting | None:
+    """Whether both touch the same bytes if they are at these addresses."""
     is_usual = one.is_async and other.is_tensor and not _fences_copies(routine)
-    apart = values(routine).terms.sub(one.address, other.address) if one.address.width == other.address.width else None
-    numbers = team(routine).vector(apart) if apart is not None else None
+    apart = values(routine).terms.sub(at, to) if at.width == to.width else None
+    numbers = _writers_numbers(routine, one, team(routine).vector(apart)) if apart is not None else None
     if apart is not None and numbers is not None:
         # what is read is no less than this: behind its start, only what it starts with is known
-        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in set(numbers)):
-            return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN
-        return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < MOST_BYTES for number in set(numbers)) else None
-    if apart is not None and not _is_near(apart):
+        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in numbers):
+            return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN if one.is_sure and other.is_sure else Meeting.LIKELY
+        return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < reach for number in numbers) else None
+    if apart is not None and not _is_near(apart, reach):
         return None
     if apart is not None and not is_usual:
-        first = _first(routine).vector(apart) or ()
-        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in set(first)):
+        first = _writers_numbers(routine, one, _first(routine).vector(apart)) or set()
+        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in first):
             return Meeting.LIKELY
     # memory of no declared size is shared out by the program itself
     is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
+
+
+def _writers_numbers(routine: Routine, touch: Touch, numbers: Vector | None) -> set[int] | None:
+    """What numbers by thread are for those that may come to a touch."""
+    if numbers is None:
+        return None
+    found = set(numbers)
+    reach = uniformity(routine).reach if len(found) > 1 else None
+    if reach is None or not reach.template.has_places or reach.template.count != len(numbers):
+        return found
+    comes = reach.instruction(touch.instruction).ever
+    return {number for thread, number in enumerate(numbers) if comes >> thread & 1}
+
+
+def is_filled(routine: Routine, read: Touch, write: Touch) -> bool:
+    """Whether what tensor cores read starts where a copy through the async proxy fills memory: then a write there is of another time."""
+    start_, least = _first_start(routine, read), _first_start(routine, write)
+    if not read.is_tensor or start_ is None or least is None:
+        return False
+    fills = [_first_start(routine, fill) for fill in _fills(routine) if fill.root is read.root]
+    return any(fill is not None and least // TILE_BYTES <= fill // TILE_BYTES and 0 <= start_ - fill < MOST_BYTES for fill in fills)
+
+
+@fact
+def _fills(routine: Routine) -> tuple[Touch, ...]:
+    return tuple(async_writes(routine))
+
+
+def _first_start(routine: Routine, touch: Touch) -> int | None:
+    """The first of the bytes of a touch, from its root, in the first stage of every ring."""
+    ends = first_ends(routine, touch)
+    return ends[0] if ends is not None else None
+
+
+def first_ends(routine: Routine, touch: Touch) -> tuple[int, int] | None:
+    """The first address of a touch, from its root, and the last, in the first stage of every ring."""
+    known = _first_ends(routine)
+    if touch.addresses not in known:
+        found = [_writers_numbers(routine, touch, _first(routine).vector(address)) for address in touch.addresses]
+        numbers = [signed(number, touch.addresses[0].width) for own in found for number in own or ()]
+        known[touch.addresses] = (min(numbers), max(numbers)) if numbers else None
+    return known[touch.addresses]
+
+
+@fact
+def _first_ends(routine: Routine) -> dict[tuple[Term, ...], tuple[int, int] | None]:
+    return {}
+
+
+def _is_fed(routine: Routine, before: list[Touch], end: Touch, ordered: int) -> bool:
+    """Whether tensor cores read what other writes write there that are fenced: those that are not are of other times, or forgotten."""
+    own = [before[place_] for place_ in bits(ordered)] if end.is_tensor else []
+    return any(meet(routine, touch, end) in (Meeting.CERTAIN, Meeting.LIKELY) for touch in own)
 
 
 class _First(Team):
@@ -287,15 +414,15 @@ def _first(routine: Routine) -> _First:
 @fact
 def _fences_copies(routine: Routine) -> bool:
     """Whether a function fences what `cp.async` writes before tensor cores read it: much that is in use does not."""
-    writes = [touch.instruction for touch in _generic(routine, "write") if touch.is_async]
+    writes = [touch.instruction for touch in generic_touches(routine, "write") if touch.is_async]
     reads = {i for i, _ in descriptors(routine)}
-    return any(between(routine, write, read, _fences(routine)) for write in writes[:1] for read in sorted(reads)[:1])
+    return any(between(routine, write, read, proxy_fences(routine)) for write in writes[:1] for read in sorted(reads)[:1])
 
 
-def _is_near(apart: Term) -> bool:
+def _is_near(apart: Term, reach: int) -> bool:
     """Whether a write may lie in what is read from so many bytes before it on."""
     least, most = apart.signed_bounds
-    return least < MOST_BYTES and most > -LEAST_BYTES
+    return least < reach and most > -LEAST_BYTES
 
 
 def _never_fences(routine: Routine, write: int, read: int) -> bool:
@@ -304,7 +431,7 @@ def _never_fences(routine: Routine, write: int, read: int) -> bool:
     writers = known.sure(write).mask
     if known.point(write).level >= Level.CTA:
         writers = known.reach.all
-    for fence in between(routine, write, read, _fences(routine)):
+    for fence in between(routine, write, read, proxy_fences(routine)):
         writers &= ~known.reach.instruction(fence).ever
     return bool(writers)
 
@@ -312,7 +439,7 @@ def _never_fences(routine: Routine, write: int, read: int) -> bool:
 def _nearest_fence(routine: Routine, i: int) -> int:
     """The nearest fence before an instruction, by the shortest way back; -1 if there is none."""
     flow = control_flow(routine)
-    fences = _fences(routine)[::-1]
+    fences = proxy_fences(routine)[::-1]
     work, seen, end = [flow.block_of[i]], {-1}, i
     while work:
         block = work.pop(0)
@@ -331,7 +458,7 @@ def _nearest_fence(routine: Routine, i: int) -> int:
 
 
 @fact
-def _fences(routine: Routine) -> tuple[int, ...]:
+def proxy_fences(routine: Routine) -> tuple[int, ...]:
     return tuple(_with_effect(routine, FENCE))
 
 
@@ -341,7 +468,7 @@ def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
             yield i
 
 
-def _generic(routine: Routine, how: str) -> Iterator[Touch]:
+def generic_touches(routine: Routine, how: str) -> Iterator[Touch]:
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -355,7 +482,7 @@ def _generic(routine: Routine, how: str) -> Iterator[Touch]:
                 yield touch
 
 
-def _async_reads(routine: Routine, roots: set[Term]) -> Iterator[Touch]:
+def async_reads(routine: Routine, roots: set[Term]) -> Iterator[Touch]:
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.reads:
             touch = _touch(routine, access, access.bytes or LEAST_BYTES)
@@ -367,7 +494,7 @@ def _async_reads(routine: Routine, roots: set[Term]) -> Iterator[Touch]:
             yield found
 
 
-def _async_writes(routine: Routine) -> Iterator[Touch]:
+def async_writes(routine: Routine) -> Iterator[Touch]:
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.writes:
             touch = _touch(routine, access, access.bytes or LEAST_BYTES)
@@ -378,8 +505,42 @@ def _async_writes(routine: Routine) -> Iterator[Touch]:
 def _touch(routine: Routine, access: Access, size: int) -> Touch | None:
     if access.address is None or (access.space and access.space != SHARED):
         return None
-    root = _root(values(routine), access.address, bool(access.space))
-    return Touch(access.instruction, root, access.address, size, is_async=access.memory.is_async) if root is not None else None
+    known = values(routine)
+    address = held(routine, access.address)
+    addresses = _ways(known, address)
+    is_sure = len(addresses) == 1 and address is settler(routine).term(access.address)
+    roots = [_root(known, address, bool(access.space)) for address in addresses]
+    root = roots[0]
+    if root is None or any(other is not root for other in roots):
+        return None
+    is_async = access.memory.is_async and not access.memory.proxy
+    return Touch(access.instruction, root, tuple(addresses), size, is_async=is_async, is_sure=is_sure)
+
+
+def _ways(known: Values, address: Term) -> list[Term]:
+    """The addresses of which one is meant, where what an address starts from is chosen."""
+    found, work = [], [address]
+    while work:
+        at = work.pop()
+        terms, atom = known.terms, next((atom for atom, factor in at.linear[1] if factor == 1 and _is_choice(known, atom)), None)
+        if atom is None:
+            found.append(at)
+            continue
+        choice = atom.args[0] if atom.operator == "trunc" else atom
+        arms = choice.args[1:] if choice.operator == "select" else choice.args
+        if len(found) + len(work) + len(arms) > MOST_WAYS:
+            return [address]
+        work += [terms.add(terms.sub(at, atom), terms.extend(arm, at.width, False)) for arm in arms]
+    return found
+
+
+def _is_choice(known: Values, atom: Term) -> bool:
+    """Whether a term is one of several addresses in shared memory."""
+    choice = atom.args[0] if atom.operator == "trunc" else atom
+    if choice.operator not in ("select", "join"):
+        return False
+    arms = choice.args[1:] if choice.operator == "select" else choice.args
+    return all(any(is_shared_variable(known, inner) for inner, _ in arm.linear[1] for inner in (inner, *inner.args)) for arm in arms)
 
 
 def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None:
@@ -405,60 +566,12 @@ def _bases(address: Term) -> list[Term]:
     return found
 
 
-def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
-    """The operands that describe matrices in shared memory to tensor cores, with their instructions (9.7.16.5.1)."""
-    known = values(routine)
-    flow = control_flow(routine)
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
-            continue
-        for memory in bound.memory if bound.memory else ():
-            operand = bound.operand(memory.operand)
-            if memory.proxy == ASYNC and operand is not None and operand.role == "r":
-                children = routine.instructions[i].children
-                first = 2 if type(children[0]) is Guard else 1
-                term = known.operand(i, children[first + operand.path[0]])
-                if term is not None:
-                    yield i, _held(routine, term)
-
-
-def _held(routine: Routine, term: Term) -> Term:
-    """A term with what one lane has handed out to its warp put in, if that is one of the parts of a sum."""
-    terms, sources = values(routine).terms, handed_out(routine)
-    for atom, factor in term.linear[1]:
-        inner = atom.args[0] if atom.operator == "zext" else atom
-        source = sources.of(inner) if inner.operator == "value" and len(inner.data) == 1 else None
-        if source is not None:
-            term = terms.add(terms.sub(term, terms.scale(atom, factor)), terms.scale(terms.extend(source[0], term.width, False), factor))
-    return term
-
-
-def described(known: Values, term: Term) -> Term | None:
-    """The address in shared memory that a descriptor is made from: what is in it before it is cut to its bits 4 to 17; None if not seen."""
-    found = None
-    for inner in walk(term):
-        for atom, factor in inner.linear[1]:
-            base = atom.args[0] if atom.operator in ("zext", "trunc") else atom
-            symbol = known.symbol(base) if factor == 1 and base.operator == "address" else None
-            if symbol is not None and (symbol.space or "").startswith(SHARED):
-                # the larger sum comes later
-                found = inner
-    return found
-
-
 def _described(routine: Routine, i: int, term: Term, roots: set[Term]) -> Touch | None:
     """The touch of what a descriptor describes: in a variable, or from one of these places on."""
-    address = described(values(routine), term)
-    if address is not None:
-        symbol = place(values(routine), address).symbol
-        return Touch(i, symbol, address, LEAST_BYTES, is_tensor=True) if symbol is not None else None
-    found: Touch | None = None
-    for inner in walk(term) if roots else ():
-        for atom, factor in inner.linear[1]:
-            if factor == 1 and atom in roots and inner.operator not in ("zext", "trunc"):
-                # the larger sum comes later
-                found = Touch(i, atom, inner, LEAST_BYTES, is_tensor=True)
-    return found
+    known = values(routine)
+    address = start(known.terms, term, lambda atom: atom in roots or is_shared_variable(known, atom))
+    root = _root(known, address, True) if address is not None else None
+    return Touch(i, root, (address,), LEAST_BYTES, is_tensor=True) if address is not None and root is not None else None
 
 
 # --- tensor maps
@@ -466,7 +579,7 @@ def _described(routine: Routine, i: int, term: Term, roots: set[Term]) -> Touch 
 
 def stale_maps(routine: Routine) -> Iterator[Found]:
     """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on any way between."""
-    if not _has_proxy(routine, "tensormap"):
+    if not has_proxy(routine, "tensormap"):
         return
     uses: dict[int, Hashable] = {}
     changes: dict[int, Hashable] = {}

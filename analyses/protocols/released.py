@@ -18,7 +18,7 @@ from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Kind, Program, State, Step, after, either
-from ptxkit.analyses.protocols.proxies import described, descriptors
+from ptxkit.analyses.protocols.matrices import described, descriptors
 from ptxkit.analyses.protocols.queue import Moment, Observer, explore
 from ptxkit.analyses.protocols.regions import Region, regions
 from ptxkit.analyses.protocols.team import team

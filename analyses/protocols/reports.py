@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.found import MOST_PLACES, Found
 from ptxkit.analyses.protocols.held import UNCOMMITTED, Program, Touch, is_certain, witness
 from ptxkit.analyses.protocols.proxies import Crossing
+from ptxkit.analyses.protocols.untold import Untold
 from ptxkit.analyses.protocols.wgmma import Unfenced
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
@@ -88,8 +89,15 @@ def found_reports(
 
 
 def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
-    """A finding for each read through another proxy; what need not be the same bytes is a warning."""
+    """A finding for each read through another proxy, a warning if it need not be the same bytes; of guesses one for each variable."""
+    guesses: dict[int, list[Crossing]] = {}
     for one in found:
+        if one.is_guess and rule.severity is not Severity.INFO:
+            guesses.setdefault(id(one.read.root), []).append(one)
+    for one in found:
+        others = guesses.get(id(one.read.root), []) if one.is_guess else []
+        if others and one is not others[0]:
+            continue
         name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
         message = f"{what}: `{name}` was touched through the generic proxy before, and no fence.proxy.async stands between"
         related = [(routine.where(one.write.instruction), "touched through the generic proxy here")]
@@ -102,6 +110,9 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         if one.fence >= 0:
             at = one.fence
             related = [related[0], (routine.where(one.read.instruction), "read here")]
+        related += [(routine.where(i), "and so it was here") for i in one.others]
+        more = {other.read.instruction for other in others} - {at}
+        related += [(routine.where(i), "and so it is here") for i in sorted(more)[:MOST_PLACES]]
         yield facts.report(
             rule,
             routine.where(at),
@@ -110,3 +121,17 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             related=related,
             severity=rule.severity if certain else Severity.INFO if one.is_guess else Severity.WARNING,
         )
+
+
+def untold_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Untold], what: str) -> Iterator[Diagnostic]:
+    """A finding for each barrier that tells of what was not fenced; a warning if who tells never fences, or does before several others."""
+    for one in found:
+        write, read = one.crossing.write, one.crossing.read
+        name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
+        message = f"this tells that `{name}` was touched through the generic proxy, and {what}: no fence.proxy.async stands between"
+        related = [(write.instruction, "touched through the generic proxy here"), (read.instruction, "and through the async proxy here")]
+        if one.fence >= 0:
+            related.append((one.fence, "behind another touch of it a fence stands here"))
+        severity = Severity.INFO if one.crossing.is_guess or rule.severity is Severity.INFO else Severity.WARNING
+        places = [(routine.where(i), how) for i, how in related]
+        yield facts.report(rule, routine.where(one.barrier), message, related=places, severity=severity)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.proxies import overwritten
-from ptxkit.analyses.protocols.reports import crossing_reports
+from ptxkit.analyses.protocols.reports import crossing_reports, untold_reports
+from ptxkit.analyses.protocols.untold import released
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -14,6 +15,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Copies through the async proxy over what was read through the generic one, with no proxy fence between."""
     for routine in facts.routines:
         yield from crossing_reports(facts, RULE, routine, overwritten(routine), "an asynchronous copy overwrites it")
+        yield from untold_reports(facts, RULE, routine, released(routine), "an asynchronous copy overwrites it")
 
 
 RULE = Rule(

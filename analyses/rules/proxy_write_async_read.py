@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.proxies import crossings
-from ptxkit.analyses.protocols.reports import crossing_reports
+from ptxkit.analyses.protocols.reports import crossing_reports, untold_reports
+from ptxkit.analyses.protocols.untold import untold
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -15,6 +16,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         found = [one for one in crossings(routine) if not one.read.is_tensor and one.fence < 0]
         yield from crossing_reports(facts, RULE, routine, found, "an asynchronous copy reads it")
+        said = {one.write.instruction for one in found if not one.is_guess}
+        more = [one for one in untold(routine) if not one.crossing.read.is_tensor and one.crossing.write.instruction not in said]
+        yield from untold_reports(facts, RULE, routine, more, "an asynchronous copy reads it")
 
 
 RULE = Rule(
@@ -48,7 +52,10 @@ bar.sync 0;
 @%p1 bra END;
 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
 END:""",
-    proof="Data flow on all ways from the write to the copy: the same variable, and no proxy fence of the writer on one of them.",
+    proof=(
+        "Data flow on all ways from the write to the copy: the same variable, and no proxy fence of the writer on one of them. Between "
+        "warps of different tasks: the arrival at the mbarrier that whoever copies has waited for, and no proxy fence before it."
+    ),
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 2.",
     check=check,
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.proxies import crossings
-from ptxkit.analyses.protocols.reports import crossing_reports
+from ptxkit.analyses.protocols.reports import crossing_reports, untold_reports
+from ptxkit.analyses.protocols.untold import untold
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -15,6 +16,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         found = [one for one in crossings(routine) if one.read.is_tensor and one.fence < 0]
         yield from crossing_reports(facts, RULE, routine, found, "tensor cores read it")
+        said = {one.write.instruction for one in found if not one.is_guess}
+        more = [one for one in untold(routine) if one.crossing.read.is_tensor and one.crossing.write.instruction not in said]
+        yield from untold_reports(facts, RULE, routine, more, "tensor cores read it")
 
 
 RULE = Rule(
@@ -62,7 +66,8 @@ wgmma.commit_group.sync.aligned;
 wgmma.wait_group.sync.aligned 0;""",
     proof=(
         "Data flow on all ways from the write to the product whose descriptor is made from the variable: no proxy fence of the writer "
-        "on one of them."
+        "on one of them. Between warps of different tasks: the arrival at the mbarrier that whoever starts the product has waited for, and "
+        "no proxy fence of the writer before it."
     ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

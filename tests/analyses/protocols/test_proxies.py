@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ptxkit
 from ptxkit.analyses import lint
-from ptxkit.analyses.protocols.proxies import exposed, unplaced
+from ptxkit.analyses.protocols.proxies import is_ordered_by, unplaced
 from ptxkit.analyses.rule import Facts, select
 
 HEAD = """.version 9.0
@@ -79,10 +79,17 @@ def test_a_stage_of_memory_that_is_shared_out() -> None:
     assert found(HEAD + RING.replace("FENCE", "fence.proxy.async.shared::cta;")) == []
 
 
-def test_what_a_fence_orders_is_exposed_without_it() -> None:
-    fenced, bare = [
-        Facts(ptxkit.parse(HEAD + RING.replace("FENCE", fence))).routines[0] for fence in ("fence.proxy.async.shared::cta;", "")
-    ]
+def test_what_a_fence_alone_orders() -> None:
+    fence = "fence.proxy.async.shared::cta;"
 
-    assert (exposed(fenced), exposed(bare)) == (0, 1)
-    assert not unplaced(fenced)
+    def orders(fences: str) -> list[bool]:
+        routine = Facts(ptxkit.parse(HEAD + RING.replace("FENCE", fences))).routines[0]
+        assert not unplaced(routine)
+        places = [i for i, one in enumerate(routine.instructions) if one.opcode.text.startswith("fence.proxy")]
+        return [is_ordered_by(routine, i) for i in places]
+
+    assert orders(fence) == [True]
+    # either does without the other
+    assert orders(fence * 2) == [False, False]
+    # what stands behind the barrier does not do for what stands before it
+    assert orders(fence + "bar.sync 1;" + fence) == [True, False]

@@ -1,0 +1,156 @@
+"""Writes that others are told of with no proxy fence before, where no way of control leads from the write to the read (8.6, 9.7.14.4).
+
+Warps with different tasks meet at mbarriers only. Whoever is told of a write reads it at once, whatever the writer fences later on. So
+a fence is missing if the writer comes to none at all; and if it has one before it tells of the other parts of what is read, but not of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import attrs
+
+from ptxkit.analyses.protocols.effects import Reach, syncs
+from ptxkit.analyses.protocols.matrices import ASYNC
+from ptxkit.analyses.protocols.objects import uses
+from ptxkit.analyses.protocols.proxies import (
+    Crossing,
+    Meeting,
+    Touch,
+    async_reads,
+    async_writes,
+    first_ends,
+    generic_touches,
+    has_proxy,
+    is_filled,
+    meet,
+    proxy_fences,
+)
+from ptxkit.analyses.protocols.ways import comes_to, states
+from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term
+from ptxkit.frozen import frozen
+
+FEW = 4
+"""One of so many is an exception."""
+MOST_BYTES = 256
+"""An object of which no more is known than that it lies in more bytes than this may be any."""
+
+
+@frozen
+class Untold:
+    """A write that is told of with no fence before, though others of the same bytes are fenced."""
+
+    crossing: Crossing
+    barrier: int
+    """Where it is told of."""
+    fence: int
+    """Where another is fenced; -1 if who writes never comes to a fence behind it."""
+
+
+@fact
+def untold(routine: Routine) -> tuple[Untold, ...]:
+    """The writes that are told of with no fence before, for each barrier that tells of them the first that is read."""
+    writes = list(generic_touches(routine, "write")) if has_proxy(routine, ASYNC) else []
+    roots = {touch.root for touch in writes if isinstance(touch.root, Term)}
+    return _untold(routine, writes, list(async_reads(routine, roots)) if writes else [])
+
+
+def released(routine: Routine) -> tuple[Untold, ...]:
+    """The reads that are told of with no fence before, for each barrier that tells of them the first that is written over."""
+    writes = list(async_writes(routine)) if has_proxy(routine, ASYNC) else []
+    return _untold(routine, list(generic_touches(routine, "read")) if writes else [], writes)
+
+
+def _untold(routine: Routine, writes: list[Touch], reads: list[Touch]) -> tuple[Untold, ...]:
+    if not writes or not reads:
+        return ()
+    fenced, bare = _first_behind(routine, {touch.instruction for touch in writes})
+    open_ = [touch for touch in writes if touch.instruction in bare and touch.instruction not in fenced]
+    closed = [touch for touch in writes if touch.instruction in fenced and touch.instruction not in bare]
+    found: dict[int, Untold] = {}
+    wrong_by_kind: dict[Hashable, list[Crossing]] = {}
+    for read in reads:
+        wrong = [Crossing(touch, read, -1, False, False) for touch in _met(routine, read, open_)]
+        for crossing in wrong:
+            wrong_by_kind.setdefault(_kind(routine, crossing.write), []).append(crossing)
+        one = _never_fenced(routine, wrong, bare)
+        if one is None and wrong:
+            one = _exception(routine, wrong, _fences(_met(routine, read, closed), fenced), bare)
+        if one is not None:
+            found.setdefault(one.barrier, one)
+    for kind, crossings in wrong_by_kind.items() if not found else ():
+        # of a ring, each read may meet but one of the writes
+        one = _exception(routine, crossings, _fences([touch for touch in closed if _kind(routine, touch) == kind], fenced), bare)
+        if one is not None and not one.crossing.is_guess:
+            return (one,)
+    return tuple(found.values())
+
+
+def _fences(touches: list[Touch], fenced: dict[int, set[int]]) -> set[int]:
+    return set[int]().union(*[fenced[touch.instruction] for touch in touches])
+
+
+def _kind(routine: Routine, touch: Touch) -> Hashable:
+    """Equal for touches of the stages of one ring that are alike: the instruction, and where the ring starts."""
+    starts = {address.linear[0] for address in touch.addresses}
+    return routine.instructions[touch.instruction].opcode.text, id(touch.root), frozenset(starts)
+
+
+def _first_behind(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """The fences that come behind writes before anybody is told, and what tells of writes before a fence comes."""
+    fences = set(proxy_fences(routine))
+    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset() if i in fences or i in tells else state | {i}
+
+    fenced: dict[int, set[int]] = {}
+    bare: dict[int, set[int]] = {}
+    for i, state in states(routine, writes | fences | tells, step):
+        for write in state if i in fences else ():
+            fenced.setdefault(write, set()).add(i)
+        for write in state if i in tells else ():
+            bare.setdefault(write, set()).add(i)
+    return fenced, bare
+
+
+def _met(routine: Routine, read: Touch, writes: list[Touch]) -> list[Touch]:
+    """The writes of which it is likely that they are of the first bytes that are read."""
+    ends = first_ends(routine, read)
+    near = [touch for touch in writes if touch.root is read.root]
+    if ends is not None:
+        spans = [(touch, first_ends(routine, touch)) for touch in near]
+        near = [touch for touch, own in spans if own is None or (own[0] < ends[1] + read.bytes and ends[0] < own[1] + touch.bytes)]
+    return [touch for touch in near if meet(routine, touch, read) in (Meeting.CERTAIN, Meeting.LIKELY)]
+
+
+def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[int]]) -> Untold | None:
+    for one in wrong:
+        if is_filled(routine, one.read, one.write) or any(comes_to(routine, one.write.instruction, i) for i in proxy_fences(routine)):
+            continue
+        barrier = _told_to(routine, bare[one.write.instruction], one.read.instruction)
+        if barrier >= 0:
+            return Untold(one, barrier, -1)
+    return None
+
+
+def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: dict[int, set[int]]) -> Untold | None:
+    barriers = set[int]().union(*[bare[one.write.instruction] for one in wrong])
+    if len(barriers) != 1 or not fences:
+        return None
+    is_guess = len(fences) < FEW - 1
+    # where copies fill the same memory, what is read may be theirs
+    if is_guess and any(is_filled(routine, one.read, one.write) for one in wrong):
+        return None
+    return Untold(attrs.evolve(wrong[0], is_guess=is_guess), next(iter(barriers)), min(fences))
+
+
+def _told_to(routine: Routine, barriers: set[int], read: int) -> int:
+    """The first of some arrivals at an mbarrier that whoever reads has waited for; -1 if that is not seen of any."""
+    known = [use for use in uses(routine) if use.where is not None and use.where.high - use.where.low < MOST_BYTES]
+    places = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
+    for use in known:
+        if use.instruction in barriers and any(use.where.may_be(place) for place in places if use.where is not None and place is not None):
+            return use.instruction
+    return -1

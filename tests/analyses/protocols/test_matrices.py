@@ -1,0 +1,92 @@
+"""The addresses in descriptors, as programs make and step them; and fences that are missing between warps of different tasks."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxkit
+from ptxkit.analyses.protocols.matrices import described, descriptors
+from ptxkit.analyses.protocols.untold import untold
+from ptxkit.analyses.rule import Facts
+from ptxkit.analyses.values import values
+
+HEAD = """.version 9.0
+.target sm_100a
+.address_size 64
+.extern .shared .align 1024 .b8 pool[];
+.visible .entry k(.param .u32 stage)
+.reqntid 128
+{
+.reg .pred %p<4>; .reg .b32 %r<24>; .reg .b64 %rd<8>;
+mov.u32 %r1, pool;
+add.u32 %r2, %r1, 2048;
+"""
+
+PRODUCT = "tcgen05.mma.cta_group::1.kind::f16 [%r20], %rd1, 0, %r21, 0;\nret;\n}\n"
+
+MADE = {
+    "and(shr)": "shr.u32 %r3, %r2, 4;\nand.b32 %r3, %r3, 16383;\ncvt.u64.u32 %rd1, %r3;\nor.b64 %rd1, %rd1, 4611756662049472512;\n",
+    "shr(and)": "and.b32 %r3, %r2, 262128;\nshr.u32 %r3, %r3, 4;\ncvt.u64.u32 %rd1, %r3;\nor.b64 %rd1, %rd1, 4611756662049472512;\n",
+    "handed out": "shr.u32 %r4, %r2, 4;\nand.b32 %r4, %r4, 16383;\nshfl.sync.idx.b32 %r3, %r4, 0, 31, -1;\ncvt.u64.u32 %rd1, %r3;\n"
+    "or.b64 %rd1, %rd1, 4611756662049472512;\n",
+}
+
+STEPPED = {
+    "whole": "add.s64 %rd1, %rd1, 2;\n",
+    "lower half": "mov.b64 {%r5, %r6}, %rd1;\nadd.s32 %r5, %r5, 2;\nmov.b64 %rd1, {%r5, %r6};\n",
+}
+
+
+@pytest.mark.parametrize("made", MADE)
+@pytest.mark.parametrize("stepped", STEPPED)
+def test_the_address_in_a_descriptor_is_seen_with_what_is_added(made: str, stepped: str) -> None:
+    routine = Facts(ptxkit.parse(HEAD + MADE[made] + STEPPED[stepped] + PRODUCT)).routines[0]
+    (_, term), *_ = descriptors(routine)
+
+    assert str(described(values(routine), term)) == "pool + 2080"
+
+
+def test_what_another_field_holds_is_no_part_of_the_address() -> None:
+    body = MADE["and(shr)"] + "ld.param.u32 %r7, [stage];\ncvt.u64.u32 %rd2, %r7;\nshl.b64 %rd2, %rd2, 32;\nadd.s64 %rd1, %rd1, %rd2;\n"
+    routine = Facts(ptxkit.parse(HEAD + body + PRODUCT)).routines[0]
+    (_, term), *_ = descriptors(routine)
+
+    assert str(described(values(routine), term)) == "pool + 2048"
+
+
+FENCE = "fence.proxy.async.shared::cta;\n"
+
+
+def tasks(fences: list[str]) -> str:
+    """Warps that write a tile again and again and tell of it each time, and others that wait for them and copy it."""
+    write = "st.shared.u32 [%r4+{at}], %r3;\n{fence}mbarrier.arrive.shared::cta.b64 _, [pool+{object}];\n"
+    writes = "".join([write.format(at=2048, fence=fence, object=8 * i) for i, fence in enumerate(fences)])
+    read = (
+        "W{i}: mbarrier.try_wait.parity.shared::cta.b64 %p2, [pool+{object}], 0;\n@!%p2 bra W{i};\n"
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [pool+{at}], 512;\n"
+    )
+    reads = "".join([read.format(i=i, at=2048, object=8 * i) for i in range(len(fences))])
+    start = "mov.u32 %r3, %tid.x;\nshl.b32 %r4, %r3, 2;\nadd.u32 %r4, %r4, %r1;\nsetp.lt.u32 %p1, %r3, 64;\n@%p1 bra READ;\n"
+    return (
+        HEAD
+        + start.replace("add.u32 %r4, %r4, %r1;", "add.u32 %r4, %r4, %r1;\nsub.u32 %r4, %r4, 256;")
+        + writes
+        + "ret;\nREAD:\n"
+        + reads
+        + "ret;\n}\n"
+    )
+
+
+def test_warps_with_other_tasks_read_what_was_not_fenced() -> None:
+    def found(fences: list[str]) -> list[tuple[bool, bool]]:
+        routine = Facts(ptxkit.parse(tasks(fences))).routines[0]
+        return [(one.fence >= 0, one.crossing.is_guess) for one in untold(routine)]
+
+    assert found([FENCE] * 4) == []
+    # no fence at all
+    assert found([""]) == [(False, False)]
+    # a fence that comes later is none for who has been told
+    assert found(["", FENCE, FENCE, FENCE]) == [(True, False)]
+    assert found(["", FENCE]) == [(True, True)]
+    # what is left out twice may be meant to be
+    assert found(["", "", FENCE, FENCE, FENCE]) == []
