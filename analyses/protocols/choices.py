@@ -81,13 +81,13 @@ class Choices:
 
     def says(self, condition: Term) -> bool | None:
         """Whether a predicate holds, if that is decided."""
-        positive, is_positive = _positive(condition)
+        positive, is_positive = unnegated(condition)
         if positive.constant is not None:
             return bool(positive.constant) is is_positive
         found = self.taken.get(positive)
         if found is not None:
             return found is is_positive
-        compared = _compared(self.terms, positive)
+        compared = comparison(self.terms, positive)
         if compared is None or (known := self.ranges.get(compared[0])) is None:
             return None
         holds, fails = _narrowed(known, compared[1:], True), _narrowed(known, compared[1:], False)
@@ -100,12 +100,12 @@ class Choices:
         decided = self.says(condition)
         if decided is not None and decided is not holds:
             return None
-        positive, is_positive = _positive(condition)
+        positive, is_positive = unnegated(condition)
         if positive.constant is not None:
             return self
         wanted = holds is is_positive
         ranges, shape = self.ranges, self.shape
-        compared = _compared(self.terms, positive)
+        compared = comparison(self.terms, positive)
         if compared is not None:
             narrowed = _narrowed(ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
             if narrowed is None:
@@ -127,13 +127,14 @@ class Choices:
         return _Search(team, [*wanted, *[(term, holds, own) for term, holds in also]], self.ranges).run()
 
 
-def _positive(condition: Term) -> tuple[Term, bool]:
+def unnegated(condition: Term) -> tuple[Term, bool]:
+    """A predicate without negation, and whether there was none."""
     if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
         return condition.parts[0][0], False
     return condition, True
 
 
-def _compared(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | None:
+def comparison(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | None:
     """What a predicate compares: a sum X without constant, the operator, whether X counts as it is or negated, and the number `k`.
 
     `lt`: X < k, or -X < k; `eq`: X = k, or -X = k.

@@ -7,14 +7,20 @@ from collections.abc import Iterator
 from ptxkit.analyses.accesses import Access, accesses, size_of
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.execution import Runs
 from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.origins import origins
+from ptxkit.analyses.protocols.choices import comparison, unnegated
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Term
+from ptxkit.analyses.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Kind, Symbol
+
+FEW = 4
+"""Compilers unroll loops of which they do not know how often they go round by so much, or more."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -48,10 +54,13 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
     if not wrong:
         return
     run, thread = max(wrong)
+    is_ahead = run is Runs.MAYBE and _is_unrolled(routine, control_flow(routine).block_of[access.instruction])
     first = signed(numbers[-thread], offset.width)
     notes = [f"the offset is {offset}"] if offset.constant is None else []
     if run is Runs.MAYBE:
         notes.append("whether it is executed depends on the parameters or on the CTA")
+    if is_ahead:
+        notes.append("a parameter must be as large as that; this is no bug if it never is, and a loop was unrolled further than it goes")
     who = f"{known.threads[-thread]} touches " if offset.constant is None else ""
     yield facts.report(
         RULE,
@@ -59,8 +68,25 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
         f"{who}bytes {first} to {first + width - 1} of `{symbol.name}`, which has {size}",
         *notes,
         related=[(symbol.path, "declared here"), *origins(routine, access.instruction, access.child)],
-        severity=Severity.ERROR if run is Runs.ALWAYS else Severity.WARNING,
+        severity=Severity.ERROR if run is Runs.ALWAYS else Severity.INFO if is_ahead else Severity.WARNING,
     )
+
+
+def _is_unrolled(routine: Routine, block: int) -> bool:
+    """Whether a block is only come to if something that is made from parameters alone is neither small nor another certain number."""
+    known, flow, post = values(routine), control_flow(routine), dominators(routine).post
+    seen = {block}
+    work = [block]
+    while work:
+        for branch in post.deciding[work.pop()]:
+            guard = known.guard(flow.blocks[branch].end - 1)
+            bound = comparison(known.terms, unnegated(guard)[0]) if guard is not None else None
+            if bound is not None and abs(bound[3]) >= FEW and all(leaf.operator == "parameter" for leaf in bound[0].leaves()):
+                return True
+            if branch not in seen:
+                seen.add(branch)
+                work.append(branch)
+    return False
 
 
 RULE = Rule(

@@ -123,6 +123,11 @@ class TestOutOfBounds:
             mad.lo.u32 %r3, %r1, 4, %r2; setp.lt.u32 %p1, %r8, %r9; @%p1 st.shared.u32 [%r3], %r1;"""
         assert [f[:2] for f in found(body, " .reqntid 512")] == [("S002", Severity.WARNING)]
 
+    @pytest.mark.parametrize(("least", "severity"), [(16, Severity.INFO), (1, Severity.WARNING)])
+    def test_a_loop_unrolled_further_than_it_goes_is_for_information(self, least: int, severity: Severity) -> None:
+        body = f"ld.param.u32 %r9, [n]; setp.lt.u32 %p1, %r9, {least}; @%p1 bra L; mov.u32 %r2, s; st.shared.u32 [%r2+1024], %r9; L:"
+        assert [f[:2] for f in found(body)] == [("S002", severity)]
+
     def test_memory_of_unknown_size(self) -> None:
         assert found("mov.u32 %r1, dynamic; st.shared.u32 [%r1+99996], %r2;") == []
 
