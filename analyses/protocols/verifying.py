@@ -145,7 +145,7 @@ def _run(routine: Routine, setting: Setting, cluster: int, registers: int, end: 
     answers = _answers(setting, cluster)
     tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
     findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, max(end, time.monotonic() + LEAST_TIME))
-    by_chance = bool(machine.stuck) and not _stands_still(found, registers, answers, end)
+    by_chance = any(_lags(machine, agent) for agent in machine.stuck) and not _stands_still(found, registers, answers, end)
     return _Run(cluster, tracers, found, loaded, findings, machine, by_chance)
 
 
@@ -230,6 +230,14 @@ def _assumptions(routine: Routine, tracers: list[Tracer], machine: Machine) -> l
     }
     what = "this does not write over numbers in shared memory that decide where threads go"
     return [*found, *[Place(i, what) for i in sorted(strays)]]
+
+
+def _lags(machine: Machine, agent: Agent) -> bool:
+    """Whether phases have passed that a thread waits for, since it last waited there: it might have seen them, had it come earlier."""
+    object_ = _object(machine, agent)
+    if object_ is None or agent.event is None or agent.event.step.does is not Does.WAIT:
+        return False
+    return object_.phase - agent.seen.get(object_.address, -1) > 2
 
 
 def _stands_still(found: list[Trace], registers: int, answers: Sequence[int], end: float) -> bool:
