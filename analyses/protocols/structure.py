@@ -48,6 +48,8 @@ class Use:
     """Whether the objects are these, and no others."""
     is_remote: bool
     """Whether it may lie in another CTA of the cluster."""
+    goes_round: bool = False
+    """Whether the stage is a number of a loop that comes round."""
 
     @property
     def instruction(self) -> int:
@@ -60,20 +62,6 @@ class Use:
     @property
     def places(self) -> list[Place]:
         return [(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
-
-    @property
-    def goes_round(self) -> bool:
-        """Whether the stage is a number of a loop that comes round."""
-        if self.index is None or len(self.offsets) < 2:
-            return False
-        leaves = self.index.leaves()
-        return all(leaf.operator == "phi" for leaf in leaves) and not any(one.operator == "join" for one in walk(self.index))
-
-    def may_meet(self, other: Use) -> bool:
-        """Whether both may be about the same object."""
-        if self.base is not None and self.base == other.base and self.is_known and other.is_known:
-            return bool(self.offsets & other.offsets)
-        return self.where is None or other.where is None or self.where.may_be(other.where)
 
 
 @frozen(eq=False)
@@ -131,7 +119,22 @@ def _uses(routine: Routine) -> Iterator[Use]:
             turns = rounds(routine).numbers(index)
             offsets = frozenset([signed(offset + turn, index.width) for turn in turns])
             is_remote = in_its_cta(values(routine).terms, address) is not address
-            yield Use(step, at, base, offsets, index, index.constant is not None, rounds(routine).is_all(index), is_remote)
+            yield Use(
+                step,
+                at,
+                base,
+                offsets,
+                index,
+                index.constant is not None,
+                rounds(routine).is_all(index),
+                is_remote,
+                len(offsets) > 1 and _goes_round(index),
+            )
+
+
+def _goes_round(index: Term) -> bool:
+    within = walk(index)
+    return all(term.operator == "phi" for term in within if term.is_leaf) and not any(term.operator == "join" for term in within)
 
 
 def address_parts(routine: Routine, address: Term) -> tuple[Base, int, Term]:
@@ -230,6 +233,18 @@ def first_parity(routine: Routine, use: Use) -> int | None:
 
 def first_phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
     """Stage and parity of a wait before any loop has gone round, as far as they are known; the parity is that of the first round."""
+    known = _first_phases(routine)
+    if use not in known:
+        known[use] = _phases(routine, use)
+    return known[use]
+
+
+@fact
+def _first_phases(routine: Routine) -> dict[Use, frozenset[tuple[int, int]]]:
+    return {}
+
+
+def _phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
     if use.index is None or use.step.amount is None or use.step.by_state:
         return frozenset()
     size = OBJECT_BYTES * len(use.offsets)
