@@ -7,7 +7,7 @@ A leaf that is not known, as what was loaded, is another one in every iteration 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import control_flow
@@ -32,7 +32,7 @@ BROADCAST = "broadcast"
 class Evaluator:
     """Puts what is known of a path into terms. `wanted` are the terms that will be asked about."""
 
-    def __init__(self, routine: Routine, wanted: Iterable[Term], followed: Container[int] = ()) -> None:
+    def __init__(self, routine: Routine, wanted: Iterable[Term], followed: Collection[int] = ()) -> None:
         self.routine = routine
         self.followed = followed
         """Values that are put into an environment where they are written, if the terms need them."""
@@ -41,7 +41,7 @@ class Evaluator:
         self._ssa = ssa(routine)
         self._flow = control_flow(routine)
         self._loops = loops(routine)
-        self.settle = settler(routine).term
+        self.settle = (launched_settler if followed else settler)(routine).term
         self._needs: dict[Term, frozenset[int]] = {}
         self._made: dict[tuple[Term, tuple[Term | None, ...]], Term] = {}
         self._order: dict[frozenset[int], tuple[int, ...]] = {}
@@ -206,11 +206,12 @@ def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
 class Settler:
     """Names alike what is alike: what the threads of a warp find out together, and what is loaded from memory that does not change.
 
-    A broadcast of what all of them hold is that. Who is elected is the same everywhere.
+    A broadcast of what all of them hold is that. Who is elected is the same everywhere. Without `loads` nothing is said of memory.
     """
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, routine: Routine, loads: bool = True) -> None:
         self.routine = routine
+        self.loads = loads
         self.known = values(routine)
         self.terms = self.known.terms
         self._team = team(routine)
@@ -255,7 +256,9 @@ class Settler:
         if value.origin is not Origin.WRITE or value.operands:
             return ()
         bound = self._bounds[value.instruction]
-        if not isinstance(bound, Bound) or bound.barrier or not (_is_constant(bound) if bound.memory else bound.converges is not None):
+        if not isinstance(bound, Bound) or bound.barrier or (bound.memory and not self.loads):
+            return ()
+        if not (_is_constant(bound) if bound.memory else bound.converges is not None):
             return ()
         operands = [operand for operand in bound.operands if operand.reads]
         if len(operands) > MOST_INPUTS:
@@ -295,6 +298,12 @@ def _is_constant(bound: Bound) -> bool:
 
 def _of_block(leaf: Term) -> bool:
     return leaf.operator == "special" and str(leaf.data[0]).startswith(("%ctaid", "%nctaid", "%cluster", "%ncluster", "%ntid"))
+
+
+@fact
+def launched_settler(routine: Routine) -> Settler:
+    """The same where a launch says what is loaded."""
+    return Settler(routine, loads=False)
 
 
 @fact

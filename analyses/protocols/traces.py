@@ -21,7 +21,7 @@ from ptxkit.analyses.cfg import Edge, Via, callees, control_flow, flow_of
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.protocols.environment import Environment, Evaluator, rebuilt, settler
+from ptxkit.analyses.protocols.environment import Environment, Evaluator, launched_settler, rebuilt, settler
 from ptxkit.analyses.protocols.fetches import CANCELED, COORDINATE, Fetch, Store, all_fetches, compared, exchanged, plan
 from ptxkit.analyses.protocols.setting import ANY, Setting
 from ptxkit.analyses.protocols.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, spins, steps
@@ -180,7 +180,7 @@ class Tracer:
         if setting is not None:
             self._parameters = _parameters(routine)
             self._bases = self._bases | {key: PARAMETERS + (place << PARAMETER) for place, key in enumerate(self._parameters)}
-        self._settle = settler(routine).term
+        self._settle = (settler if setting is None else launched_settler)(routine).term
         self._put: dict[Term, Term] = {}
         self.guards: dict[int, Term] = {}
         self.events: dict[int, list[int]] = {}

@@ -101,6 +101,11 @@ class TestOtherMemory:
         assert (found.outcome, found.phases) == (VERIFIED, 3)
         assert [one.text for one in found.assumptions] == ["this gives what --memory says"]
 
+    def test_that_nothing_writes_is_given_as_well(self) -> None:
+        found = verdict(self.BODY.replace("ld.global", "ld.global.nc"), {"*": (3, 0)}, parameters={"p": 4096})
+
+        assert (found.outcome, found.phases) == (VERIFIED, 3)
+
     def test_may_grow(self) -> None:
         assert verdict(self.BODY, {"p": (1, 4)}, parameters={"p": 4096}).phases == 5
 
