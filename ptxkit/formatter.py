@@ -23,6 +23,7 @@ from ptxkit.syntax.nodes import (
     Instruction,
     Label,
     Line,
+    Linkage,
     Module,
     Node,
     Numbers,
@@ -240,7 +241,9 @@ class _Printer:
         marked = f",{MAY_BREAK}".join([spacer.marked(child) for child in statement.declarators]) + ";"
         base = indent + COLUMN
         padded = head.ljust(base) if indent else head
-        if "\n" not in marked and len(padded) + len(marked) <= self.width:
+        # behind a linkage that stands behind the type, a name on the next line would begin a statement
+        stays = isinstance([child for child in statement.children if not isinstance(child, Declarator)][-1], Linkage)
+        if "\n" not in marked and (stays or len(padded) + len(marked) <= self.width):
             return [padded + one_line(marked)]
         initializer = statement.declarators[-1].initializer
         if not isinstance(initializer, Braces):

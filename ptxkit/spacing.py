@@ -129,6 +129,8 @@ def _gap(kind: type[Node], left: Item, right: Item) -> str:
     if left == "\n" or right == "\n":
         return ""
     if _is_comment(left) or _is_comment(right):
+        if right in _CLOSING:
+            return ""
         return "  " if isinstance(right, str) and right.startswith("//") else " "
     if right in _CLOSING or left in _OPENING or right == "(":
         return ""

@@ -229,3 +229,20 @@ def test_orders_that_the_assembler_takes_come_to_one() -> None:
     # the others are types and layouts whose order says which operand they belong to
     assert len(same) > 1000
     assert sum(same) / len(same) > 0.95
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cp.async.bulk/* why */.commit_group;",
+        "add.s8x4 /* why */ ;",
+        "add.u32 %r1, %r2 /* why */ , 1 /* because */ ;",
+        ".global .align 1 .b8.extern " + "a_long_name_" * 9 + "[1];",
+    ],
+)
+def test_what_is_laid_out_stays_so(text: str) -> None:
+    module = ptxkit.parse(f".version 8.0\n.target sm_90\n.address_size 64\n.entry k()\n{{\n{text}\n}}\n")
+    laid_out = format_module(module)
+
+    assert format_module(ptxkit.parse(laid_out)) == laid_out
+    assert not [one for one in ptxkit.parse(laid_out).diagnostics if one not in module.diagnostics]
