@@ -85,12 +85,13 @@ def judged(
     touches: int = MOST_TOUCHES,
     answers: Sequence[int] = (),
     end: float = math.inf,
+    is_given: bool = False,
 ) -> tuple[tuple[Finding, ...], Machine]:
-    """What is wrong in a run of these traces, and the run."""
+    """What is wrong in a run of these traces, and the run; `is_given` if the numbers of the launch are."""
     is_doubtful = any(trace.is_doubtful for trace in found)
     machine = Machine(found, registers=registers, touches=touches, races=not is_doubtful, answers=answers, end=end)
     machine.run()
-    judge = _Judge(routine, found, squad)
+    judge = _Judge(routine, found, squad, is_given)
     # of a run that some leave early by the numbers it is launched with, all that is believed is that nobody comes as far as that
     return judge.standstill(machine) if is_doubtful else judge.findings(machine), machine
 
@@ -110,6 +111,8 @@ class _Judge:
     routine: Routine
     traces: list[Trace]
     squad: Team
+    is_given: bool
+    """Whether the numbers of the launch are given, and not supposed."""
     found: dict[tuple[str, int], Finding] = attrs.field(factory=dict)
 
     def findings(self, machine: Machine) -> tuple[Finding, ...]:
@@ -206,7 +209,8 @@ class _Judge:
             return
         for agent, object_ in waiting:
             if not object_.pending and object_.expected:
-                self._bytes(agent, object_)
+                if self.is_given or not self._is_up_to_launch(object_):
+                    self._bytes(agent, object_)
                 return
         for agent, object_ in waiting:
             if not self._sites(object_.address):
@@ -241,6 +245,11 @@ class _Judge:
                 return
         agent, object_ = waiting[0]
         self._no_arrival(machine, agent, object_)
+
+    def _is_up_to_launch(self, object_: Object) -> bool:
+        """Whether parameters say how many bytes are announced: of numbers that were only supposed, others may not fit them."""
+        amounts = [step.amount for step in steps(self.routine).get(object_.expects, ()) if step.does is Does.EXPECT]
+        return any(leaf.operator == "parameter" for amount in amounts if amount is not None for leaf in amount.leaves())
 
     def _bytes(self, agent: Agent, object_: Object) -> None:
         name = self._name((agent.trace.rank, agent.threads[0]))

@@ -110,10 +110,11 @@ def _may_be(init: Use, use: Use, place: Place) -> bool:
 
 def _lengths(routine: Routine, known: Life) -> Iterator[Finding]:
     """Instructions that go through the same objects in turn, and come round after another number of them."""
-    circles: dict[Place, list[Use]] = {}
+    circles: dict[tuple[Place, int], list[Use]] = {}
     for use in known.uses:
         if use.does is not Does.INIT and use.is_known and use.goes_round and use.base is not None:
-            circles.setdefault((use.base, min(use.offsets)), []).append(use)
+            # a loop unrolled by two has an instruction for every other stage
+            circles.setdefault(((use.base, min(use.offsets)), _step(use)), []).append(use)
     for own in circles.values():
         sizes = Counter([len(use.offsets) for use in own])
         waited, told = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
@@ -142,13 +143,20 @@ def _lengths(routine: Routine, known: Life) -> Iterator[Finding]:
                 return
 
 
+def _step(use: Use) -> int:
+    """How far apart the objects are that an instruction goes through, in bytes; 0 if that differs."""
+    offsets = sorted(use.offsets)
+    steps = {after - before for before, after in pairwise(offsets)}
+    return steps.pop() if len(steps) == 1 else 0
+
+
 def _fits(known: Life, use: Use, size: int) -> bool:
     """Whether a ring of so many stages is initialized, all for as many arrivals."""
     assert use.base is not None
     first = min(use.offsets)
     counts = set()
     for stage in range(size):
-        inits = known.objects.get((use.base, first + stage * OBJECT_BYTES))
+        inits = known.objects.get((use.base, first + stage * (_step(use) or OBJECT_BYTES)))
         if inits is None:
             return False
         counts.add(inits[0].step.amount)

@@ -29,6 +29,9 @@ Base = tuple[tuple[int, int], ...]
 Place = tuple[Base, int]
 """An object: what its address starts from, and the offset."""
 
+ADDRESS_BITS = 32
+"""Of addresses of shared memory."""
+
 
 @frozen(eq=False)
 class Use:
@@ -117,7 +120,9 @@ def _uses(routine: Routine) -> Iterator[Use]:
             address = settler(routine).term(guarded(routine, i, step.address))
             base, offset, index = address_parts(routine, address)
             turns = rounds(routine).numbers(index)
-            offsets = frozenset([signed(offset + turn, index.width) for turn in turns])
+            # shared memory is addressed by 32 bits, however wide the register is
+            mask = (1 << min(index.width, ADDRESS_BITS)) - 1
+            offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
             is_remote = in_its_cta(values(routine).terms, address) is not address
             yield Use(
                 step,

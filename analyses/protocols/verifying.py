@@ -144,7 +144,8 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
 def _run(routine: Routine, setting: Setting, cluster: int, registers: int, end: float) -> _Run:
     answers = _answers(setting, cluster)
     tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
-    findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, max(end, time.monotonic() + LEAST_TIME))
+    end = max(end, time.monotonic() + LEAST_TIME)
+    findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, end, True)
     by_chance = any(_lags(machine, agent) for agent in machine.stuck) and not _stands_still(found, registers, answers, end)
     return _Run(cluster, tracers, found, loaded, findings, machine, by_chance)
 

@@ -159,3 +159,19 @@ def test_the_first_round_of_a_ring() -> None:
     routine = kernel(KERNEL)
     waits = life(routine).of(Does.WAIT)
     assert [first_phases(routine, wait) for wait in waits] == [frozenset(((0, 1),)), frozenset(((0, 0),))]
+
+
+def test_a_loop_unrolled_by_two_goes_through_every_other_stage() -> None:
+    text = KERNEL.replace("+24]", "+32]").replace("%r16, 3;", "%r16, 4;").replace("%r27, 3;", "%r27, 4;").replace("%r20, 1;", "%r20, 2;")
+    inits = "\n".join([f"mbarrier.init.shared::cta.b64 [%r2+{8 * n}], {1 if n < 4 else 32};" for n in range(8)])
+    start, end = text.index("mbarrier.init"), text.index("fence.mbarrier_init")
+    text = text[:start] + inits + "\n" + text[end:].replace("data[12288]", "data[16384]")
+    wait, last = text.index("WAIT_FULL:"), "mbarrier.arrive.shared::cta.b64 _, [%r23+32];\n"
+    half = text[wait : text.index(last) + len(last)]
+    other = (
+        half.replace("WAIT_FULL", "WAIT_NEXT")
+        .replace("[%r23]", "[%r23+8]")
+        .replace("[%r23+32]", "[%r23+40]")
+        .replace("[%r25]", "[%r25+4096]")
+    )
+    assert misfits(kernel(text.replace(half, half + other))) == ()
