@@ -319,6 +319,12 @@ def meet(routine: Routine, one: Touch, other: Touch, reach: int = MOST_BYTES) ->
 
 def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, reach: int) -> Meeting | None:
     """Whether both touch the same bytes if they are at these addresses."""
+    spans = _spans(routine)
+    writes, reads = spans.of(at), spans.of(to)
+    if writes is not None and reads is not None and at.width == to.width:
+        # most are far apart, whoever touches them
+        if writes[1] - reads[0] <= -one.bytes or writes[0] - reads[1] >= max(other.bytes, reach):
+            return None
     is_usual = one.is_async and other.is_tensor and not _fences_copies(routine)
     apart = values(routine).terms.sub(at, to) if at.width == to.width else None
     numbers = _writers_numbers(routine, one, team(routine).vector(apart)) if apart is not None else None
@@ -336,6 +342,41 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
     # memory of no declared size is shared out by the program itself
     is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
+
+
+FAR = 1 << 20
+"""No variable in shared memory is as large, in bytes."""
+
+
+class _Spans:
+    """The least and the greatest that lies between an address and the variable that it is made from, over all threads; None if unknown."""
+
+    def __init__(self, routine: Routine) -> None:
+        self._terms = values(routine).terms
+        self._team = team(routine)
+        self._known: dict[Term, tuple[int, int] | None] = {}
+
+    def of(self, address: Term) -> tuple[int, int] | None:
+        if address not in self._known:
+            self._known[address] = self._span(address)
+        return self._known[address]
+
+    def _span(self, address: Term) -> tuple[int, int] | None:
+        roots = [atom for atom, factor in address.linear[1] if atom.operator == "address" and factor == 1]
+        if len(roots) != 1:
+            return None
+        offset = self._terms.sub(address, roots[0])
+        numbers = self._team.vector(offset)
+        least, most = offset.signed_bounds
+        if numbers is not None:
+            least, most = signed(min(numbers), offset.width), signed(max(numbers), offset.width)
+        # what may lie before the start, or anywhere, tells nothing
+        return (least, most) if 0 <= least <= most < FAR else None
+
+
+@fact
+def _spans(routine: Routine) -> _Spans:
+    return _Spans(routine)
 
 
 def _writers_numbers(routine: Routine, touch: Touch, numbers: Vector | None) -> set[int] | None:
