@@ -395,7 +395,10 @@ class _Watch(Observer):
         if key in self.found or read.region.base[0] != region.base[0]:
             return
         threads = self.regions.meet(read.region, region, True)
-        if threads is None or moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1]) is None:
+        if threads is None or self.failures >= MOST_FAILURES:
+            return
+        if moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1]) is None:
+            self.failures += 1
             return
         one, other = (self.regions.team.name(thread) for thread in threads)
         self.found[key] = Finding(

@@ -6,7 +6,8 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import lint
-from ptxkit.analyses.protocols.copies import copies
+from ptxkit.analyses.protocols.copies import MOST_FAILURES, copies
+from ptxkit.analyses.protocols.queue import Moment, Operation
 from ptxkit.analyses.protocols.rings import rings
 from ptxkit.analyses.routine import routines
 from ptxkit.analyses.rule import select
@@ -374,3 +375,17 @@ def test_copies_ahead_that_are_always_of_bytes_are_waited_for() -> None:
     found = lint(ptxkit.parse(AHEAD.replace(", 16, %r6;", ", 16;").replace("SIZE", "%r1")), select(["A"]))
 
     assert [(one.rule, one.severity) for one in found if one.rule == "A003"] == [("A003", Severity.ERROR)]
+
+
+def test_inputs_are_looked_for_a_few_times_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def none(moment: Moment, *operations: Operation, **_: object) -> None:
+        asked.append(moment.instruction)
+
+    monkeypatch.setattr(Moment, "model", none)
+    repeated = "\n".join(["add.s32 %r12, %r5, %r20;", "cp.async.cg.shared.global [%r12], [%rd1], 16;"] * 20)
+    text = kernel(barrier="").replace("LAST:\n", repeated + "\nLAST:\n")
+    copies(routines(ptxkit.parse(text))[0])
+
+    assert 0 < len(asked) <= MOST_FAILURES
