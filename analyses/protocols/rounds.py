@@ -44,6 +44,8 @@ class Rounds:
         self._open: set[Term] = set()
         self._partial: set[Term] = set()
         self._found: dict[Term, Numbers] = {}
+        self._varying: dict[Term, tuple[Term, ...]] = {}
+        self._followed: dict[Term, bool] = {}
 
     def numbers(self, term: Term) -> Numbers:
         """Numbers that a term takes, unsigned, if control goes every way and loops go round for long; none if they are not known."""
@@ -75,7 +77,7 @@ class Rounds:
         """Finds what the variables in a term take: grown from what they start as, until nothing is added."""
         arriving: dict[Term, list[tuple[Term, Term | None]]] = {}
         lost: set[Term] = set()
-        work = self._variables(term)
+        work = list(self._variables(term))
         while work:
             variable = work.pop()
             if variable in arriving or variable in self._taken:
@@ -143,8 +145,13 @@ class Rounds:
         low, high = arriving.bounds
         return high - low > MOST_NUMBERS or any(number not in taken for number in range(low, high + 1))
 
-    def _variables(self, term: Term) -> list[Term]:
+    def _variables(self, term: Term) -> tuple[Term, ...]:
         """What is not always the same in a term: values where ways meet, and what is selected by something that is not known."""
+        if term not in self._varying:
+            self._varying[term] = self._look_for_variables(term)
+        return self._varying[term]
+
+    def _look_for_variables(self, term: Term) -> tuple[Term, ...]:
         found: dict[Term, None] = {}
         seen: set[Term] = set()
         work = [term]
@@ -157,10 +164,12 @@ class Rounds:
                 found[at] = None
             else:
                 work += inside(at)
-        return list(found)
+        return tuple(found)
 
     def _is_followed(self, condition: Term) -> bool:
-        return all(leaf.operator == "phi" for leaf in condition.leaves())
+        if condition not in self._followed:
+            self._followed[condition] = all(leaf.operator == "phi" for leaf in condition.leaves())
+        return self._followed[condition]
 
     def _counted(self, variable: Term) -> Numbers | None:
         """What a counter goes through that is stopped at a number, or by something that is not known; None if it is none."""
