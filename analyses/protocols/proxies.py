@@ -388,6 +388,8 @@ def _writers_numbers(routine: Routine, touch: Touch, numbers: Vector | None) -> 
     if reach is None or not reach.template.has_places or reach.template.count != len(numbers):
         return found
     comes = reach.instruction(touch.instruction).ever
+    if comes.bit_count() == len(numbers):
+        return found
     return {number for thread, number in enumerate(numbers) if comes >> thread & 1}
 
 
