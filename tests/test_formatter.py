@@ -246,3 +246,13 @@ def test_what_is_laid_out_stays_so(text: str) -> None:
 
     assert format_module(ptxkit.parse(laid_out)) == laid_out
     assert not [one for one in ptxkit.parse(laid_out).diagnostics if one not in module.diagnostics]
+
+
+@pytest.mark.parametrize("between", ["\n", "\n/* own */\n", " \n\n/* own */\n ", " // first\n// second\n"])
+def test_a_list_may_go_on_on_the_next_line(between: str) -> None:
+    text = f".version 7.0\n.target sm_80{between}, texmode_independent\n.address_size 64\n"
+    module = ptxkit.parse(text)
+    laid_out = format_module(module)
+
+    assert not module.diagnostics and not ptxkit.parse(laid_out).diagnostics
+    assert format_module(ptxkit.parse(laid_out)) == laid_out
