@@ -85,7 +85,7 @@ _QUICK = re.compile(
     rf"""\.(?:reg|local|shared|global|const|param|extern|weak|common|pragma)\b[^;{{}}"/\n@]{{0,5000}}+(?:"[^"\\\n]*+"[ ]*+|{NOT})?+;
       | (?:\.(?:visible|extern|weak)\s++|{NOT})?+\.(?:entry|func)\b
         (?:[^;{{}}"/@\s]++|\s++(?!\{{|\.(?:visible|extern|weak|entry|func)\b)|{NOT}){{1,2000}}+(?:;|(?=\s*+\{{))
-      | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)(?!(?:\s|/\*[^*]*+\*++(?:[^/*][^*]*+\*++)*+/|//[^\n]*+)*+,)""",
+      | \.(?:version|target|address_size)[ ]++[0-9A-Za-z_.]++(?=\r?\n)(?!\s*+[,/])""",
     re.X,
 )
 """Directives of the commonest layouts. What it takes for one statement is tried, and cut with care if the grammar refuses it."""
