@@ -1,9 +1,9 @@
 """Every probe on many files: does the compiler take what comes out, and does it come out again byte for byte?
 
-    python benchmarks/instrument.py [--largest BYTES] [--every N] [--record FILE.jsonl] [FOLDER…]
+    python benchmarks/instrument.py [--largest BYTES] [--every N] [--jobs N] [--using VALIDATOR] [--record FILE.jsonl] [FOLDER…]
 
 Files up to 40,000 bytes, unless told otherwise; one that nvJitLink does not take as it is counts for the law on bytes only. With --record,
-what is done is written down file by file, and a run that was broken off goes on where it was.
+what is done is written down file by file and set by set, and a run that was broken off goes on where it was. The largest files come first.
 
     python benchmarks/instrument.py --time [FOLDER…]
 
@@ -19,12 +19,15 @@ import statistics
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import ptxkit
 from ptxkit import files
 from ptxkit.revalidation import Outcome, Verdict, revalidate
+from ptxkit.revalidation.chain import VALIDATORS
 from ptxkit.rewriters.probing import instrument
 from ptxkit.rewriters.strip import strip
 
@@ -50,37 +53,43 @@ SETS: dict[str, tuple[str, ...]] = {
 }
 
 
-def tried(path: Path, only: str) -> dict[str, Any]:
-    """What came of each set of probes on a file."""
-    text = files.read(str(path))
-    module = ptxkit.parse(text, str(path))
-    before = revalidate(module, using=("nvjitlink",), isolated=False, relocatable=True)
-    found: dict[str, Any] = {"path": str(path), "taken": before.outcome is Outcome.VALID, "sets": {}}
-    for name, probes in SETS.items():
-        if only and only not in name:
-            continue
-        one: dict[str, Any] = {}
-        found["sets"][name] = one
-        start = time.process_time()
-        try:
-            made = instrument(module, probes)
-        except ValueError as error:
-            one["error"] = str(error)
-            continue
-        except Exception as error:  # what must not be, and is counted here to see the rest all the same
-            one["error"] = f"{type(error).__name__}: {error}"
-            continue
-        one["seconds"] = round(time.process_time() - start, 3)
-        one["sites"] = len(made.manifest.sites)
-        one["refused"] = Counter([refused.reason for refused in made.manifest.refused])
-        one["same"] = strip(made.module).text == text and strip(ptxkit.parse(made.text)).text == text
-        if found["taken"] and made.text != text:
-            after = revalidate(made.module, using=("nvjitlink",), isolated=False, relocatable=True)
-            one["taken"] = after.outcome is Outcome.VALID
-            if not one["taken"]:
-                reasons = [said.message for said in after.diagnostics if said.severity is ptxkit.Severity.ERROR]
-                one["error"] = f"{after.outcome}: {(reasons or [after.reason])[0]}"
-    return found
+@lru_cache(maxsize=1)
+def _module(path: Path) -> ptxkit.Module:
+    return ptxkit.parse(files.read(str(path)), str(path))
+
+
+def tried(path: Path, name: str, using: str) -> dict[str, Any]:
+    """What came of one set of probes on a file, or of the file as it is if `name` is empty."""
+    module = _module(path)
+    one: dict[str, Any] = {"path": str(path), "set": name}
+    if not name:
+        one["taken"] = compiled(module, using).outcome is Outcome.VALID
+        return one
+    start = time.process_time()
+    try:
+        made = instrument(module, SETS[name])
+    except ValueError as error:
+        one["error"] = str(error)
+        return one
+    except Exception as error:  # what must not be, and is counted here to see the rest all the same
+        one["error"] = f"{type(error).__name__}: {error}"
+        return one
+    one["seconds"] = round(time.process_time() - start, 3)
+    one["sites"] = len(made.manifest.sites)
+    one["refused"] = Counter([refused.reason for refused in made.manifest.refused])
+    one["same"] = strip(made.module).text == module.text and strip(ptxkit.parse(made.text)).text == module.text
+    if made.text != module.text:
+        after = compiled(made.module, using)
+        one["taken"] = after.outcome is Outcome.VALID
+        if not one["taken"]:
+            reasons = [said.message for said in after.diagnostics if said.severity is ptxkit.Severity.ERROR]
+            one["not taken"] = f"{after.outcome}: {(reasons or [after.reason])[0]}"
+    return one
+
+
+def compiled(module: ptxkit.Module, using: str) -> Verdict:
+    """What the compiler says, within ten minutes."""
+    return revalidate(module, using=(using,), timeout=600, relocatable=True)
 
 
 def taken(module: ptxkit.Module) -> tuple[float, Verdict]:
@@ -128,6 +137,8 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=40_000)
     parser.add_argument("--every", type=int, default=1, help="only every so-many-th file, by size")
     parser.add_argument("--only", default="", help="sets whose name contains this")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--using", default="nvjitlink", choices=VALIDATORS)
     parser.add_argument("--record", type=Path)
     parser.add_argument("--time", action="store_true")
     parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS)
@@ -137,32 +148,40 @@ def main() -> None:
         timed(paths)
         return
     chosen = [path for path in paths if path.stat().st_size <= arguments.largest][:: arguments.every]
-    done: dict[str, dict[str, Any]] = {}
+    done: dict[tuple[str, str], dict[str, Any]] = {}
     if arguments.record and arguments.record.exists():
-        done = {line["path"]: line for line in map(json.loads, arguments.record.read_text().splitlines())}
-    for path in chosen:
-        if str(path) not in done:
-            done[str(path)] = tried(path, arguments.only)
+        done = {(line["path"], line["set"]): line for line in map(json.loads, arguments.record.read_text().splitlines())}
+    sets = ["", *[name for name in SETS if arguments.only in name]]
+    left = [(path, name) for path in reversed(chosen) for name in sets if (str(path), name) not in done]
+    with ProcessPoolExecutor(arguments.jobs) as pool:
+        for waited in as_completed([pool.submit(tried, path, name, arguments.using) for path, name in left]):
+            one = waited.result()
+            done[one["path"], one["set"]] = one
             if arguments.record:
                 with arguments.record.open("a") as out:
-                    out.write(json.dumps(done[str(path)]) + "\n")
-    results = [done[str(path)] for path in chosen]
-    print(f"{len(results)} files up to {arguments.largest} bytes, {sum([not one['taken'] for one in results])} not taken as they are")
+                    out.write(json.dumps(one) + "\n")
+    show(chosen, sets, done)
+
+
+def show(chosen: list[Path], sets: list[str], done: dict[tuple[str, str], dict[str, Any]]) -> None:
+    """Prints what came of it, and ends with status 1 if anything is not as it must be."""
+    fine = {str(path) for path in chosen if done[str(path), ""]["taken"]}
+    print(f"{len(chosen)} files, {len(chosen) - len(fine)} not taken as they are")
     print(f"{'probes':28} {'sites':>8} {'refused':>8} {'taken':>13} {'byte for byte':>14}")
     wrong: list[str] = []
     reasons: Counter[str] = Counter()
-    for name in SETS:
-        own = [(one["path"], one["sets"][name]) for one in results if name in one["sets"]]
-        if not own:
-            continue
-        for path_, one in own:
+    for name in sets[1:]:
+        own = [done[str(path), name] for path in chosen]
+        for one in own:
             reasons.update({f"{name}: {reason}": times for reason, times in one.get("refused", {}).items()})
-            if "error" in one or not one.get("same", False):
-                wrong.append(f"{path_}: {name}: {one.get('error', 'does not come out again')}")
-        compiled = [one["taken"] for _, one in own if "taken" in one]
-        same = sum([one.get("same", False) for _, one in own])
-        sites, refused = sum([one.get("sites", 0) for _, one in own]), sum([sum(one.get("refused", {}).values()) for _, one in own])
-        print(f"{name:28} {sites:8} {refused:8} {f'{sum(compiled)}/{len(compiled)}':>13} {f'{same}/{len(own)}':>14}")
+            if "error" in one or not one["same"]:
+                wrong.append(f"{one['path']}: {name}: {one.get('error', 'does not come out again')}")
+            elif not one.get("taken", True) and one["path"] in fine:
+                wrong.append(f"{one['path']}: {name}: {one['not taken']}")
+        accepted = [one["taken"] for one in own if "taken" in one and one["path"] in fine]
+        same = sum([one.get("same", False) for one in own])
+        sites, refused = sum([one.get("sites", 0) for one in own]), sum([sum(one.get("refused", {}).values()) for one in own])
+        print(f"{name:28} {sites:8} {refused:8} {f'{sum(accepted)}/{len(accepted)}':>13} {f'{same}/{len(own)}':>14}")
     for reason, times in reasons.most_common():
         print(f"left out {times:8}  {reason}")
     print("\n".join(wrong[:200]))
