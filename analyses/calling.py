@@ -7,7 +7,7 @@ together. Recursion is solved by fixpoint. Who may be called by others expects n
 
 from __future__ import annotations
 
-from ptxkit.analyses.callgraph import callgraph
+from ptxkit.analyses.callers import module_calls
 from ptxkit.analyses.context import Context
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.propagation import Propagation
@@ -48,7 +48,7 @@ def _contexts(first: Routine) -> dict[int, Context]:
     """The contexts of all functions of a module, by `id`."""
     siblings = first.siblings
     flat = not any(map(has_other_dimensions, siblings))
-    graph = callgraph(first.module, tuple(siblings))
+    graph = module_calls(first)
     by_name = {routine.name: routine for routine in siblings}
     called: dict[str, list[tuple[str, int]]] = {}
     open_to_others = set()

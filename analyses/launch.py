@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from ptxkit.analyses.callers import kernels_of
 from ptxkit.analyses.known import Known, between, top
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.frozen import frozen
@@ -57,13 +58,15 @@ class Launch:
 
 @fact
 def launch(routine: Routine) -> Launch:
-    """What the directives of a kernel say of the shape of its CTAs; else, and in a function that is called, the limits of all devices.
+    """What the directives of a kernel say of the shape of its CTAs; of a function that is called, those of all kernels that call it.
 
-    A shape that no device can have says nothing.
+    Else the limits of all devices. A shape that no device can have says nothing.
     """
     header = routine.function.header
+    if not header.is_entry:
+        return _of_any([launch(kernel) for kernel in kernels_of(routine) or ()])
     said: dict[str, tuple[int, int, int]] = {}
-    for directive in header.directives if header.is_entry else ():
+    for directive in header.directives:
         sizes = [constant_value(argument) for argument in directive.arguments]
         if 1 <= len(sizes) <= 3 and all(isinstance(size, int) and size > 0 for size in sizes):
             said[directive.name] = tuple([*map(int, sizes), 1, 1][:3])  # type: ignore[assignment, arg-type]
@@ -73,3 +76,12 @@ def launch(routine: Routine) -> Launch:
     # of .maxntid only the product is kept to: a CTA may be longer in x if it is shorter in y
     product = min(MOST_THREADS, math.prod(said.get(".maxntid", (MOST_THREADS, 1, 1))))
     return Launch(None, (product, product, min(product, MOST_IN_Z)))
+
+
+def _of_any(launches: list[Launch]) -> Launch:
+    """What holds of each of these launches."""
+    if not launches:
+        return Launch(None, (MOST_THREADS, MOST_THREADS, MOST_IN_Z))
+    exactly = {one.threads for one in launches}
+    x, y, z = [max([one.most[place] for one in launches]) for place in range(3)]
+    return Launch(launches[0].threads if len(exactly) == 1 else None, (x, y, z))

@@ -19,6 +19,7 @@ from ptxkit.analyses.levels import Level
 from ptxkit.analyses.participation import Parting, Search, come_together
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.uniformity import enters_whole
 from ptxkit.analyses.vectors import Numbers
 from ptxkit.analyses.worlds import TRIED, Choice, World, worlds
 from ptxkit.frozen import frozen
@@ -65,9 +66,9 @@ class Unheard:
 
 @fact
 def masked(routine: Routine) -> tuple[int, ...]:
-    """The instructions with a mask of members, where control can come; nothing in functions that are called."""
+    """The instructions with a mask of members, where control can come; nothing in functions that only some threads may come into."""
     flow = control_flow(routine)
-    if not routine.function.header.is_entry:
+    if not enters_whole(routine):
         return ()
     return tuple(
         [

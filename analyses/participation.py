@@ -23,7 +23,7 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Term, walk
-from ptxkit.analyses.uniformity import uniformity
+from ptxkit.analyses.uniformity import enters_whole, uniformity
 from ptxkit.analyses.values import values
 from ptxkit.analyses.vectors import Numbers
 from ptxkit.analyses.worlds import World, worlds
@@ -77,8 +77,11 @@ class Parting:
 
 @fact
 def partings(routine: Routine) -> tuple[Parting, ...]:
-    """For each instruction that threads must execute together and do not, the proof. Only in kernels: nobody knows who calls a function."""
-    if not routine.function.header.is_entry:
+    """For each instruction that threads must execute together and do not, the proof.
+
+    Only in kernels, and in functions that all their threads come into; who calls others, nobody knows.
+    """
+    if not enters_whole(routine):
         return ()
     flow = control_flow(routine)
     found = []
@@ -410,7 +413,7 @@ def _assumed(world: World, last: int) -> str:
 
 def choose_pair(routine: Routine, i: int) -> Parting | None:
     """Two threads of one warp that come to instruction `i` and differ in its guard, or in its index; None if none are known."""
-    if not routine.function.header.is_entry:
+    if not enters_whole(routine):
         return None
     guard = values(routine).guard(i)
     condition = guard if guard is not None else values(routine).operand(i, routine.instructions[i].operands[0])

@@ -18,6 +18,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ptxkit.analyses.blame import blame
+from ptxkit.analyses.callers import calls_of
 from ptxkit.analyses.calling import context_of, solution
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context
@@ -29,7 +30,6 @@ from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.witness import block_witness, guard_witness
 
 __all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity", "uniformity_of_module"]
-
 
 
 class Uniformity:
@@ -74,7 +74,7 @@ class Uniformity:
             if level < Level.WARP and self._is_alone(self._flow.block_of[i]):
                 level = Level.WARP
             refuted = None
-            if level < Level.CTA:
+            if level < Level.CTA and enters_whole(self.routine):
                 refuted = guard_witness(self.solved, self.reach, i)
             found = self._guards[i] = Verdict(level, refuted, self.assumption if level else "")
         return found
@@ -125,7 +125,7 @@ class Uniformity:
         if found is None:
             level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
             refuted = None
-            if level < Level.CTA and self.routine.function.header.is_entry:
+            if level < Level.CTA and enters_whole(self.routine):
                 refuted = block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
             found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
         return found
@@ -141,9 +141,9 @@ class Uniformity:
     def threads(self, i: int) -> ThreadSet | None:
         """Exactly the threads of a CTA that execute instruction `i` (its guard included), or None.
 
-        Of a function that is called they are a part of those that call it: there it is None.
+        Of a function that is called they are a part of those that call it: there it is None, unless all threads of its kernels do.
         """
-        if not self.routine.function.header.is_entry or self._flow.block_of[i] not in self._flow.reachable:
+        if not enters_whole(self.routine) or self._flow.block_of[i] not in self._flow.reachable:
             return None
         coming = self.reach.instruction(i)
         if coming.sure != coming.ever:
@@ -157,7 +157,7 @@ class Uniformity:
         """Threads that execute instruction `i` for certain; there may be more."""
         template = self.solved.template
         coming = self.reach.instruction(i) if self._flow.block_of[i] in self._flow.reachable else None
-        mask = coming.sure if coming is not None and not coming.one and self.routine.function.header.is_entry else 0
+        mask = coming.sure if coming is not None and not coming.one and enters_whole(self.routine) else 0
         return ThreadSet(mask, template.count, template.is_certain, False, template.assumption)
 
     def blame(self, block: int) -> tuple[Step, ...]:
@@ -169,6 +169,23 @@ class Uniformity:
 def uniformity(routine: Routine) -> Uniformity:
     """The uniformity of a function. Of one that is called, what all callers in its module say; if others may call it, nothing."""
     return Uniformity(routine, context_of(routine))
+
+
+@fact
+def enters_whole(routine: Routine) -> bool:
+    """Whether all threads of a CTA come into a function for certain: it is a kernel, or each call of it is executed by all of a kernel."""
+    if routine.function.header.is_entry:
+        return True
+    sites = calls_of(routine)
+    return bool(sites) and all(enters_whole(caller) and _all_execute(caller, i) for caller, i in sites or ())
+
+
+def _all_execute(routine: Routine, i: int) -> bool:
+    known = uniformity(routine)
+    if control_flow(routine).block_of[i] not in control_flow(routine).reachable:
+        return False
+    coming = known.reach.instruction(i)
+    return coming.sure == known.reach.all and not coming.one
 
 
 def uniformity_of_module(of: tuple[Routine, ...]) -> tuple[Uniformity, ...]:

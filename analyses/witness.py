@@ -30,7 +30,7 @@ def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | Non
     """Two threads of a CTA that come to instruction `i`, for one of which its guard holds."""
     routine = solved.routine
     block = solved.flow.block_of[i]
-    if not routine.function.header.is_entry or block not in solved.flow.reachable:
+    if block not in solved.flow.reachable:
         return None
     coming = reach.block(block)
     condition = values(routine).guard(i)
@@ -107,9 +107,7 @@ def _first(found: list[Divergence | None]) -> Divergence | None:
     return min([one for one in found if one is not None], key=lambda one: one.scope, default=None)
 
 
-def _pair(
-    solved: Propagation, reach: Reach, i: int, ones: int, others: int, given: str, swap: bool = False
-) -> Divergence | None:
+def _pair(solved: Propagation, reach: Reach, i: int, ones: int, others: int, given: str, swap: bool = False) -> Divergence | None:
     """One thread of each set, from the smallest group that has some of both. With `swap` the guard holds for the others."""
     template = reach.template
     count = template.count

@@ -30,6 +30,8 @@ from ptxkit.isa.binding import Bound
 
 TRIED = (17, 1, 100, 1000, 0)
 """What arguments are taken to be."""
+GIVEN = (".global", ".const")
+"""Where the program finds what it works on."""
 MOST_NESTED = 20
 
 
@@ -124,6 +126,8 @@ class World(First):
         bound = bindings(self.routine)[value.instruction] if value.origin is Origin.WRITE else None
         if not isinstance(bound, Bound) or not bound.memory or bound.converges is not None or value.operands:
             return None
+        if not self.routine.function.header.is_entry and not self._loads_from_outside(value.instruction):
+            return None
         if self.known.level(number) >= self.choice.level:
             return self._alike(self._given(leaf))
         if self.choice.loaded is None or not self._loads_its_own(value.instruction):
@@ -131,6 +135,11 @@ class World(First):
         lane, own, others = self.choice.loaded
         mask = (1 << leaf.width) - 1
         return tuple([(own if thread.linear % WARP == lane else others) & mask for thread in self.threads])
+
+    def _loads_from_outside(self, i: int) -> bool:
+        """Whether an instruction loads what the program is given; the arguments of a function, and what they point to, its callers make."""
+        touched = accesses_of(self.routine).get(i, ())
+        return bool(touched) and all(access.space in GIVEN for access in touched)
 
     def _loads_its_own(self, i: int) -> bool:
         """Whether an instruction only loads, and for certain from different places for the lanes of a warp."""
@@ -240,5 +249,5 @@ class Worlds:
 
 @fact
 def worlds(routine: Routine) -> Worlds:
-    """The worlds of a kernel: functions that are called are entered by nobody knows whom."""
+    """The worlds of a function; they are told of threads that all come into it."""
     return Worlds(routine)

@@ -201,9 +201,7 @@ def _load(routine: Routine, i: int, bound: Bound, access: Access) -> Fetch | Non
     if len(places) != len(numbers):
         return None
     kind = types()[data.types[0]]
-    return Fetch(
-        i, numbers, before, access.address, access.space, kind.bytes, places, kind.kind == "signed", updates=access.writes
-    )
+    return Fetch(i, numbers, before, access.address, access.space, kind.bytes, places, kind.kind == "signed", updates=access.writes)
 
 
 def _handed(routine: Routine, i: int) -> Fetch | None:
@@ -243,7 +241,13 @@ def _compared(routine: Routine, i: int, bound: Bound) -> Fetch | None:
     if None in inputs:
         return None
     return Fetch(
-        i, numbers, before, inputs=inputs, compares=bound.slot(".cmp"), kind=a.types[0], flushes=bound.has(".ftz")  # type: ignore[arg-type]
+        i,
+        numbers,
+        before,
+        inputs=inputs,
+        compares=bound.slot(".cmp"),
+        kind=a.types[0],
+        flushes=bound.has(".ftz"),  # type: ignore[arg-type]
     )
 
 
