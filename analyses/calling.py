@@ -7,6 +7,8 @@ together. Recursion is solved by fixpoint. Who may be called by others expects n
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ptxkit.analyses.callers import module_calls
 from ptxkit.analyses.context import Context
 from ptxkit.analyses.levels import Level
@@ -28,7 +30,22 @@ def context_of(routine: Routine) -> Context:
     if _has_namesakes(first):
         # no module that can be assembled: who calls which of two functions of one name cannot be said
         return Context(False, THREAD, _all(routine, THREAD), {})
+    if routine.function.header.is_entry:
+        return _of_kernel(first, routine)
     return _contexts(first)[id(routine)]
+
+
+def _of_kernel(first: Routine, routine: Routine) -> Context:
+    """The context of a kernel: nobody calls it, so that only what it calls matters."""
+    called = module_calls(first).reached_from(routine.name)
+    results = _results(first, called)
+    return Context(_is_flat(first), GRID, _all(routine, GRID), {name: results[name] for name in called if name in results})
+
+
+@fact
+def _is_flat(first: Routine) -> bool:
+    """Whether CTAs can be taken to have one dimension, whatever kernel runs."""
+    return not any(map(has_other_dimensions, first.siblings))
 
 
 @fact
@@ -47,23 +64,21 @@ def _has_inner(first: Routine) -> bool:
 def _contexts(first: Routine) -> dict[int, Context]:
     """The contexts of all functions of a module, by `id`."""
     siblings = first.siblings
-    flat = not any(map(has_other_dimensions, siblings))
-    graph = module_calls(first)
+    flat = _is_flat(first)
     by_name = {routine.name: routine for routine in siblings}
     called: dict[str, list[tuple[str, int]]] = {}
     open_to_others = set()
-    for call in graph.calls:
+    for call in module_calls(first).calls:
         for name in call.callees:
             called.setdefault(name, []).append((call.caller, call.instruction))
             if call.is_indirect or call.is_open:
                 open_to_others.add(name)
-    callers = {name: {caller for caller, _ in sites} for name, sites in called.items()}
-    results = _results(siblings, flat, callers)
+    results = _results(first, by_name.keys())
     found = {}
     inner = []
     for routine in siblings:
         if routine.function.header.is_entry:
-            found[routine.name] = Context(flat, GRID, _all(routine, GRID), results)
+            found[routine.name] = _of_kernel(first, routine)
         elif routine.function.header.linkage or routine.name in open_to_others or routine.name not in called:
             found[routine.name] = Context(flat, THREAD, _all(routine, THREAD), results)
         else:
@@ -114,18 +129,30 @@ def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]
     return level, solved.parameters.passed(i, solved.used)
 
 
-def _results(siblings: list[Routine], flat: bool, called_by: dict[str, set[str]]) -> Results:
-    """By function, how far threads agree on what it returns if they agree on all that they pass."""
-    inner = {routine.name: routine for routine in siblings if not routine.function.header.is_entry}
-    found: Results = {name: (GRID,) * len(routine.function.header.returns) for name, routine in inner.items()}
+def _results(first: Routine, names: Collection[str]) -> Results:
+    """By function, how far threads agree on what it returns if they agree on all that they pass: of these, with which are all they call."""
+    known = _summaries(first)
+    inner = {one.name: one for one in first.siblings if not one.function.header.is_entry and one.name in names and one.name not in known}
+    found: Results = known | {name: (GRID,) * len(routine.function.header.returns) for name, routine in inner.items()}
+    called_by: dict[str, dict[str, None]] = {}
+    for call in module_calls(first).calls if inner else ():
+        for name in call.callees:
+            called_by.setdefault(name, {})[call.caller] = None
     work = list(inner)
     while work:
         name = work.pop()
-        new = _returned(inner[name], Context(flat, GRID, _all(inner[name], GRID), {**found}))
+        new = _returned(inner[name], Context(_is_flat(first), GRID, _all(inner[name], GRID), {**found}))
         if new != found[name]:
             found[name] = new
             work += [caller for caller in called_by.get(name, ()) if caller in inner and caller not in work]
-    return found
+    known.update(found)
+    return known
+
+
+@fact
+def _summaries(first: Routine) -> Results:
+    """What `_results` has found so far."""
+    return {}
 
 
 def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:

@@ -34,11 +34,17 @@ def forms(mnemonic: str, modifiers: tuple[str, ...] = ()) -> tuple[Form, ...]:
     Raises NotationError for a broken entry.
     """
     found = []
-    for place in _index().get(mnemonic, ()):
-        text = _text(place.file)[place.start : place.end]
-        if all(modifier in text for modifier in modifiers) or _RANGE.search(text):
+    for place, text, is_open in _entries(mnemonic):
+        if is_open or all([modifier in text for modifier in modifiers]):
             found += [form for form in _forms_at(place) if form.mnemonic == mnemonic]
     return tuple(found)
+
+
+@cache
+def _entries(mnemonic: str) -> tuple[tuple[_Place, str, bool], ...]:
+    """The entries of a mnemonic: place, text, and whether it names modifiers without writing them out."""
+    texts = [(place, _text(place.file)[place.start : place.end]) for place in _index().get(mnemonic, ())]
+    return tuple([(place, text, _RANGE.search(text) is not None) for place, text in texts])
 
 
 @cache
