@@ -108,17 +108,35 @@ class Propagation:
         """What the term of a value says: a level, and the values on which it depends how far threads agree; (THREAD,) if nothing."""
         found = self._agreement_of.get(number)
         if found is None:
-            term = self.known.of(number)
-            found = (THREAD, ())
-            if not (term.is_leaf and term.data == (number,)) and term.operator != "join":
-                level, numbers = self._agreements.of(term)
-                found = (level, () if number in numbers else tuple(sorted(numbers)))
-                if number in numbers:
-                    found = (THREAD, ())
-                for other in found[1]:
-                    self._others.setdefault(other, set()).add(number)
-            self._agreement_of[number] = found
+            found = self._agreement_of[number] = (THREAD, ()) if self._is_of_unknown(number) else self._agree(number)
         return found
+
+    def _agree(self, number: int) -> tuple[Level, tuple[int, ...]]:
+        term = self.known.of(number)
+        if (term.is_leaf and term.data == (number,)) or term.operator == "join":
+            return THREAD, ()
+        level, numbers = self._agreements.of(term)
+        if number in numbers:
+            return THREAD, ()
+        for other in numbers:
+            self._others.setdefault(other, set()).add(number)
+        return level, tuple(sorted(numbers))
+
+    def _is_of_unknown(self, number: int) -> bool:
+        """Whether a value is made of such alone of which nothing is known: threads agree on it as far as on these, whatever its term."""
+        value = self.ssa.values[number]
+        if value.origin is not Origin.WRITE or value.operands:
+            return False
+        uses = self.ssa.uses[value.instruction]
+        return bool(uses) and all([use >= 0 and self._is_unknown(use) for use in uses])
+
+    def _is_unknown(self, number: int) -> bool:
+        """Whether nothing is known of a value that is written; what lanes hand to one another may be known by their place."""
+        value = self.ssa.values[number]
+        if value.origin is not Origin.WRITE or not self.known.is_unknown(number):
+            return False
+        bound = self._bounds[value.instruction]
+        return isinstance(bound, Bound) and bound.converges is None
 
     def _plan(self, bound: Bound) -> Transfer:
         found = self._plans.get(id(bound))

@@ -125,6 +125,10 @@ class Values(Cook):
         self.of(number)
         return self._inductions.get(number)
 
+    def is_unknown(self, number: int) -> bool:
+        """Whether the table says nothing of what a value is that an instruction writes."""
+        return self._output(number) is None
+
     # --- evaluation
 
     def _evaluate(self, wanted: int, known: list[Term | None]) -> Term:
