@@ -13,6 +13,9 @@ from ptxkit.isa.notation import Form, parse_entries
 NOT_INSTRUCTIONS = frozenset(("types.isa", "targets.isa", "registers.isa", "directives.isa"))
 
 
+_NAMING = re.compile(r"^(?:\S|[ \t]+\.).*", re.M)
+"""The lines of an entry that name modifiers: those of its forms, and those that say what may stand in a slot."""
+_MODIFIER = re.compile(r"\.[\w:]+")
 _RANGE = re.compile(r"\.[\w:]*\{\d+\.\.")
 """Modifiers that an entry names without writing them out."""
 
@@ -34,17 +37,20 @@ def forms(mnemonic: str, modifiers: tuple[str, ...] = ()) -> tuple[Form, ...]:
     Raises NotationError for a broken entry.
     """
     found = []
-    for place, text, is_open in _entries(mnemonic):
-        if is_open or all([modifier in text for modifier in modifiers]):
+    for place, named, is_open in _entries(mnemonic):
+        if is_open or named.issuperset(modifiers):
             found += [form for form in _forms_at(place) if form.mnemonic == mnemonic]
     return tuple(found)
 
 
 @cache
-def _entries(mnemonic: str) -> tuple[tuple[_Place, str, bool], ...]:
-    """The entries of a mnemonic: place, text, and whether it names modifiers without writing them out."""
-    texts = [(place, _text(place.file)[place.start : place.end]) for place in _index().get(mnemonic, ())]
-    return tuple([(place, text, _RANGE.search(text) is not None) for place, text in texts])
+def _entries(mnemonic: str) -> tuple[tuple[_Place, frozenset[str], bool], ...]:
+    """The entries of a mnemonic: place, the modifiers that it writes out, and whether it names others."""
+    found = []
+    for place in _index().get(mnemonic, ()):
+        lines = "\n".join(_NAMING.findall(_text(place.file)[place.start : place.end]))
+        found.append((place, frozenset(_MODIFIER.findall(lines)), _RANGE.search(lines) is not None))
+    return tuple(found)
 
 
 @cache
