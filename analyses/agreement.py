@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.template import RANK, Template
-from ptxkit.analyses.terms import SUM, Term, inside
+from ptxkit.analyses.terms import SUM, Term
 from ptxkit.analyses.transfer import space_level, special_level
 from ptxkit.analyses.values import Values
 
@@ -82,7 +82,7 @@ class Agreements:
             if at in found:
                 stack.pop()
                 continue
-            missing = [inner for inner in inside(at) if inner not in found] if at.operator != "join" else None
+            missing = [inner for inner in at.inner if inner not in found] if at.operator != "join" else None
             if missing:
                 stack += missing
                 continue

@@ -17,7 +17,7 @@ from ptxkit.analyses.launch import WARP, launch
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.terms import Term, inside, walk
+from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.values import values
 from ptxkit.analyses.vectors import Numbers, combined
 from ptxkit.frozen import frozen
@@ -77,7 +77,7 @@ class Lanes:
         """Whether a term may be something else at another block."""
         found = self._is_moving
         for at in walk(term, found):
-            found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in inside(at))
+            found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in at.inner)
         return found[term]
 
     def _leaf_moves(self, leaf: Term) -> bool:

@@ -128,7 +128,7 @@ class Propagation:
         if value.origin is not Origin.WRITE or value.operands:
             return False
         uses = self.ssa.uses[value.instruction]
-        return bool(uses) and all([use >= 0 and self._is_unknown(use) for use in uses])
+        return bool(uses) and all(use >= 0 and self._is_unknown(use) for use in uses)
 
     def _is_unknown(self, number: int) -> bool:
         """Whether nothing is known of a value that is written; what lanes hand to one another may be known by their place."""

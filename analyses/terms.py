@@ -38,10 +38,13 @@ class Term:
     """Of a sum, its constant."""
     parts: Parts
     """Of a sum, its atoms and their factors, from 1 upwards; empty for a constant."""
+    inner: tuple[Term, ...]
+    """The terms that it is made of directly: the atoms of a sum, or what an operator is applied to."""
     serial: int
     in_loop: bool
     """Whether it depends on a leaf that stands for a value of the loop at hand and is not worked out yet."""
     _known: Known | None
+    _leaves: tuple[Term, ...] | None = None
 
     @property
     def known(self) -> Known:
@@ -83,7 +86,10 @@ class Term:
 
     def leaves(self) -> tuple[Term, ...]:
         """The leaves in it, each once."""
-        return tuple([term for term in walk(self) if term.is_leaf])
+        found = self._leaves
+        if found is None:
+            found = self._leaves = tuple([term for term in walk(self) if term.is_leaf])
+        return found
 
     def __str__(self) -> str:
         return spoken(self)
@@ -114,12 +120,12 @@ def _factor(factor: int, width: int) -> str:
 
 def inside(term: Term) -> Sequence[Term]:
     """The terms that a term is made of directly."""
-    return [atom for atom, _ in term.parts] if term.operator == SUM else term.args
+    return term.inner
 
 
 def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
     """A term and all in it, each once, what a term is made of before it; without what is `known` and what stands in that alone."""
-    if not inside(term):
+    if not term.inner:
         return [] if term in known else [term]
     done: set[Term] = set()
     order: list[Term] = []
@@ -129,7 +135,7 @@ def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
         if top_ in done or top_ in known:
             stack.pop()
             continue
-        missing = [inner for inner in inside(top_) if inner not in done and inner not in known]
+        missing = [inner for inner in top_.inner if inner not in done and inner not in known]
         if missing:
             stack += missing
             continue
@@ -160,7 +166,7 @@ def evaluate(term: Term, leaf: Callable[[Term], int | None], found: dict[Term, i
         elif at.operator == "select":
             needed = at.args[:1]
         else:
-            needed = inside(at)
+            needed = at.inner
         missing = [inner for inner in needed if inner not in numbers]
         if missing:
             stack += missing
@@ -212,7 +218,7 @@ class Terms:
         found = self._atoms.get(key)
         if found is None:
             self._serial += 1
-            found = self._atoms[key] = Term(kind, width, (), data, 0, (), self._serial, in_loop, known or top(width))
+            found = self._atoms[key] = Term(kind, width, (), data, 0, (), (), self._serial, in_loop, known or top(width))
         return found
 
     def join(self, data: tuple[object, ...], args: tuple[Term, ...]) -> Term:
@@ -225,7 +231,7 @@ class Terms:
         if found is None:
             known = result("select", first.width, [top(1), *[arg.known for arg in args]], ())
             self._serial += 1
-            found = Term("join", first.width, args, data, 0, (), self._serial, any(arg.in_loop for arg in args), known)
+            found = Term("join", first.width, args, data, 0, (), args, self._serial, any(arg.in_loop for arg in args), known)
             self._atoms[key] = found
         return found
 
@@ -237,11 +243,12 @@ class Terms:
         if found is None:
             self._serial += 1
             in_loop = False
-            for atom, _ in parts:
+            inner = tuple([atom for atom, _ in parts])
+            for atom in inner:
                 if atom.in_loop:
                     in_loop = True
             known = None if parts else constant(offset, width)
-            found = self._sums[key] = Term(SUM, width, (), (), offset, parts, self._serial, in_loop, known)
+            found = self._sums[key] = Term(SUM, width, (), (), offset, parts, inner, self._serial, in_loop, known)
         return found
 
     def _atom(self, operator: str, width: int, args: tuple[Term, ...]) -> Term:
@@ -253,7 +260,7 @@ class Terms:
                 return self.constant(known.low, width)
             self._serial += 1
             in_loop = any(arg.in_loop for arg in args)
-            found = self._atoms[key] = Term(operator, width, args, (), 0, (), self._serial, in_loop, known)
+            found = self._atoms[key] = Term(operator, width, args, (), 0, (), args, self._serial, in_loop, known)
         return found
 
     def add(self, a: Term, b: Term) -> Term:

@@ -22,7 +22,7 @@ from ptxkit.analyses.recipes import Cook, Input, Output, Recipe, recipe
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import SSA, Origin, ssa
-from ptxkit.analyses.terms import SUM, Term, Terms, evaluate, inside
+from ptxkit.analyses.terms import SUM, Term, Terms, evaluate
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -547,7 +547,7 @@ def _is_small(term: Term) -> bool:
     seen = {term}
     stack = [term]
     while stack and len(seen) <= MOST_TERMS:
-        for inner in inside(stack.pop()):
+        for inner in stack.pop().inner:
             if inner not in seen:
                 seen.add(inner)
                 stack.append(inner)
@@ -567,7 +567,7 @@ def _rough_leaves(term: Term) -> list[Term]:
             found.append(at)
         elif at.operator == "peer":
             found += [leaf for leaf in _rough_leaves(at.data[0]) if leaf not in seen]  # type: ignore[arg-type]
-        for inner in inside(at):
+        for inner in at.inner:
             if inner.in_loop and inner not in seen:
                 seen.add(inner)
                 stack.append(inner)
@@ -586,7 +586,7 @@ def _known_in(term: Term, state: Mapping[Term, Known | None], found: dict[Term, 
             found[at] = state.get(at, at.known)
             stack.pop()
             continue
-        missing = [inner for inner in inside(at) if inner not in found]
+        missing = [inner for inner in at.inner if inner not in found]
         if missing:
             stack += missing
             continue

@@ -7,7 +7,7 @@ from itertools import repeat
 from operator import add, and_, eq, lt, or_, rshift, xor
 
 from ptxkit.analyses.arithmetic import OPERATORS, compute, signed
-from ptxkit.analyses.terms import SUM, Term, inside
+from ptxkit.analyses.terms import SUM, Term
 
 Numbers = tuple[int, ...]
 
@@ -53,7 +53,7 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
         return None
     parts: list[Numbers] = []
     alike = True
-    for inner in inside(at):
+    for inner in at.inner:
         numbers = found[inner]
         if numbers is None:
             return None

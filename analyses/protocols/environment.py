@@ -16,7 +16,7 @@ from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.team import team
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import SUM, Term, Terms, inside, walk
+from ptxkit.analyses.terms import SUM, Term, Terms, walk
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
 
@@ -103,7 +103,7 @@ class Evaluator:
                 found[at] = frozenset((at.data[0],)) if self._changes(at) else NOTHING  # type: ignore[arg-type]
                 stack.pop()
                 continue
-            within = inside(at)
+            within = at.inner
             missing = [inner for inner in within if inner not in found]
             if missing:
                 stack += missing
@@ -184,7 +184,7 @@ class Evaluator:
             elif at.operator in ("join", "phi", "value"):
                 done[at] = environment.get(at.data[0], at)  # type: ignore[call-overload]
             else:
-                missing = [inner for inner in inside(at) if inner not in done]
+                missing = [inner for inner in at.inner if inner not in done]
                 if missing:
                     stack += missing
                     continue
@@ -241,11 +241,11 @@ class Settler:
             elif at.is_leaf or at.operator == "join":
                 done[at] = at
             else:
-                missing = [inner for inner in inside(at) if inner not in done]
+                missing = [inner for inner in at.inner if inner not in done]
                 if missing:
                     stack += missing
                     continue
-                same = all(done[inner] is inner for inner in inside(at))
+                same = all(done[inner] is inner for inner in at.inner)
                 done[at] = at if same else rebuilt(self.terms, at, done)
             stack.pop()
         return done[term]

@@ -14,7 +14,7 @@ from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import SUM, Term, evaluate, inside
+from ptxkit.analyses.terms import SUM, Term, evaluate
 from ptxkit.analyses.values import values
 
 MOST_NUMBERS = 64
@@ -163,7 +163,7 @@ class Rounds:
             if at.operator in ("phi", "join") or (at.operator == "select" and not self._is_followed(at.args[0])):
                 found[at] = None
             else:
-                work += inside(at)
+                work += at.inner
         return tuple(found)
 
     def _is_followed(self, condition: Term) -> bool:

@@ -28,7 +28,7 @@ from ptxkit.analyses.protocols.steps import SHARED, SYNCHRONIZES, Does, Step, la
 from ptxkit.analyses.protocols.team import Team, team
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import Term, evaluate, inside
+from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.values import alignment_of, values
 from ptxkit.frozen import frozen
 from ptxkit.memo import per_object
@@ -269,11 +269,11 @@ class Tracer:
                 number = self._leaf(at)
                 done[at] = at if number is None else self.known.terms.constant(number, at.width)
             else:
-                missing = [inner for inner in inside(at) if inner not in done]
+                missing = [inner for inner in at.inner if inner not in done]
                 if missing:
                     stack += missing
                     continue
-                same = all(done[inner] is inner for inner in inside(at))
+                same = all(done[inner] is inner for inner in at.inner)
                 done[at] = at if same else rebuilt(self.known.terms, at, done)
             stack.pop()
         return done[term]

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+
 from ptxkit.analyses.arithmetic import OPERATORS, compute
 from ptxkit.analyses.terms import SUM, Term
 from ptxkit.analyses.vectors import combined
 
-ONE = frozenset(("abs", "popc", "clz", "brev", "zext", "sext", "trunc"))
-ARGUMENTS = {name: 1 for name in ONE} | {"lop3": 4, "bfi": 4} | dict.fromkeys(("prmt", "funnel_left", "funnel_right", "bfe.u", "bfe.s", "select"), 3)
+ARGUMENTS = {
+    **dict.fromkeys(("abs", "popc", "clz", "brev", "zext", "sext", "trunc"), 1),
+    **dict.fromkeys(("prmt", "funnel_left", "funnel_right", "bfe.u", "bfe.s", "select"), 3),
+    **dict.fromkeys(("lop3", "bfi"), 4),
+}
+"""Of the operators that do not have two."""
 
 
 def term(operator: str, width: int, args: tuple[Term, ...] = (), offset: int = 0, parts: tuple[tuple[Term, int], ...] = ()) -> Term:
-    return Term(operator, width, args, (), offset, parts, 0, False, None)
+    inner = args or tuple([atom for atom, _ in parts])
+    return Term(operator, width, args, (), offset, parts, inner, 0, False, None)
 
 
 @given(st.data())
