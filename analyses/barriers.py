@@ -6,13 +6,13 @@ none.
 
 from __future__ import annotations
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import such
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.binding import BoundOperand
 
 
 @frozen(eq=False)
@@ -70,8 +70,8 @@ def barriers(routine: Routine) -> Barriers:
     flow = control_flow(routine)
     cta: list[BarrierUse] = []
     cluster: list[BarrierUse] = []
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or not bound.barrier or flow.block_of[i] not in flow.reachable:
+    for i, bound in such(routine, lambda bound: bound.barrier):
+        if flow.block_of[i] not in flow.reachable:
             continue
         name = bound.barrier[0].operand
         operand = bound.operand(name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from operator import itemgetter
 
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.check import bounds
@@ -30,10 +31,32 @@ def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
 
 
 @fact
+def by_form(routine: Routine) -> dict[Bound, tuple[int, ...]]:
+    """The instructions of each form with one list of shapes, ascending; without those that are of none."""
+    found: dict[Bound | Mismatch, list[int]] = {}
+    for i, bound in enumerate(bindings(routine)):
+        own = found.get(bound)
+        if own is None:
+            found[bound] = [i]
+        else:
+            own.append(i)
+    return {bound: tuple(own) for bound, own in found.items() if isinstance(bound, Bound)}
+
+
+def such(routine: Routine, holds: Callable[[Bound], object]) -> list[tuple[int, Bound]]:
+    """The instructions for whose form something holds, in the order of the text, with it: it is asked once for all that share one."""
+    return sorted([(i, bound) for bound, own in by_form(routine).items() if holds(bound) for i in own], key=itemgetter(0))
+
+
+def has_such(routine: Routine, holds: Callable[[Bound], object]) -> bool:
+    """Whether there is one."""
+    return any(map(holds, by_form(routine)))
+
+
+@fact
 def specials(routine: Routine) -> frozenset[str]:
     """The special registers that instructions of the function read."""
-    bounds = [bound for bound in set(bindings(routine)) if isinstance(bound, Bound)]
-    return frozenset([name for bound in bounds for operand in bound.operands for name in _specials(operand.shape)])
+    return frozenset([name for bound in by_form(routine) for operand in bound.operands for name in _specials(operand.shape)])
 
 
 def _specials(shape: OperandShape) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.barriers import term_of
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dominators import dominators
@@ -73,8 +73,8 @@ def masked(routine: Routine) -> tuple[int, ...]:
     return tuple(
         [
             i
-            for i, bound in enumerate(bindings(routine))
-            if isinstance(bound, Bound) and bound.members is not None and bound.members.reads and flow.block_of[i] in flow.reachable
+            for i, _ in such(routine, lambda bound: bound.members is not None and bound.members.reads)
+            if flow.block_of[i] in flow.reachable
         ]
     )
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 import attrs
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import such
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import callees, control_flow
 from ptxkit.analyses.dominators import dominators, quiet
@@ -85,8 +85,8 @@ def partings(routine: Routine) -> tuple[Parting, ...]:
         return ()
     flow = control_flow(routine)
     found = []
-    for i, bound in enumerate(bindings(routine)):
-        if isinstance(bound, Bound) and flow.block_of[i] in flow.reachable:
+    for i, bound in such(routine, _may_demand):
+        if flow.block_of[i] in flow.reachable:
             for demand in demands_of(routine, i, bound):
                 parting = part(routine, i, demand)
                 if parting is not None:
@@ -110,11 +110,15 @@ def demands_of(routine: Routine, i: int, bound: Bound, inside: frozenset[str] = 
                 yield from _demands(other, inside | {other.name})
 
 
+def _may_demand(bound: Bound) -> bool:
+    return bound.converges is not None or bound.flow == "call"
+
+
 def _demands(routine: Routine, inside: frozenset[str]) -> Iterator[Demand]:
     """What all threads that call a function execute in it, of what must be executed together."""
     flow, post = control_flow(routine), dominators(routine).post
-    for i, bound in enumerate(bindings(routine)):
-        if isinstance(bound, Bound) and (bound.converges is not None or bound.flow == "call") and routine.instructions[i].guard is None:
+    for i, bound in such(routine, _may_demand):
+        if routine.instructions[i].guard is None:
             block = flow.block_of[i]
             if block in flow.reachable and post.dominates(block, 0):
                 yield from demands_of(routine, i, bound, inside)

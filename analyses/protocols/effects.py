@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import such
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -68,15 +68,8 @@ class Sync:
 @fact
 def effects(routine: Routine) -> dict[int, tuple[Effect, ...]]:
     """By instruction, what it does to queues; without the instructions that do nothing to any."""
-    plans: dict[int, tuple[Async, ...]] = {}
-    found: dict[int, tuple[Effect, ...]] = {}
-    for i, bound in enumerate(bindings(routine)):
-        words = plans.get(id(bound))
-        if words is None:
-            words = plans[id(bound)] = bound.asynchronous if isinstance(bound, Bound) else ()
-        if words:
-            found[i] = tuple([_effect(routine, i, bound, word) for word in words])  # type: ignore[arg-type]
-    return found
+    own = such(routine, lambda bound: bound.asynchronous)
+    return {i: tuple([_effect(routine, i, bound, word) for word in bound.asynchronous]) for i, bound in own}
 
 
 def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
@@ -94,15 +87,7 @@ def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
 @fact
 def syncs(routine: Routine) -> dict[int, Sync]:
     """By instruction, the barrier that it arrives or waits at; an mbarrier's initialization and the like do neither."""
-    plans: dict[int, Sync | None] = {}
-    found: dict[int, Sync] = {}
-    for i, bound in enumerate(bindings(routine)):
-        if id(bound) not in plans:
-            plans[id(bound)] = _sync(bound) if isinstance(bound, Bound) else None
-        sync = plans[id(bound)]
-        if sync is not None:
-            found[i] = sync
-    return found
+    return {i: sync for i, bound in such(routine, lambda bound: bound.barrier) if (sync := _sync(bound)) is not None}
 
 
 def _sync(bound: Bound) -> Sync | None:

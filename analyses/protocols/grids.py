@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.mbarrier_operands import reads_remote
@@ -29,11 +29,7 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 
 def _with(routine: Routine, effect: str) -> list[int]:
     flow = control_flow(routine)
-    return [
-        i
-        for i, bound in enumerate(bindings(routine))
-        if isinstance(bound, Bound) and effect in bound.effects and flow.block_of[i] in flow.reachable
-    ]
+    return [i for i, _ in such(routine, lambda bound: effect in bound.effects) if flow.block_of[i] in flow.reachable]
 
 
 def _grid(routine: Routine) -> Iterator[Finding]:

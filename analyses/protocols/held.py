@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Iterator
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
@@ -165,11 +165,11 @@ def _operation(routine: Routine, i: int) -> tuple[tuple[int, ...], tuple[int, ..
 
 def _copies(routine: Routine, held: set[int]) -> set[int]:
     """The plain copies to and from registers that are held; to these the registers at their other ends are added, and so on."""
-    named, bounds = registers(routine), bindings(routine)
+    named = registers(routine)
     plain = {
         i
-        for i, bound in enumerate(bounds)
-        if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak and isinstance(bound, Bound) and _is_copy(bound)
+        for i, _ in such(routine, _is_copy)
+        if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak
     }
     ends: dict[int, list[int]] = {}
     for i in plain:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.barriers import BarrierUse, barriers
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import has_such
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.worlds import Choice, worlds
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Bound
 
 _TRIED = (17, 1000)
 """What arguments are taken to be; what is said holds for all of these only."""
@@ -73,7 +72,7 @@ def named_barriers(routine: Routine) -> tuple[Group, ...]:
         return ()
     flow = control_flow(routine)
     uses = barriers(routine).cta
-    calls = any(isinstance(bound, Bound) and bound.flow == "call" for bound in bindings(routine))
+    calls = has_such(routine, lambda bound: bound.flow == "call")
     if not uses or calls or any(not _numbers(routine, use) for use in uses):
         return ()
     groups: dict[int, list[Site] | None] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import such
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.routine import Routine, fact
@@ -16,7 +16,6 @@ from ptxkit.analyses.ssa import Origin, ssa
 from ptxkit.analyses.terms import Term, Terms, walk
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
 
 CTA_BITS = 18
@@ -278,8 +277,8 @@ def uses(routine: Routine) -> tuple[Use, ...]:
     """The waits and arrivals at mbarrier objects that control can reach, in the order of the text."""
     flow = control_flow(routine)
     found = []
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
+    for i, bound in such(routine, lambda bound: bound.barrier or bound.completes):
+        if flow.block_of[i] not in flow.reachable:
             continue
         named = [(word.action == "arrive", word.operand) for word in bound.barrier if word.action in ("arrive", "wait")]
         named += [(True, word.what) for word in bound.completes if word.mechanism == "mbarrier"]

@@ -9,7 +9,7 @@ import enum
 
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.barriers import term_of
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.loops import loops
@@ -116,8 +116,8 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
     found: dict[int, list[Step]] = {}
     blocks = control_flow(routine)
     spinning = spins(routine)
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or blocks.block_of[i] not in blocks.reachable:
+    for i, bound in such(routine, _is_step):
+        if blocks.block_of[i] not in blocks.reachable:
             continue
         if bound.barrier or bound.completes:
             own = _of_barriers(routine, i, bound, i in spinning)
@@ -134,14 +134,20 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
         step = _of_access(routine, access)
         if step is not None:
             found.setdefault(access.instruction, []).insert(0, step)
-    for i, bound in enumerate(bindings(routine)):
-        if isinstance(bound, Bound) and bound.converges is not None and bound.converges.level == "warpgroup":
-            for memory in bound.memory:
-                operand = bound.operand(memory.operand)
-                if memory.is_async and operand is not None and operand.role == "r" and operand.name != "a":
-                    step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
-                    found.setdefault(i, []).append(step)
+    for i, bound in such(routine, lambda bound: bound.converges is not None and bound.converges.level == "warpgroup"):
+        for memory in bound.memory:
+            operand = bound.operand(memory.operand)
+            if memory.is_async and operand is not None and operand.role == "r" and operand.name != "a":
+                step = Step(i, Does.READ, term_of(routine, i, operand), bytes=LEAST_BYTES, is_descriptor=True, is_collective=True)
+                found.setdefault(i, []).append(step)
     return {i: tuple(own) for i, own in sorted(found.items())}
+
+
+def _is_step(bound: Bound) -> bool:
+    """Whether instructions of a form do something to barriers, registers or other threads, memory aside."""
+    if bound.barrier or bound.completes or "setmaxnreg" in bound.effects or not _FENCES.isdisjoint(bound.effects):
+        return True
+    return bound.converges is not None and bound.converges.level == "warp"
 
 
 @fact
@@ -149,9 +155,7 @@ def launched_steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
     """The same with what tensor cores read where descriptors say, which takes numbers to tell: these are known in a launch."""
     found = dict(steps(routine))
     blocks = control_flow(routine)
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or not any(word.group == TENSOR_CORES for word in bound.asynchronous):
-            continue
+    for i, bound in such(routine, lambda bound: any(word.group == TENSOR_CORES for word in bound.asynchronous)):
         if blocks.block_of[i] not in blocks.reachable:
             continue
         for memory in bound.memory:
@@ -284,14 +288,8 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
 def spins(routine: Routine) -> frozenset[int]:
     """The waits at mbarriers that are repeated until they succeed, with nothing done meanwhile that counts."""
     flow = control_flow(routine)
-    return frozenset(
-        [
-            i
-            for i, bound in enumerate(bindings(routine))
-            if isinstance(bound, Bound) and is_object_wait(bound) and flow.block_of[i] in flow.reachable
-            if _has_idle_loop(routine, i) or _comes_back(routine, i)
-        ]
-    )
+    waits = [i for i, _ in such(routine, is_object_wait) if flow.block_of[i] in flow.reachable]
+    return frozenset([i for i in waits if _has_idle_loop(routine, i) or _comes_back(routine, i)])
 
 
 def _has_idle_loop(routine: Routine, i: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ptxkit.analyses.arithmetic import signed
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, has_such
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.mbarrier import OBJECT
 from ptxkit.analyses.protocols.mbarrier_operands import object_operand
@@ -95,7 +95,7 @@ def life(routine: Routine) -> Life:
 
 def _calls_others(routine: Routine) -> bool:
     """Whether a function is called that may do something to mbarrier objects: one of the module, not of a library."""
-    if not any(isinstance(bound, Bound) and bound.flow == "call" for bound in bindings(routine)):
+    if not has_such(routine, lambda bound: bound.flow == "call"):
         return False
     return any(
         step.does in OBJECT

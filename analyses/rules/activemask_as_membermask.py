@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.barriers import child_of
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
@@ -21,10 +21,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Masks of the threads that happen to be there, from which the mask of an instruction that waits for its members is made."""
     for routine in facts.routines:
         uses: dict[int, list[int]] = {}
-        for i, bound in enumerate(bindings(routine)):
-            if isinstance(bound, Bound) and bound.members is not None and bound.members.reads:
-                for source in _sources(routine, i, child_of(routine, i, bound.members)):
-                    uses.setdefault(source, []).append(i)
+        for i, bound in such(routine, lambda bound: bound.members is not None and bound.members.reads):
+            assert bound.members is not None
+            for source in _sources(routine, i, child_of(routine, i, bound.members)):
+                uses.setdefault(source, []).append(i)
         told = list(uses.items())
         notes = ["which they are may differ from run to run, even where all threads take the same way"]
         if len(told) > FEW:

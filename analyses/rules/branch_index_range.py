@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import such
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow, find_label
 from ptxkit.analyses.dominators import dominators
@@ -14,7 +14,6 @@ from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -22,8 +21,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         known = values(routine)
         reachable = control_flow(routine).reachable
-        for i, bound in enumerate(bindings(routine)):
-            if isinstance(bound, Bound) and bound.flow == "branch-indexed" and control_flow(routine).block_of[i] in reachable:
+        for i, _ in such(routine, lambda bound: bound.flow == "branch-indexed"):
+            if control_flow(routine).block_of[i] in reachable:
                 yield from _beyond(facts, routine, known, i)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit import fixing
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import such
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.origins import origins
@@ -14,15 +14,14 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.diagnostics import Diagnostic, Fix, Severity
-from ptxkit.isa.binding import Bound
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Branches, calls and returns that say `.uni` where threads of a warp part."""
     for routine in facts.routines:
         flow = control_flow(routine)
-        for i, bound in enumerate(bindings(routine)):
-            if not isinstance(bound, Bound) or not bound.flow or not bound.has(".uni") or flow.block_of[i] not in flow.reachable:
+        for i, bound in such(routine, lambda bound: bound.flow and bound.has(".uni")):
+            if flow.block_of[i] not in flow.reachable:
                 continue
             if routine.instructions[i].guard is None and bound.flow != "branch-indexed":
                 continue

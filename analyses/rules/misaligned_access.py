@@ -20,13 +20,14 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         known = lanes(routine) if accesses(routine) else None
         for access in accesses(routine):
-            if known is not None and access.address is not None and access.align > 1:
+            low = access.align - 1
+            if known is not None and access.address is not None and low > 0 and access.address.known.zeros & low != low:
                 yield from _misaligned(facts, routine, known, access, access.address)
 
 
 def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, address: Term) -> Iterator[Diagnostic]:
     low = access.align - 1
-    if low & (low + 1) or address.known.zeros & low == low:
+    if low & (low + 1):
         return
     runs = known.execution
     always = address.known.ones & low

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.launch import WARP, launch
@@ -69,8 +69,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 def _changes(routine: Routine) -> Iterator[Change]:
     flow = control_flow(routine)
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or "setmaxnreg" not in bound.effects or flow.block_of[i] not in flow.reachable:
+    for i, bound in such(routine, lambda bound: "setmaxnreg" in bound.effects):
+        if flow.block_of[i] not in flow.reachable:
             continue
         count = constant_value(routine.instructions[i].operands[0])
         if isinstance(count, int):
