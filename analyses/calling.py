@@ -7,7 +7,7 @@ together. Recursion is solved by fixpoint. Who may be called by others expects n
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import attrs
 
 from ptxkit.analyses.callers import module_calls
 from ptxkit.analyses.context import Context
@@ -30,16 +30,68 @@ def context_of(routine: Routine) -> Context:
     if _has_namesakes(first):
         # no module that can be assembled: who calls which of two functions of one name cannot be said
         return Context(False, THREAD, _all(routine, THREAD), {})
-    if routine.function.header.is_entry:
-        return _of_kernel(first, routine)
-    return _contexts(first)[id(routine)]
+    found = _found(first)
+    if routine.name not in found:
+        _find(first, routine, found)
+    return found[routine.name]
 
 
-def _of_kernel(first: Routine, routine: Routine) -> Context:
-    """The context of a kernel: nobody calls it, so that only what it calls matters."""
-    called = module_calls(first).reached_from(routine.name)
-    results = _results(first, called)
-    return Context(_is_flat(first), GRID, _all(routine, GRID), {name: results[name] for name in called if name in results})
+@fact
+def _found(first: Routine) -> dict[str, Context]:
+    """The contexts that have been asked for so far, by function."""
+    return {}
+
+
+def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
+    """Finds the context of a function, and of those that it may be called from."""
+    by_name = _by_name(first)
+    called, open_to_others = _sites(first)
+    inner = []
+    work = [routine.name]
+    while work:
+        name = work.pop()
+        if name in found:
+            continue
+        one = by_name[name]
+        header = one.function.header
+        is_closed = not (header.is_entry or header.linkage or name in open_to_others or name not in called)
+        level = GRID if header.is_entry or is_closed else THREAD
+        found[name] = Context(_is_flat(first), level, _all(one, level), _results_in(first, one))
+        if is_closed:
+            inner.append(one)
+            work += [caller for caller, _ in called[name]]
+    changed = bool(inner)
+    while changed:
+        changed = False
+        for one in inner:
+            entry, arguments = GRID, list(_all(one, GRID))
+            for caller, i in called[one.name]:
+                level, passed = _site(by_name[caller], found[caller], i)
+                entry = min(entry, level)
+                arguments = [min(pair) for pair in zip(arguments, passed, strict=False)] + [THREAD] * (len(arguments) - len(passed))
+            context = attrs.evolve(found[one.name], entry=entry, arguments=tuple(arguments))
+            if context != found[one.name]:
+                found[one.name] = context
+                changed = True
+
+
+@fact
+def _by_name(first: Routine) -> dict[str, Routine]:
+    """The functions of a module that have a body."""
+    return {routine.name: routine for routine in first.siblings}
+
+
+@fact
+def _sites(first: Routine) -> tuple[dict[str, list[tuple[str, int]]], frozenset[str]]:
+    """By function, its callers with the instructions that call it; and the functions that may be called by what is not known."""
+    called: dict[str, list[tuple[str, int]]] = {}
+    open_to_others = set()
+    for call in module_calls(first).calls:
+        for name in call.callees:
+            called.setdefault(name, []).append((call.caller, call.instruction))
+            if call.is_indirect or call.is_open:
+                open_to_others.add(name)
+    return called, frozenset(open_to_others)
 
 
 @fact
@@ -58,46 +110,6 @@ def _has_namesakes(first: Routine) -> bool:
 def _has_inner(first: Routine) -> bool:
     """Whether a module has functions that are no kernels."""
     return not all(routine.function.header.is_entry for routine in first.siblings or [first])
-
-
-@fact
-def _contexts(first: Routine) -> dict[int, Context]:
-    """The contexts of all functions of a module, by `id`."""
-    siblings = first.siblings
-    flat = _is_flat(first)
-    by_name = {routine.name: routine for routine in siblings}
-    called: dict[str, list[tuple[str, int]]] = {}
-    open_to_others = set()
-    for call in module_calls(first).calls:
-        for name in call.callees:
-            called.setdefault(name, []).append((call.caller, call.instruction))
-            if call.is_indirect or call.is_open:
-                open_to_others.add(name)
-    results = _results(first, by_name.keys())
-    found = {}
-    inner = []
-    for routine in siblings:
-        if routine.function.header.is_entry:
-            found[routine.name] = _of_kernel(first, routine)
-        elif routine.function.header.linkage or routine.name in open_to_others or routine.name not in called:
-            found[routine.name] = Context(flat, THREAD, _all(routine, THREAD), results)
-        else:
-            found[routine.name] = Context(flat, GRID, _all(routine, GRID), results)
-            inner.append(routine)
-    changed = bool(inner)
-    while changed:
-        changed = False
-        for routine in inner:
-            entry, arguments = GRID, list(_all(routine, GRID))
-            for caller, i in called[routine.name]:
-                level, passed = _site(by_name[caller], found[caller], i)
-                entry = min(entry, level)
-                arguments = [min(pair) for pair in zip(arguments, passed, strict=False)] + [THREAD] * (len(arguments) - len(passed))
-            context = Context(flat, entry, tuple(arguments), results)
-            if context != found[routine.name]:
-                found[routine.name] = context
-                changed = True
-    return {id(routine): found[routine.name] for routine in siblings}
 
 
 def _all(routine: Routine, level: Level) -> tuple[Level, ...]:
@@ -129,29 +141,28 @@ def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]
     return level, solved.parameters.passed(i, solved.used)
 
 
-def _results(first: Routine, names: Collection[str]) -> Results:
-    """By function, how far threads agree on what it returns if they agree on all that they pass: of these, with which are all they call."""
+def _results_in(first: Routine, routine: Routine) -> Results:
+    """By function that a function may call, itself or through others, how far threads agree on what it returns if on all that they pass."""
+    names = module_calls(first).reached_from(routine.name)
     known = _summaries(first)
-    inner = {one.name: one for one in first.siblings if not one.function.header.is_entry and one.name in names and one.name not in known}
-    found: Results = known | {name: (GRID,) * len(routine.function.header.returns) for name, routine in inner.items()}
-    called_by: dict[str, dict[str, None]] = {}
-    for call in module_calls(first).calls if inner else ():
-        for name in call.callees:
-            called_by.setdefault(name, {})[call.caller] = None
+    defined = [_by_name(first)[name] for name in names if name in _by_name(first) and name not in known]
+    inner = {one.name: one for one in defined if not one.function.header.is_entry}
+    found: Results = known | {name: (GRID,) * len(one.function.header.returns) for name, one in inner.items()}
+    called, _ = _sites(first)
     work = list(inner)
     while work:
         name = work.pop()
         new = _returned(inner[name], Context(_is_flat(first), GRID, _all(inner[name], GRID), {**found}))
         if new != found[name]:
             found[name] = new
-            work += [caller for caller in called_by.get(name, ()) if caller in inner and caller not in work]
+            work += [caller for caller, _ in called.get(name, ()) if caller in inner and caller not in work]
     known.update(found)
-    return known
+    return {name: known[name] for name in names if name in known}
 
 
 @fact
 def _summaries(first: Routine) -> Results:
-    """What `_results` has found so far."""
+    """What `_results_in` has found so far."""
     return {}
 
 

@@ -68,15 +68,8 @@ class Unheard:
 def masked(routine: Routine) -> tuple[int, ...]:
     """The instructions with a mask of members, where control can come; nothing in functions that only some threads may come into."""
     flow = control_flow(routine)
-    if not enters_whole(routine):
-        return ()
-    return tuple(
-        [
-            i
-            for i, _ in such(routine, lambda bound: bound.members is not None and bound.members.reads)
-            if flow.block_of[i] in flow.reachable
-        ]
-    )
+    own = such(routine, lambda bound: bound.members is not None and bound.members.reads)
+    return tuple([i for i, _ in own if flow.block_of[i] in flow.reachable]) if own and enters_whole(routine) else ()
 
 
 def _mask(world: World, i: int) -> Numbers | None:

@@ -81,17 +81,15 @@ def partings(routine: Routine) -> tuple[Parting, ...]:
 
     Only in kernels, and in functions that all their threads come into; who calls others, nobody knows.
     """
-    if not enters_whole(routine):
-        return ()
     flow = control_flow(routine)
+    own = {i: list(demands_of(routine, i, bound)) for i, bound in such(routine, _may_demand) if flow.block_of[i] in flow.reachable}
+    if not any(own.values()) or not enters_whole(routine):
+        return ()
     found = []
-    for i, bound in such(routine, _may_demand):
-        if flow.block_of[i] in flow.reachable:
-            for demand in demands_of(routine, i, bound):
-                parting = part(routine, i, demand)
-                if parting is not None:
-                    found.append(parting)
-                    break
+    for i, demands in own.items():
+        parting = next(filter(None, (part(routine, i, demand) for demand in demands)), None)
+        if parting is not None:
+            found.append(parting)
     return tuple(found)
 
 

@@ -237,17 +237,17 @@ def _compared(routine: Routine, i: int, bound: Bound) -> Fetch | None:
     numbers, before = _written(routine, i)
     if a is None or b is None or len(numbers) != 1 or bound.slot(".bool") or a.types[0] not in FLOATS:
         return None
-    inputs = (_term(routine, i, a), _term(routine, i, b))
-    if None in inputs:
+    one, other = _term(routine, i, a), _term(routine, i, b)
+    if one is None or other is None:
         return None
     return Fetch(
         i,
         numbers,
         before,
-        inputs=inputs,
+        inputs=(one, other),
         compares=bound.slot(".cmp"),
         kind=a.types[0],
-        flushes=bound.has(".ftz"),  # type: ignore[arg-type]
+        flushes=bound.has(".ftz"),
     )
 
 
