@@ -227,7 +227,9 @@ class _Renamer:
             stack += [(child, None) for child in reversed(children[block])]
         for phi, operands in arrivals.items():
             self.values[phi] = self.values[phi]._replace(operands=tuple(operands))
-        return SSA(tuple(self.values), tuple(uses), tuple(definitions), tuple(phis), self.entry, self.flow, self.named, self.tree.parent)
+        return SSA(
+            tuple(self.values), tuple(uses), tuple(definitions), tuple(phis), self.entry, self.flow, self.named, self.tree.parent
+        )
 
     def _instructions(
         self, block: int, undo: list[tuple[int, int]], uses: list[tuple[int, ...]], definitions: list[tuple[int, ...]]

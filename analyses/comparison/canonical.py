@@ -157,3 +157,4 @@ class _Masker:
                 yield from self._tokens(child, scope, names)
         else:
             yield node.text.strip()
+

@@ -202,9 +202,7 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
     unused = [
         parameter.name
         for parameter in header.parameters
-        if (kind := types().get(parameter.type or "")) is not None
-        and kind.kind in ("signed", "unsigned", "bits")
-        and kind.bytes == 4
+        if (kind := types().get(parameter.type or "")) is not None and kind.kind in ("signed", "unsigned", "bits") and kind.bytes == 4
         and parameter.name not in text
     ]
     if not unused:

@@ -7,7 +7,6 @@ from ptxkit.frozen import frozen
 MOST_PLACES = 20
 """So many places are listed of what is told of but once."""
 
-
 @frozen
 class Found:
     """Something wrong at an instruction, and what shows it."""

@@ -113,3 +113,4 @@ def _way_out(routine: Routine, start: int, stops: dict[int, list[int]]) -> int |
                 seen |= 1 << to
                 work.append(to)
     return None
+

@@ -15,11 +15,12 @@ import attrs
 from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.launch import MOST_THREADS, launch
+from ptxkit.analyses.protocols import room
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.machine import MOST_TOUCHES, Agent, Fault, Machine, Object, plain
 from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.team import Team, team
-from ptxkit.analyses.protocols.traces import Trace, cluster_size, traces
+from ptxkit.analyses.protocols.traces import FEW, Trace, cluster_size, meets_at_barriers_only, traces
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.uniformity import Level, uniformity
@@ -27,7 +28,10 @@ from ptxkit.analyses.uniformity import Level, uniformity
 MOST_CTAS = 4
 LIKELY = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
 """Threads that a kernel is launched with that does not say it."""
+SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 4), (64, 4), (8, 32), (128, 2))
+"""The same if threads are laid out in two dimensions."""
 MOST_INSTRUCTIONS = 20_000
+RACE = "S003"
 OBJECT = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
 
 
@@ -36,27 +40,82 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
     """What is wrong with the mbarrier objects and the shared memory of a kernel; nothing for other functions.
 
     Of a kernel that does not say how many threads it is launched with, what is wrong with the number that suits it best, if something is
-    with any.
+    with any; or the races of more threads than those with which all is well, if its shared variables were made for them.
     """
     ranks = cluster_size(routine) or 1
     if not _is_worth_it(routine) or ranks > MOST_CTAS:
         return ()
     squad = team(routine)
     if not squad.is_assumed:
-        return judged(routine, traces(routine, ranks), squad)[0]
+        return _run(routine, ranks, squad)[0]
     best: tuple[Finding, ...] = ()
-    for threads in _sizes(routine):
-        squad = Team((threads, 1, 1), True)
-        found = judged(routine, traces(routine, ranks, squad), squad)[0]
+    sizes = _sizes(routine)
+    if not sizes:
+        return _in_two_dimensions(routine) if ranks == 1 else ()
+    for threads in sizes:
+        found, followed = _run(routine, ranks, Team((threads, 1, 1), True))
         if not found:
-            return ()
+            return _of_more(routine, threads, followed) if ranks == 1 else ()
         if not best or len(found) < len(best):
             best = found
     if not best:
         return ()
-    tried = [str(threads) for threads in sorted(_sizes(routine))]
+    tried = [str(threads) for threads in sorted(sizes)]
     note = f"the kernel does not say with how many threads it is launched: something is wrong with {', '.join(tried)}"
     return tuple([attrs.evolve(one, notes=(*one.notes, note)) for one in best])
+
+
+def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding, ...]:
+    """The races of the most threads for which the shared variables have room, if those are for more than a few with which all is well."""
+    before = room.extents(routine, followed)
+    best: tuple[Finding, ...] = ()
+    most = few
+    for threads in sorted([size for size in _sizes(routine) if size > few and size % few == 0]):
+        found, followed = _run(routine, 1, Team((threads, 1, 1), True))
+        extent = room.extents(routine, followed)
+        if not room.has_room(extent) or extent == before:
+            break
+        if room.grows(before, extent):
+            best = found
+            most = threads
+    if not best or any(one.rule != RACE for one in best):
+        return ()
+    note = (
+        f"the kernel does not say with how many threads it is launched: the shared variables have room for {most}; "
+        f"with {few} nothing is wrong"
+    )
+    return tuple([attrs.evolve(one, notes=(*one.notes, note), is_certain=False) for one in best])
+
+
+def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
+    """The races with each usual shape of a CTA for which the shared variables have room."""
+    if not meets_at_barriers_only(routine) or "%tid.z" in specials(routine):
+        return ()
+    best: tuple[Finding, ...] = ()
+    tried: list[str] = []
+    for width, height in SHAPES:
+        if width * height > launch(routine).most[0]:
+            continue
+        found, followed = _run(routine, 1, Team((width, height, 1), True))
+        extents = room.extents(routine, followed)
+        if not extents or not room.has_room(extents):
+            continue
+        if not found or any(one.rule != RACE for one in found):
+            return ()
+        tried.append(f"{width} x {height}")
+        best = best or found
+    note = f"the kernel does not say with which shape of block it is launched: this happens with {', '.join(tried)}"
+    return tuple([attrs.evolve(one, notes=(*one.notes, note), is_certain=False) for one in best])
+
+
+def _run(routine: Routine, ranks: int, squad: Team) -> tuple[tuple[Finding, ...], list[Trace]]:
+    """What is wrong in a run, and the run: one with shorter loops, if they go round too often to come to their end."""
+    followed = traces(routine, ranks, squad)
+    found = judged(routine, followed, squad)[0]
+    if found or ranks > 1 or not any(trace.is_cut for trace in followed) or not meets_at_barriers_only(routine):
+        return found, followed
+    followed = traces(routine, ranks, squad, FEW)
+    return judged(routine, followed, squad)[0], followed
 
 
 def likely_team(routine: Routine) -> Team | None:

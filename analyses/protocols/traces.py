@@ -46,11 +46,14 @@ PARAMETER = 16
 FIRST = 1024
 NUMBER = 4096
 """What a parameter is that may be a count: such a number has many divisors, and is more than any ring is long."""
+FEW = 256
+"""The same if loops should come to their end."""
 POINTER = 1 << 40
 POINTER_BITS = 64
 GRID = (128, 16, 16)
 NOWHERE = -1
 """The address of threads that do not touch memory where others of their path do."""
+MEETS = frozenset((Does.BARRIER_SYNC, Does.JOIN))
 TOUCHES = frozenset((Does.READ, Does.WRITE))
 Numbers = tuple[int, ...]
 Key = tuple[int, int, int, int]
@@ -145,8 +148,11 @@ class Tracer:
         squad: Team | None = None,
         loaded: Mapping[Key, tuple[int, ...]] | None = None,
         end: float = math.inf,
+        number: int = NUMBER,
     ) -> None:
         self.routine = routine
+        self.number = number
+        """What parameters are that may be counts."""
         self.rank = rank
         self.ranks = ranks
         self.setting = setting
@@ -281,7 +287,7 @@ class Tracer:
     def _leaf(self, leaf: Term) -> int | None:
         """The number of a leaf that is the same for all threads of the CTA."""
         if leaf.operator == "parameter":
-            return _parameter(leaf) if self.setting is None else _given_parameter(leaf, self.setting)
+            return _parameter(leaf, self.number) if self.setting is None else _given_parameter(leaf, self.setting)
         if leaf.operator == "address":
             symbol = self.known.symbol(leaf)
             base = self._bases.get((symbol.name, symbol.path)) if symbol is not None else None
@@ -796,7 +802,7 @@ class Tracer:
             else:
                 self._found.append(ended)
             where = path.mask
-        elif self._leaves_out(path.block, bool(where)) and self._is_by_launch(condition, path, bool(where)):
+        elif not self._are_all(path) and self._leaves_out(path.block, bool(where)) and self._is_by_launch(condition, path, bool(where)):
             path.is_doubtful = True
         return self._along(path, bool(where))
 
@@ -861,6 +867,10 @@ class Tracer:
         return self._regions[key]
 
     # --- what the launch decides
+
+    def _are_all(self, path: _Path) -> bool:
+        """Whether all whom the path could be waited for by are on it: threads that meet nowhere but at barriers of their CTA."""
+        return path.mask == self.team.everyone and self.ranks == 1 and self.setting is None and meets_at_barriers_only(self.routine)
 
     def _leaves_out(self, index: int, holds: bool) -> bool:
         """Whether a path that leaves a block this way leaves out barriers that it would come to on the other."""
@@ -930,6 +940,12 @@ class Tracer:
                     if value.origin is Origin.PHI:
                         work += [self.known.of(operand) for operand in value.operands if operand >= 0]
         return False
+
+
+@fact
+def meets_at_barriers_only(routine: Routine) -> bool:
+    """Whether threads wait for one another at barriers of their CTA and nowhere else."""
+    return not any(step.does in SYNCHRONIZES - MEETS for own in steps(routine).values() for step in own)
 
 
 def may_synchronize(routine: Routine, i: int) -> bool:
@@ -1025,11 +1041,11 @@ def _extended(number: int, fetch: Fetch) -> int:
     return number - (1 << bits_) if fetch.is_signed and number >> bits_ - 1 else number
 
 
-def _parameter(leaf: Term) -> int:
-    """What a parameter is: a pointer if it is as wide as one, else a count."""
+def _parameter(leaf: Term, number: int) -> int:
+    """What a parameter is: a pointer if it is as wide as one, else a count, which is that number."""
     if leaf.width == 64:
         return POINTER + (hash_of(leaf) << 28)
-    return NUMBER if leaf.width >= 16 else 1
+    return number if leaf.width >= 16 else 1
 
 
 def _given_parameter(leaf: Term, setting: Setting) -> int | None:
@@ -1099,11 +1115,11 @@ def cluster_size(routine: Routine) -> int | None:
     return None
 
 
-def traces(routine: Routine, ranks: int, squad: Team | None = None) -> list[Trace]:
-    """The traces of all threads of a cluster of so many CTAs, which have the threads of `squad`."""
+def traces(routine: Routine, ranks: int, squad: Team | None = None, number: int = NUMBER) -> list[Trace]:
+    """The traces of all threads of a cluster of so many CTAs with the threads of `squad`. Parameters that may be counts are `number`."""
     found: list[Trace] = []
     for rank in range(ranks):
-        found += Tracer(routine, rank, ranks, squad=squad).run()
+        found += Tracer(routine, rank, ranks, squad=squad, number=number).run()
     return found
 
 

@@ -35,33 +35,10 @@ from ptxkit.syntax.constants import constant_value
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 KNOWN_EFFECTS = frozenset(
     (
-        "alloc",
-        "alloca",
-        "applypriority",
-        "dealloc",
-        "discard",
-        "fence",
-        "grid-launch",
-        "grid-wait",
-        "init-fence",
-        "launch-control",
-        "mmio",
-        "nanosleep",
-        "pmevent",
-        "prefetch",
-        "proxy-fence-alias",
-        "proxy-fence-async",
-        "proxy-fence-fabric",
-        "proxy-fence-tensormap",
-        "relinquish-alloc",
-        "setmaxnreg",
-        "stackrestore",
-        "stacksave",
-        "tcgen05-after-thread-sync",
-        "tcgen05-before-thread-sync",
-        "trap",
-        "volatile",
-        "wgmma-fence",
+        "alloc", "alloca", "applypriority", "dealloc", "discard", "fence", "grid-launch", "grid-wait", "init-fence", "launch-control",
+        "mmio", "nanosleep", "pmevent", "prefetch", "proxy-fence-alias", "proxy-fence-async", "proxy-fence-fabric",
+        "proxy-fence-tensormap", "relinquish-alloc", "setmaxnreg", "stackrestore", "stacksave", "tcgen05-after-thread-sync",
+        "tcgen05-before-thread-sync", "trap", "volatile", "wgmma-fence",
     )
 )
 """What instructions do besides, of which nobody is made to wait, or of which it is known who is."""
@@ -397,7 +374,9 @@ def _peeks(routine: Routine) -> list[int]:
     return [i for i, own in steps(routine).items() if any(step.does is Does.WAIT and not step.is_spinning for step in own)]
 
 
-def _is_luck_the_same(routine: Routine, setting: Setting, cluster: int, found: list[Trace], loaded: Mapping[Key, tuple[int, ...]]) -> bool:
+def _is_luck_the_same(
+    routine: Routine, setting: Setting, cluster: int, found: list[Trace], loaded: Mapping[Key, tuple[int, ...]]
+) -> bool:
     """Whether threads that ask for a phase do the same, but for waiting, whether it has completed or not."""
     if not _peeks(routine):
         return True

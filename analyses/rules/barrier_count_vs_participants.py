@@ -54,8 +54,10 @@ RULE = Rule(
     summary="a barrier's thread count is not that of the threads that come to it",
     why="A barrier is complete when as many threads have come as the instructions say, the same number all: with more, threads "
     "hang, with fewer, they run on too early (9.7.14.1).",
-    bad=HEAD + "@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
-    good=HEAD + "@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
+    bad=HEAD
+    + "@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
+    good=HEAD
+    + "@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
     proof=(
         "Which threads come to each barrier of that number follows exactly from their places, and all counts are constants; the sums "
         "differ."

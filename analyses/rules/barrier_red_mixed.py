@@ -37,8 +37,12 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="bar.red by some threads and bar.sync or bar.arrive by others, at one barrier",
     why="A reduction must not be mixed with other uses of the barrier while it is active: execution is unpredictable (9.7.14.1).",
-    bad=HEAD + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\nbar.red.popc.u32 %r2, 1, 128, %p1;\nret;\n}\n",
-    good=HEAD + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
+    bad=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\n"
+    "bar.red.popc.u32 %r2, 1, 128, %p1;\nret;\n}\n",
+    good=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\n"
+    "bar.sync 1, 128;\nret;\n}\n",
     proof="Which threads come to each barrier of that number follows from their places, and no other barrier separates the two uses.",
     sanitizer="no tool of it looks for this.",
     check=check,

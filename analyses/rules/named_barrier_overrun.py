@@ -65,12 +65,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="arriving at a barrier twice before it is complete, or where nobody waits",
     why="A warp that has arrived must not come to the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
-    bad=HEAD + "@%p1 bra other;\nbar.arrive 1, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
-    good=HEAD + "@%p1 bra other;\nbar.arrive 1, 128;\n"
+    bad=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\n"
+    "bar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
+    good=HEAD
+    + "@%p1 bra other;\nbar.arrive 1, 128;\n"
     "bar.sync 2, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nbar.arrive 2, 128;\n"
     "bar.sync 1, 128;\nret;\n}\n",
     proof=(
-        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be complete."
+        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be "
+        "complete."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,
