@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import attrs
 
-from ptxkit.analyses.callers import module_calls
+from ptxkit.analyses.callers import kernels_of, module_calls
 from ptxkit.analyses.context import Context
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.propagation import Propagation
@@ -56,7 +56,7 @@ def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
         header = one.function.header
         is_closed = not (header.is_entry or header.linkage or name in open_to_others or name not in called)
         level = GRID if header.is_entry or is_closed else THREAD
-        found[name] = Context(_is_flat(first), level, _all(one, level), _results_in(first, one))
+        found[name] = Context(_is_flat(one), level, _all(one, level), _results_in(first, one))
         if is_closed:
             inner.append(one)
             work += [caller for caller, _ in called[name]]
@@ -94,10 +94,17 @@ def _sites(first: Routine) -> tuple[dict[str, list[tuple[str, int]]], frozenset[
     return called, frozenset(open_to_others)
 
 
+def _is_flat(routine: Routine) -> bool:
+    """Whether CTAs that run a function can be taken to have one dimension."""
+    return all(map(_looks_at_one_dimension, kernels_of(routine) or (routine,)))
+
+
 @fact
-def _is_flat(first: Routine) -> bool:
-    """Whether CTAs can be taken to have one dimension, whatever kernel runs."""
-    return not any(map(has_other_dimensions, first.siblings))
+def _looks_at_one_dimension(routine: Routine) -> bool:
+    """Whether neither a function nor what it calls looks at its place in y or z."""
+    first = routine.siblings[0]
+    called = module_calls(first).reached_from(routine.name)
+    return not any(map(has_other_dimensions, [routine, *[one for name, one in _by_name(first).items() if name in called]]))
 
 
 @fact
@@ -152,7 +159,7 @@ def _results_in(first: Routine, routine: Routine) -> Results:
     work = list(inner)
     while work:
         name = work.pop()
-        new = _returned(inner[name], Context(_is_flat(first), GRID, _all(inner[name], GRID), {**found}))
+        new = _returned(inner[name], Context(_is_flat(inner[name]), GRID, _all(inner[name], GRID), {**found}))
         if new != found[name]:
             found[name] = new
             work += [caller for caller, _ in called.get(name, ()) if caller in inner and caller not in work]
