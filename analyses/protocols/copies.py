@@ -18,7 +18,7 @@ from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.choices import Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
-from ptxkit.analyses.protocols.matrices import descriptors
+from ptxkit.analyses.protocols.matrices import matrices
 from ptxkit.analyses.protocols.proxies import LEAST_BYTES
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
@@ -31,8 +31,6 @@ from ptxkit.isa.binding import Bound
 COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
-ADDRESS_BITS = 0x3FFF
-"""Where a descriptor holds the address of its matrix, in units of 16 bytes."""
 MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more in a function."""
 
@@ -73,6 +71,8 @@ class _Touches:
 
     instruction: int
     region: Region
+    condition: Term | None
+    """The predicate under which it is read, if it is not known to hold."""
     before: _Touches | None
     mark: int
 
@@ -122,7 +122,7 @@ def copies(routine: Routine) -> Copies:
     coverage = explore(routine, QUEUES, watch.terms, watch)
     blind = {
         # tensor cores read what descriptors say, which is not followed
-        "matrices": bool(watch.targets[COPY]) and any(True for _ in descriptors(routine)),
+        "matrices": bool(watch.targets[COPY]) and bool(matrices(routine)),
         "paths": not coverage.complete,
         "addresses": watch.is_unclear or watch.failures > 0,
         "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP,
@@ -130,29 +130,11 @@ def copies(routine: Routine) -> Copies:
     return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
 
 
-def _matrices(routine: Routine) -> Iterator[Access]:
-    """What tensor cores surely read by descriptors: the first bytes of matrices whose whole address is seen in the descriptor."""
-    bounds = bindings(routine)
-    for i, term in descriptors(routine):
-        bound, address = bounds[i], _start(term)
-        memory = next((word for word in bound.memory if word.proxy and word.access == "read"), None) if isinstance(bound, Bound) else None
-        if address is not None and memory is not None:
-            yield Access(i, 0, memory, SHARED, SHARED, address, None, LEAST_BYTES, LEAST_BYTES, 0, None, None)
-
-
-def _start(term: Term) -> Term | None:
-    """The address of a matrix, if nothing was added to the descriptor since it was made of that."""
-    while True:
-        offset, parts = term.linear
-        if any(atom.operator == "address" for atom, _ in parts):
-            return term
-        if len(parts) != 1 or parts[0][1] != 1 or offset & ADDRESS_BITS:
-            return None
-        atom = parts[0][0]
-        inner = [arg for arg in atom.args if arg.constant is None]
-        if atom.operator not in ("zext", "trunc", "and", "shr.u") or len(inner) != 1:
-            return None
-        (term,) = inner
+def _matrix_reads(routine: Routine) -> Iterator[Access]:
+    """What tensor cores surely read."""
+    for matrix in matrices(routine):
+        for row in matrix.rows:
+            yield Access(matrix.instruction, 0, matrix.memory, SHARED, SHARED, row, None, LEAST_BYTES, LEAST_BYTES, matrix.lanes, None, None)
 
 
 class _Watch(Observer):
@@ -163,6 +145,7 @@ class _Watch(Observer):
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
         self.regions: Regions = regions(routine)
+        self.tensor_reads = {matrix.instruction for matrix in matrices(routine)}
         self.targets: dict[str, set[object]] = {COPY: set(), BULK: set()}
         """By queue, the variables that matter: those that copies write to, and those that bulk copies read from."""
         self.touches: dict[int, tuple[Access, ...]] = {}
@@ -191,7 +174,7 @@ class _Watch(Observer):
             # the object of a barrier is no data
             if access.space == SHARED and access.address is not None and access.least and not (isinstance(bound, Bound) and bound.barrier):
                 touches.append((access, self._variables(access.address)))
-        touches += [(access, self._variables(access.address)) for access in _matrices(self.routine) if access.address is not None]
+        touches += [(access, self._variables(access.address)) for access in _matrix_reads(self.routine) if access.address is not None]
         for access, variables in touches:
             queue = started.get(access.instruction)
             if (queue == COPY and access.writes) or (queue == BULK and access.reads):
@@ -200,7 +183,7 @@ class _Watch(Observer):
             access
             for access, variables in touches
             if access.instruction in started
-            or (access.reads and variables & self.targets[COPY])
+            or variables & self.targets[COPY]
             or (access.writes and variables & self.targets[BULK])
         ]
 
@@ -281,8 +264,8 @@ class _Watch(Observer):
                 continue
             if access.reads:
                 self._read(moment, access, region, memory)
-                if not access.memory.is_async and region.base[0] in self.targets[COPY]:
-                    memory = _seen(memory, moment.instruction, region)
+                if self._is_of_threads(access) and region.base[0] in self.targets[COPY]:
+                    memory = _seen(memory, moment, region)
             if access.writes:
                 self._write(moment, access, region, memory, started)
         return memory
@@ -295,10 +278,16 @@ class _Watch(Observer):
             target = self._ranges(operation)[1]
             if target is not None and operation.signature not in self.used and self.regions.meet(region, target) is not None:
                 self.used.add(operation.signature)
-        if not access.memory.is_async:
+        if self._is_of_threads(access):
             for operation, told in memory.waited:
                 if operation.queue == COPY:
+                    # a warp comes to its tensor core together
+                    told = told or access.instruction in self.tensor_reads
                     self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
+
+    def _is_of_threads(self, access: Access) -> bool:
+        """Whether an access is by the threads that come to its instruction, be it through their tensor cores."""
+        return not access.memory.is_async or access.instruction in self.tensor_reads
 
     def _write(self, moment: Moment, access: Access, region: Region, memory: _Memory, started: Operation | None) -> None:
         for operation in moment.queue(BULK).unread:
@@ -306,6 +295,9 @@ class _Watch(Observer):
         for operation, told in memory.waited:
             if operation.queue == BULK:
                 self._collide(moment, access, region, operation, 0, True, memory, "told" if told else "waited")
+        if not access.memory.is_async:
+            for operation in moment.pending(COPY):
+                self._collide(moment, access, region, operation, 1, None, memory, "pending")
         if started is None or started.queue != COPY:
             return
         for operation in moment.queue(COPY).open:
@@ -339,16 +331,14 @@ class _Watch(Observer):
         if kind == "pending" and self._is_ordered(moment, operation):
             # threads that go by such barriers need not be here while the operation is under way: only those of its warp are
             touching &= _warps_of(starters)
-        if kind == "told":
-            touching &= ~_warps_of(starters)
         if not touching:
             return False
         region = region.by(touching)
-        threads = self.regions.meet(region, mine, others)
+        threads = self.regions.meet_between_warps(region, mine) if kind == "told" else self.regions.meet(region, mine, others)
         if threads is None:
             return False
-        if operation.idle is not None and operation.idle.constant:
-            # zeros come from nowhere: no program is known that must wait for them
+        if operation.idle is not None and operation.idle.constant and access.reads:
+            # zeros come from nowhere: no program is known that must wait for them before it reads
             return True
         tried = (key, operation.signature, moment.choices.shape)
         if key in self.hazards or tried in self.seen:
@@ -360,7 +350,7 @@ class _Watch(Observer):
             return True
         if self.failures >= MOST_FAILURES:
             return True
-        model = moment.model(operation, thread=threads[1], others=threads[:1])
+        model = moment.model(operation, thread=threads[1], others=threads[:1], idle=None if access.writes else False)
         self.failures += model is None
         if model is not None:
             were_used = any(one.signature in self.used for one in memory.latest)
@@ -394,10 +384,13 @@ class _Watch(Observer):
         key = ("A010", moment.instruction)
         if key in self.found or read.region.base[0] != region.base[0]:
             return
-        threads = self.regions.meet(read.region, region, True)
+        # a warp is done with its tensor core together
+        by_warp = read.instruction in self.tensor_reads
+        threads = self.regions.meet_between_warps(read.region, region) if by_warp else self.regions.meet(read.region, region, True)
         if threads is None or self.failures >= MOST_FAILURES:
             return
-        if moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1]) is None:
+        also = [(read.condition, True)] if read.condition is not None else []
+        if moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1], also=also) is None:
             self.failures += 1
             return
         one, other = (self.regions.team.name(thread) for thread in threads)
@@ -534,14 +527,15 @@ class _Watch(Observer):
         moment, operation = hazard.moment, hazard.operation
         reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
         who = f"its own copy ({reader})" if reader == owner else f"what {owner} copies ({reader})"
+        does = "reads" if hazard.access.reads else "overwrites"
         steps = self._steps(moment, operation, at)
         if at == moment.instruction:
-            message = f"this reads {who} while the copy may be under way"
+            message = f"this {does} {who} while the copy may be under way"
             child: int | None = hazard.access.child
         else:
             message = _SAID[rule]
             child = None
-            steps = (*steps, (moment.instruction, f"this reads {who} while it may be under way"))
+            steps = (*steps, (moment.instruction, f"this {does} {who} while it may be under way"))
         notes = self._notes(moment, operation)
         if is_note := self._is_ahead(hazard):
             notes = (*notes, "no bug if the copies that a loop starts for rounds that never come are of no bytes")
@@ -552,7 +546,7 @@ class _Watch(Observer):
 
         Such a loop copies ahead, and makes the last copies empty by what it was told of the sizes; which sizes go together it does not say.
         """
-        if hazard.operation.idle is None:
+        if hazard.operation.idle is None or hazard.access.writes:
             return False
         flow, forest = control_flow(self.routine), loops(self.routine)
         index = forest.innermost[flow.block_of[hazard.operation.instruction]]
@@ -691,7 +685,7 @@ def _warps_of(threads: int) -> int:
     return (any_ & firsts) * lanes_
 
 
-def _seen(memory: _Memory, instruction: int, region: Region) -> _Memory:
+def _seen(memory: _Memory, moment: Moment, region: Region) -> _Memory:
     before = memory.reads
-    mark = hash((before.mark if before else 0, instruction, region.key))
-    return _Memory(memory.waited, memory.latest, _Touches(instruction, region, before, mark))
+    mark = hash((before.mark if before else 0, moment.instruction, region.key))
+    return _Memory(memory.waited, memory.latest, _Touches(moment.instruction, region, moment.condition, before, mark))

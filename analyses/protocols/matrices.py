@@ -7,6 +7,7 @@ lanes of a warp may hand it round.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.bindings import bindings
@@ -14,9 +15,11 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.handed_out import HandedOut, handed_out
 from ptxkit.analyses.protocols.environment import rebuilt, settler
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term, Terms, inside, walk
+from ptxkit.analyses.terms import Term, Terms, evaluate, inside, walk
 from ptxkit.analyses.values import Values, values
+from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Memory
 from ptxkit.syntax.nodes import Guard
 
 ASYNC = "async"
@@ -25,10 +28,89 @@ UNIT_BITS = 4
 """Descriptors hold addresses without these bits."""
 FIELD = (1 << 14) - 1
 """The bits of a descriptor that hold an address."""
+STRIDE_BIT = 32
+"""From this bit on, a descriptor says how far apart groups of eight rows are, if rows lie one behind the other."""
+ROWS = 8
+TRANSPOSED_BITS = {"a": 15, "b": 16}
+"""The bits of an instruction descriptor that say that columns lie one behind the other (9.1:9.7.16.4.2)."""
+N_BIT, M_BIT = 17, 24
+"""From these bits on it holds the shape: N in units of 8, M in units of 16."""
+EXAMPLE = 1 << 10
+"""An address, as good as any."""
+_SHAPE = re.compile(r"\.?m(?P<m>\d+)n(?P<n>\d+)k\d+")
+
+
+@frozen(eq=False)
+class Matrix:
+    """A matrix that tensor cores read."""
+
+    instruction: int
+    memory: Memory
+    rows: tuple[Term, ...]
+    """Where it starts in shared memory, and where its last eight rows do, as far as that is known: of each of these the first 16 bytes
+    are read. Empty if not even the start is seen, or it is not in a variable."""
+    lanes: int
+    """Of how many lanes of each warp this is the address, the first ones; 0 for all."""
 
 
 def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
     """The operands that describe matrices in shared memory to tensor cores, with their instructions."""
+    for i, _, term in _operands(routine):
+        yield i, held(routine, term)
+
+
+@fact
+def matrices(routine: Routine) -> tuple[Matrix, ...]:
+    """What tensor cores read by descriptors, in the order of the text."""
+    known, settle = values(routine), settler(routine).term
+    found = []
+    for i, memory, term in _operands(routine):
+        lanes = _handing_lanes(routine, settle(term))
+        seen = held(routine, term) if lanes == 1 else settle(term)
+        start_ = described(known, seen)
+        rows: tuple[Term, ...] = ()
+        if start_ is not None:
+            behind = _last_rows(routine, i, memory.operand, seen)
+            rows = (start_, known.terms.add(start_, known.terms.constant(behind, start_.width))) if behind else (start_,)
+        found.append(Matrix(i, memory, rows, lanes))
+    return tuple(found)
+
+
+def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
+    """How far behind its start a matrix has its last eight rows, if rows of it lie one behind the other; 0 if that is not known."""
+    bound = bindings(routine)[i]
+    assert isinstance(bound, Bound)
+    count = _row_count(routine, i, bound, operand)
+    # the address belongs to other bits, whatever it is
+    fields = {evaluate(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
+    strides = {number >> STRIDE_BIT & FIELD if number is not None else 0 for number in fields}
+    return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
+
+
+def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
+    """How many rows a matrix has that lie one behind the other; 0 if that is not known, or columns do."""
+    known = values(routine)
+
+    def number(name: str) -> int | None:
+        found = bound.operand(name)
+        term = known.operand(i, routine.instructions[i].operands[found.path[0]]) if found is not None else None
+        return term.constant if term is not None else None
+
+    if bound.operand("idesc") is not None:
+        word = number("idesc")
+        if word is None or word >> TRANSPOSED_BITS[operand] & 1:
+            return 0
+        count = (word >> M_BIT & 31) << 4 if operand == "a" else (word >> N_BIT & 63) << 3
+        return count // 2 if bound.has(".cta_group::2") else count
+    shape = _SHAPE.fullmatch(bound.fragments[0].shape) if bound.fragments else None
+    # where the first matrix is in registers, what is written is of the second
+    named = [name for name in (operand + "trans", "atrans") if bound.operand(name) is not None]
+    if shape is None or (named and number(named[0]) != 0):
+        return 0
+    return int(shape["m" if operand == "a" else "n"])
+
+
+def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
     known = values(routine)
     flow = control_flow(routine)
     for i, bound in enumerate(bindings(routine)):
@@ -41,7 +123,25 @@ def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
                 first = 2 if type(children[0]) is Guard else 1
                 term = known.operand(i, children[first + operand.path[0]])
                 if term is not None:
-                    yield i, held(routine, term)
+                    yield i, memory, term
+
+
+def _handing_lanes(routine: Routine, term: Term) -> int:
+    """How many lanes of a warp, the first ones, hold all that has been handed out and goes into a term; 0 for all."""
+    sources, settle = handed_out(routine), settler(routine).term
+    seen: set[Term] = set()
+    work, count = [term], 0
+    while work:
+        for at in walk(work.pop(), seen):
+            seen.add(at)
+            found = sources.of(at) if at.operator == "value" and len(at.data) == 1 else None
+            if found is None:
+                continue
+            if found[1]:
+                return 0
+            count = 1
+            work.append(settle(found[0]))
+    return count
 
 
 def held(routine: Routine, term: Term) -> Term:
@@ -81,7 +181,7 @@ def _held(routine: Routine) -> dict[Term, Term]:
 
 def described(known: Values, term: Term) -> Term | None:
     """The address in shared memory that a descriptor holds, if it is made from that of a variable; None if that is not seen."""
-    return start(known.terms, term, lambda atom: is_shared_variable(known, atom))
+    return start(known.terms, term, lambda atom: is_shared_variable(known, atom), True)
 
 
 def is_shared_variable(known: Values, atom: Term) -> bool:
@@ -90,12 +190,15 @@ def is_shared_variable(known: Values, atom: Term) -> bool:
     return symbol is not None and (symbol.space or "").startswith(SHARED)
 
 
-def start(terms: Terms, term: Term, is_base: Callable[[Term], bool]) -> Term | None:
-    """The address that a descriptor holds, of which one part is a base; what was added to the descriptor counts."""
-    return _start(terms, term, is_base, UNIT_BITS) if any(is_base(inner) for inner in walk(term)) else None
+def start(terms: Terms, term: Term, is_base: Callable[[Term], bool], is_exact: bool = False) -> Term | None:
+    """The address that a descriptor holds, of which one part is a base; what was added to the descriptor counts.
+
+    Unless it is to be exact, an address that was rounded is taken for what it was before.
+    """
+    return _start(terms, term, is_base, UNIT_BITS, is_exact) if any(is_base(inner) for inner in walk(term)) else None
 
 
-def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int) -> Term | None:
+def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int, is_exact: bool) -> Term | None:
     """The address of which a term holds all but its lowest bits, so many."""
     for atom, factor in term.linear[1]:
         if factor != 1:
@@ -103,7 +206,7 @@ def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int)
         if is_base(atom):
             # nothing has been cut from it
             return term
-        made = _made(terms, atom, is_base, bits)
+        made = _made(terms, atom, is_base, bits, is_exact)
         if made is not None:
             rest = terms.sub(term, atom)
             added = terms.extend(_in_field(terms, rest) if bits else rest, made.width, False)
@@ -111,21 +214,29 @@ def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int)
     return None
 
 
-def _made(terms: Terms, atom: Term, is_base: Callable[[Term], bool], bits: int) -> Term | None:
+def _made(terms: Terms, atom: Term, is_base: Callable[[Term], bool], bits: int, is_exact: bool) -> Term | None:
     """The address that a part of a descriptor is made from."""
     if atom.operator in ("zext", "sext", "trunc"):
-        return _start(terms, atom.args[0], is_base, bits)
+        return _start(terms, atom.args[0], is_base, bits, is_exact)
     if atom.operator in ("shr.u", "shr.s") and atom.args[1].constant is not None and atom.args[1].constant <= bits:
-        return _start(terms, atom.args[0], is_base, bits - atom.args[1].constant)
+        return _start(terms, atom.args[0], is_base, bits - atom.args[1].constant, is_exact)
     if atom.operator not in ("and", "or"):
         return None
     for inner, other in (atom.args, atom.args[::-1]):
-        found = _start(terms, inner, is_base, bits)
-        if found is not None:
+        found = _start(terms, inner, is_base, bits, is_exact)
+        if found is None:
+            continue
+        if atom.operator == "or":
             # what is laid over it otherwise belongs to other fields
-            laid = (other.constant or 0) & FIELD if atom.operator == "or" else 0
-            return terms.add(found, terms.constant(laid << bits, found.width))
+            return terms.add(found, terms.constant(((other.constant or 0) & FIELD) << bits, found.width))
+        return _masked(terms, found, other.constant or 0, bits) if is_exact else found
     return None
+
+
+def _masked(terms: Terms, address: Term, mask: int, bits: int) -> Term:
+    """An address of which all but the lowest bits were masked; the bits in which it is no address do not matter."""
+    cut = (~mask << bits) & ((FIELD + 1 << UNIT_BITS) - 1) & ~address.known.zeros
+    return terms.apply("and", address.width, (address, terms.constant(~cut, address.width))) if cut else address
 
 
 def _in_field(terms: Terms, rest: Term) -> Term:

@@ -250,18 +250,23 @@ class Moment:
         return [operation for operation in self.queue(name).unread if operation not in left]
 
     def model(
-        self, *operations: Operation, thread: int | None = None, others: Iterable[int] = (), also: Sequence[tuple[Term, bool]] = ()
+        self,
+        *operations: Operation,
+        thread: int | None = None,
+        others: Iterable[int] = (),
+        also: Sequence[tuple[Term, bool]] = (),
+        idle: bool | None = False,
     ) -> Model | None:
         """Numbers for what the kernel is given, with which a thread takes this path, starts the operations and executes the instruction.
 
-        The operations copy something, and not only zeros.
+        The operations copy something, and not only zeros; with `idle` None that does not matter.
 
         Without a thread named, the first that may be on the path; `others` take the path, too. None if none are found: the path is not
         proved to be possible.
         """
         conditions = [one.condition for one in operations] + [self.condition]
         wanted = [(condition, True) for condition in conditions if condition is not None]
-        wanted += [(one.idle, False) for one in operations if one.idle is not None]
+        wanted += [(one.idle, idle) for one in operations if one.idle is not None and idle is not None]
         chosen = (self.threads & -self.threads).bit_length() - 1 if thread is None else thread
         return self.choices.model(self.team, (max(0, chosen),), [*wanted, *also], others)
 

@@ -17,6 +17,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
 from ptxkit.frozen import frozen
+from ptxkit.names import Symbol
 
 Base = tuple[object, Term]
 """Variable, and the part of the offset that does not go by the place of the thread."""
@@ -86,7 +87,8 @@ class Regions:
 
     def _taken_apart(self, address: Term) -> tuple[Base, Term, int, bool] | None:
         where: Place = place(self.values, address)
-        if where.symbol is None:
+        owner = where.symbol or _rounded(self.values, address)
+        if owner is None:
             return None
         terms = self.values.terms
         whole = terms.extend(where.offset, BITS, False)
@@ -97,7 +99,7 @@ class Regions:
                 moving = terms.add(moving, terms.scale(atom, factor))
             else:
                 fixed = terms.add(fixed, terms.scale(atom, factor))
-        symbol = (where.symbol.name, where.symbol.path)
+        symbol = (owner.name, owner.path)
         is_common = all(self._is_common(atom) for atom, _ in fixed.linear[1])
         return (symbol, fixed), moving, signed(offset, BITS), is_common
 
@@ -136,6 +138,16 @@ class Regions:
         if key not in self._meetings:
             self._meetings[key] = self._meet(a, b, distance, others)
         return self._meetings[key]
+
+    def meet_between_warps(self, a: Region, b: Region) -> tuple[int, int] | None:
+        """A thread of `a` and one of `b` of another warp that touch a byte both; None if there are none, or nothing is certain."""
+        for first in range(0, self.team.size, WARP):
+            own = ((1 << WARP) - 1) << first
+            if b.threads & own and a.threads & ~own:
+                threads = self.meet(a.by(a.threads & ~own), b.by(b.threads & own), True)
+                if threads is not None:
+                    return threads
+        return None
 
     def _meet(self, a: Region, b: Region, distance: int, others: bool | None) -> tuple[int, int] | None:
         if others is False:
@@ -178,6 +190,16 @@ class Regions:
             assert vector is not None
             found = self._vectors[moving] = tuple([signed(number, moving.width) for number in vector])
         return found
+
+
+def _rounded(known: Values, address: Term) -> Symbol | None:
+    """The variable of which an address starts from the next multiple of some number: how far that is from its start is not known."""
+    for atom, factor in address.linear[1]:
+        if factor == 1 and atom.operator == "and" and atom.args[1].constant is not None:
+            bases = [leaf for leaf in atom.args[0].leaves() if leaf.operator == "address"]
+            if len(bases) == 1 and atom.args[0].linear[1] == ((bases[0], 1),):
+                return known.symbol(bases[0])
+    return None
 
 
 def _first_lanes(lanes: int, size: int) -> int:

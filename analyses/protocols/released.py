@@ -18,6 +18,7 @@ from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Kind, Program, State, Step, after, either
+from ptxkit.analyses.protocols.in_flight import given_away
 from ptxkit.analyses.protocols.matrices import described, descriptors
 from ptxkit.analyses.protocols.queue import Moment, Observer, explore
 from ptxkit.analyses.protocols.regions import Region, regions
@@ -54,14 +55,14 @@ def released_too_early(routine: Routine) -> Iterator[Found]:
             operands.setdefault(i, []).append(operand)
     ends = _releases(routine, operands)
     writes = dict(_writes(routine))
-    if not operands or not (ends or writes):
+    if not operands:
         return
     told = set()
     for found in _in_one_iteration(routine, of, operands, ends, writes):
         told.add(found.instruction)
         yield found
-    if not told and any(operand.stage for own in operands.values() for operand in own):
-        yield from _iterations_later(routine, operands, ends)
+    if not told:
+        yield from given_away(routine)
 
 
 def _in_one_iteration(
