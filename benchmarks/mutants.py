@@ -187,7 +187,7 @@ def first_met(routine: Routine, start: int, wanted: set[int], forwards: bool) ->
 
 
 PROTOCOLS = {
-    "copies": Protocol(("A",), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda _, mutant, __: copies(mutant).blind),
+    "copies": Protocol(("A", "W"), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda _, mutant, __: copies(mutant).blind),
     "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",)),
     "tcgen05": Protocol(
         ("T", "M"),
