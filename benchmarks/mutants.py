@@ -13,7 +13,9 @@ Prints a table by change and by cause; `--record` gets a line of JSON for each m
 from __future__ import annotations
 
 import argparse
+import functools
 import json
+import operator
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
+from apart import reasons
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.bindings import bindings
@@ -31,12 +34,13 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.protocols.copies import copies
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.protocols.held import Kind
 from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.proxies import MAP_FENCE, fenced_map, is_ordered_by, unplaced
 from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
 from ptxkit.analyses.protocols.ways import comes_to
+from ptxkit.analyses.protocols.wgmma import wgmma
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, select
@@ -68,6 +72,37 @@ class Protocol:
 def waited_barriers(routine: Routine) -> set[int]:
     """The barriers of the CTA at which threads wait."""
     return {i for i, sync in syncs(routine).items() if sync.reach is Reach.CTA and sync.waits}
+
+
+def together(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
+    """Why it may matter to copies that an instruction is gone, or waits for less: touches that it kept apart, or that are not known."""
+    return reasons(routine, mutant, i if len(mutant.instructions) < len(routine.instructions) else -1)
+
+
+def fenced(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
+    """Why it may matter that a fence of wgmma is gone: an operation uses registers that something else touches since the fence before."""
+    of = wgmma(mutant)
+    opened = [step for steps in of.steps for step in steps if step.kind is Kind.OPEN] if of is not None else []
+    if of is None or effects(routine).get(i):
+        return frozenset(("not known",))
+    flow, before_any = control_flow(mutant), 1 << len(of.registers)
+    shapes = {step.shape for step in opened}
+    wrong: set[str] = set()
+
+    def through(block: int, state: int, tells: bool = False) -> int:
+        for step in of.steps[block]:
+            if step.kind is Kind.FENCE:
+                state = 0
+            elif step.kind is not Kind.OPEN:
+                state |= step.reads | step.writes
+            elif tells and (state & before_any or (state & (step.results | step.sources)) or len(shapes) > 1):
+                wrong.add("registers")
+        return state
+
+    before = solve(flow, through, functools.partial(functools.reduce, operator.or_), lambda block: before_any if block == 0 else None, 0).before
+    for block in sorted(flow.reachable):
+        through(block, before[block], True)
+    return frozenset(wrong)
 
 
 def unordered(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
@@ -187,8 +222,8 @@ def first_met(routine: Routine, start: int, wanted: set[int], forwards: bool) ->
 
 
 PROTOCOLS = {
-    "copies": Protocol(("A", "W"), frozenset(("cp.async", "bulk")), (), waited_barriers, lambda _, mutant, __: copies(mutant).blind),
-    "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",)),
+    "copies": Protocol(("A", "W"), frozenset(("cp.async", "bulk")), (), waited_barriers, together),
+    "wgmma": Protocol(("W",), frozenset(("wgmma",)), ("wgmma-fence",), None, fenced),
     "tcgen05": Protocol(
         ("T", "M"),
         frozenset(("tcgen05", "tcgen05.ld", "tcgen05.st")),

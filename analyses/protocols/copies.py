@@ -22,6 +22,7 @@ from ptxkit.analyses.protocols.matrices import matrices
 from ptxkit.analyses.protocols.proxies import LEAST_BYTES
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
+from ptxkit.analyses.protocols.ways import between
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term, walk
@@ -344,8 +345,7 @@ class _Watch(Observer):
         if key in self.hazards or tried in self.seen:
             return True
         self.seen.add(tried)
-        others_wait = self._instructions(BULK, Action.WAIT) - {step.instruction for step in moment.since(operation)}
-        if operation.queue == BULK and others_wait and moment.hinges(operation):
+        if operation.queue == BULK and moment.hinges(operation) and self._other_waits(moment, operation):
             # a wait that the path does not come by may well be taken whenever the copy is
             return True
         if self.failures >= MOST_FAILURES:
@@ -356,6 +356,11 @@ class _Watch(Observer):
             were_used = any(one.signature in self.used for one in memory.latest)
             self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
         return True
+
+    def _other_waits(self, moment: Moment, operation: Operation) -> set[int]:
+        """The waits for bulk copies on other ways from an operation to here."""
+        waits = self._instructions(BULK, Action.WAIT)
+        return between(self.routine, operation.instruction, moment.instruction, waits) - {step.instruction for step in moment.since(operation)}
 
     def _is_ordered(self, moment: Moment, operation: Operation) -> bool:
         """Whether a barrier that is not for the whole CTA was met since the start of an operation."""

@@ -338,30 +338,42 @@ class _State:
 
 
 def explore(
-    routine: Routine, queues: Collection[str], watched: Mapping[int, tuple[Term, ...]], observer: Observer, most_steps: int = 0
+    routine: Routine,
+    queues: Collection[str],
+    watched: Mapping[int, tuple[Term, ...]],
+    observer: Observer,
+    most_steps: int = 0,
+    most_visits: int = MOST_VISITS,
 ) -> Coverage:
     """Follows a thread of a function on all paths that differ in what it has in flight.
 
     `queues` are the kinds to keep; `watched` are the instructions to ask the observer about, with the terms that it wants to know there.
     The terms given for an instruction that starts an operation become those of the operation. `most_steps` bounds how many times blocks are
-    come to, all together; 0 for what suits the size of the function.
+    come to, all together; 0 for what suits the size of the function. `most_visits` bounds how many times each block is.
     """
     flow = control_flow(routine)
     if not flow.blocks:
         return Coverage(True, 0, {})
     effort = most_steps or min(MOST_STEPS, max(LEAST_STEPS, len(routine.instructions) // INSTRUCTIONS_A_STEP))
-    return _Explorer(routine, frozenset(queues), watched, observer, effort).run()
+    return _Explorer(routine, frozenset(queues), watched, observer, effort, most_visits).run()
 
 
 class _Explorer:
     def __init__(
-        self, routine: Routine, queues: frozenset[str], watched: Mapping[int, tuple[Term, ...]], observer: Observer, most_steps: int
+        self,
+        routine: Routine,
+        queues: frozenset[str],
+        watched: Mapping[int, tuple[Term, ...]],
+        observer: Observer,
+        most_steps: int,
+        most_visits: int,
     ) -> None:
         self.routine = routine
         settle = settler(routine).term
         self.watched = {i: tuple([settle(term) for term in own]) for i, own in watched.items()}
         self.observer = observer
         self.most_steps = most_steps
+        self.most_visits = most_visits
         self.flow: ControlFlow = control_flow(routine)
         self.values = values(routine)
         self.team = team(routine)
@@ -565,7 +577,7 @@ class _Explorer:
             return False
         self.seen.add(key)
         self.visits[block] += 1
-        if self.visits[block] > MOST_VISITS:
+        if self.visits[block] > self.most_visits:
             self.complete = False
             return False
         return True

@@ -1,0 +1,215 @@
+"""Whether a change of commits, waits or barriers can matter: what touches of shared memory are still kept apart as they were.
+
+A kernel and a mutant of it are followed on all paths. Noted are pairs of touches between which nothing stands any more: of an operation that
+may be under way, or of which no barrier has told, and of what is done meanwhile. The kernel is taken to be right: so a pair that it has, at
+the same distance, does no harm; and what begins somewhere ends before the first place where the kernel itself does something else meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import attrs
+
+from ptxkit.analyses.accesses import Access, accesses
+from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.launch import WARP
+from ptxkit.analyses.protocols.copies import BULK, COPY, SHARED
+from ptxkit.analyses.protocols.effects import Action, Reach, effects
+from ptxkit.analyses.protocols.matrices import matrices
+from ptxkit.analyses.protocols.queue import Coverage, Moment, Observer, Operation, explore
+from ptxkit.analyses.protocols.regions import Region, regions
+from ptxkit.analyses.protocols.wgmma import QUEUE
+from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.terms import Term
+from ptxkit.isa.binding import Bound
+
+MOST_STEPS = 20_000
+MOST_VISITS = 400
+SWIZZLED = 112
+"""So many bytes before its start a row may be moved."""
+
+
+@attrs.frozen(eq=False)
+class Touch:
+    """A touch of shared memory on a path."""
+
+    instruction: int
+    region: Region
+    writes: bool
+    is_exact: bool
+    """Whether it is known how many bytes are touched."""
+    by_tensor_core: bool
+
+    @property
+    def key(self) -> Hashable:
+        return (self.instruction, self.region.key)
+
+    @property
+    def place(self) -> Hashable:
+        return (self.instruction, self.region.base, self.region.offset)
+
+
+@attrs.frozen
+class Memory:
+    """What no barrier has told of."""
+
+    waited: tuple[Touch, ...] = attrs.field(default=(), eq=False)
+    fresh: tuple[Touch, ...] = attrs.field(default=(), eq=False)
+    key: frozenset[Hashable] = frozenset()
+
+
+def remembered(waited: tuple[Touch, ...], fresh: tuple[Touch, ...]) -> Memory:
+    return Memory(waited, fresh, frozenset([(True, one.key) for one in waited] + [(False, one.key) for one in fresh]))
+
+
+@attrs.frozen(eq=False)
+class Pair:
+    """Two touches that nothing keeps apart."""
+
+    kind: str
+    first: Touch
+    second: Touch
+    distance: int
+
+    def key(self, gone: int) -> Hashable:
+        """Equal for the same pair of a kernel and of a mutant of it that lacks an instruction."""
+        places = [one.instruction + (0 <= gone <= one.instruction) for one in (self.first, self.second)]
+        return (self.kind, *places, self.distance)
+
+
+class Pairs(Observer):
+    """Collects the pairs of a function."""
+
+    start = Memory()
+
+    def __init__(self, routine: Routine) -> None:
+        self.regions = regions(routine)
+        self.words: set[str] = set()
+        self.known: dict[int, list[tuple[Access | None, Term, int, bool]]] = {}
+        bounds = bindings(routine)
+        everything = accesses(routine)
+        converts = any(access.space == SHARED and not access.declared for access in everything)
+        for access in everything:
+            bound = bounds[access.instruction]
+            if isinstance(bound, Bound) and bound.barrier:
+                continue
+            if access.space == SHARED and access.address is not None:
+                self.known.setdefault(access.instruction, []).append((access, access.address, access.lanes, access.writes))
+            elif access.space == SHARED or (converts and not access.space):
+                self.words.add("addresses")
+        for matrix in matrices(routine):
+            if not matrix.rows:
+                self.words.add("matrices")
+            else:
+                self.known.setdefault(matrix.instruction, []).append((None, matrix.rows[0], matrix.lanes, False))
+        if self.regions.team.is_assumed and self.regions.team.size <= WARP:
+            self.words.add("shape")
+        self.terms = {i: tuple([term for _, term, _, _ in own]) for i, own in self.known.items()}
+        self.started = {i: e.queue for i, own in effects(routine).items() for e in own if e.queue in (COPY, BULK) and e.action is Action.OPEN}
+        self.has_groups = any(e.queue == QUEUE for own in effects(routine).values() for e in own)
+        self.pairs: dict[Hashable, Pair] = {}
+
+    def touches(self, i: int, terms: tuple[Term, ...], threads: int) -> Iterator[Touch]:
+        for (access, _, lanes, writes), address in zip(self.known.get(i, ()), terms, strict=True):
+            size = access.bytes or access.least if access is not None else 16
+            region = self.regions.region(address, size or 1, threads, lanes)
+            if region is None:
+                self.words.add("addresses")
+            else:
+                is_exact = access is not None and bool(access.bytes or access.memory.row)
+                yield Touch(i, region, writes, is_exact, access is None)
+
+    def of(self, operation: Operation, writes: bool) -> Iterator[Touch]:
+        yield from (one for one in self.touches(operation.instruction, operation.terms, operation.threads) if one.writes is writes)
+
+    def meet(self, moment: Moment, memory: Hashable) -> Hashable:
+        assert isinstance(memory, Memory)
+        i, waited, fresh = moment.instruction, memory.waited, memory.fresh
+        for touch in self.touches(i, moment.terms, moment.crowd) if i in self.known else ():
+            for operation in moment.pending(COPY):
+                if not (operation.idle is not None and operation.idle.constant and not touch.writes):
+                    self.note("copying", self.of(operation, True), touch)
+            if touch.writes:
+                for operation in moment.queue(BULK).unread:
+                    self.note("sending", self.of(operation, False), touch)
+            self.note("waited", (one for one in waited if one.writes or touch.writes), touch)
+            # what no copy has to do with is another protocol's business
+            self.note("fresh", (one for one in fresh if (one.writes or touch.writes) and {i, one.instruction} & self.started.keys()), touch)
+            if self.started.get(i) != COPY and touch.key not in {one.key for one in fresh}:
+                fresh = (*fresh, touch)
+        done = [one for operation in moment.completed(COPY) for one in self.of(operation, True)]
+        done += [one for operation in moment.read(BULK) for one in self.of(operation, False)]
+        waited = (*waited, *done)
+        if moment.sync is not None and moment.sync.reach >= Reach.OBJECT:
+            pending = {one.place for operation in moment.pending(QUEUE) for one in self.of(operation, False)}
+            # tensor cores go on until who started them has waited, for a group or at an mbarrier
+            is_done = moment.sync.reach is Reach.OBJECT and moment.sync.waits and not self.has_groups
+            fresh = tuple([one for one in fresh if one.by_tensor_core and not is_done and (one.place in pending or not self.has_groups)])
+            waited = ()
+        return remembered(waited, fresh)
+
+    def note(self, kind: str, earlier: Iterator[Touch], touch: Touch) -> None:
+        for one in earlier:
+            if one.region.base[0] != touch.region.base[0]:
+                continue
+            if one.region.base != touch.region.base:
+                self.words.add("addresses")
+                continue
+            pair = Pair(kind, one, touch, touch.region.offset - one.region.offset)
+            self.pairs.setdefault(pair.key(-1), pair)
+
+
+def followed(routine: Routine) -> tuple[Pairs, Coverage]:
+    """The pairs of a function, and how far its paths were followed."""
+    watch = Pairs(routine)
+    return watch, explore(routine, (COPY, BULK, QUEUE), watch.terms, watch, MOST_STEPS, MOST_VISITS)
+
+
+def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
+    """Why a change may matter, in words; nothing if it cannot. `gone` is the instruction that the mutant lacks; -1 for none."""
+    right, right_coverage = followed(original)
+    watch, coverage = followed(mutant)
+    words = set(watch.words)
+    if not (coverage.complete and right_coverage.complete):
+        words.add("paths")
+    known = {pair.key(-1) for pair in right.pairs.values()}
+    rooms = _rooms(right, gone)
+    for pair in watch.pairs.values():
+        if pair.key(gone) not in known and not _is_apart(watch, pair, rooms):
+            words.add("matrices" if pair.first.by_tensor_core or pair.second.by_tensor_core else pair.kind)
+    return frozenset(words)
+
+
+def _ends(of: Pairs, touch: Touch) -> tuple[int, int]:
+    """Where the touches of the threads start at least and at most."""
+    offsets = of.regions._offsets(touch.region.moving)
+    own = [offset for thread, offset in enumerate(offsets) if touch.region.threads >> thread & 1] or list(offsets)
+    return touch.region.offset + min(own), touch.region.offset + max(own)
+
+
+def _rooms(of: Pairs, gone: int) -> dict[int, int]:
+    """By instruction whose bytes are not known in number, how many they are at most: something else is done behind them meanwhile."""
+    rooms: dict[int, int] = {}
+    for pair in of.pairs.values():
+        for one, other in ((pair.first, pair.second), (pair.second, pair.first)):
+            room = _ends(of, other)[0] - _ends(of, one)[1]
+            if not one.is_exact and room > 0:
+                i = one.instruction - (0 <= gone < one.instruction)
+                rooms[i] = min(rooms.get(i, room), room)
+    return rooms
+
+
+def _is_apart(of: Pairs, pair: Pair, rooms: dict[int, int]) -> bool:
+    """Whether two touches are of different bytes, or of one thread that does them in order."""
+    one, other = pair.first, pair.second
+    if one.is_exact and other.is_exact:
+        in_order = pair.kind in ("fresh", "waited")
+        return one.region.is_common and other.region.is_common and of.regions.meet(one.region, other.region, True if in_order else None) is None
+    (low, high), (its_low, its_high) = _ends(of, one), _ends(of, other)
+    size = one.region.bytes if one.is_exact else rooms.get(one.instruction)
+    its_size = other.region.bytes if other.is_exact else rooms.get(other.instruction)
+    before, its_before = (SWIZZLED if touch.by_tensor_core else 0 for touch in (one, other))
+    if size is not None and high + size <= its_low - its_before:
+        return True
+    return its_size is not None and its_high + its_size <= low - before
