@@ -112,6 +112,7 @@ def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
             if not surely or (not is_guarded and after.dominates(flow.block_of[i], flow.block_of[start])):
                 return True
             continue
+        # what copies some of several operands may leave this one out
         if surely and i != start and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
             continue
         made = list(values.definitions[i])

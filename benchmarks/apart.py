@@ -1,8 +1,8 @@
 """Whether a change of commits, waits or barriers can matter: what touches of shared memory are still kept apart as they were.
 
-A kernel and a mutant of it are followed on all paths. Noted are pairs of touches between which nothing stands any more: of an operation that
-may be under way, or of which no barrier has told, and of what is done meanwhile. The kernel is taken to be right: so a pair that it has, at
-the same distance, does no harm; and what begins somewhere ends before the first place where the kernel itself does something else meanwhile.
+A kernel and a mutant of it are followed on all paths. Noted are pairs of touches between which nothing stands any more: of an operation
+that may be under way, or of which no barrier has told, and of what is done meanwhile. The kernel is taken to be right: so a pair that it
+has, at the same distance, does no harm; and what starts somewhere ends before the first place that the kernel itself touches meanwhile.
 """
 
 from __future__ import annotations
@@ -106,8 +106,9 @@ class Pairs(Observer):
         if self.regions.team.is_assumed and self.regions.team.size <= WARP:
             self.words.add("shape")
         self.terms = {i: tuple([term for _, term, _, _ in own]) for i, own in self.known.items()}
-        self.started = {i: e.queue for i, own in effects(routine).items() for e in own if e.queue in (COPY, BULK) and e.action is Action.OPEN}
-        self.has_groups = any(e.queue == QUEUE for own in effects(routine).values() for e in own)
+        found = [(i, effect) for i, own in effects(routine).items() for effect in own]
+        self.started = {i: effect.queue for i, effect in found if effect.queue in (COPY, BULK) and effect.action is Action.OPEN}
+        self.has_groups = any(effect.queue == QUEUE for _, effect in found)
         self.pairs: dict[Hashable, Pair] = {}
 
     def touches(self, i: int, terms: tuple[Term, ...], threads: int) -> Iterator[Touch]:
@@ -204,8 +205,9 @@ def _is_apart(of: Pairs, pair: Pair, rooms: dict[int, int]) -> bool:
     """Whether two touches are of different bytes, or of one thread that does them in order."""
     one, other = pair.first, pair.second
     if one.is_exact and other.is_exact:
-        in_order = pair.kind in ("fresh", "waited")
-        return one.region.is_common and other.region.is_common and of.regions.meet(one.region, other.region, True if in_order else None) is None
+        # what one thread does in order needs no barrier
+        others = True if pair.kind in ("fresh", "waited") else None
+        return one.region.is_common and other.region.is_common and of.regions.meet(one.region, other.region, others) is None
     (low, high), (its_low, its_high) = _ends(of, one), _ends(of, other)
     size = one.region.bytes if one.is_exact else rooms.get(one.instruction)
     its_size = other.region.bytes if other.is_exact else rooms.get(other.instruction)

@@ -99,9 +99,10 @@ def fenced(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
                 wrong.add("registers")
         return state
 
-    before = solve(flow, through, functools.partial(functools.reduce, operator.or_), lambda block: before_any if block == 0 else None, 0).before
+    join = functools.partial(functools.reduce, operator.or_)
+    states = solve(flow, through, join, lambda block: before_any if block == 0 else None, 0).before
     for block in sorted(flow.reachable):
-        through(block, before[block], True)
+        through(block, states[block], True)
     return frozenset(wrong)
 
 

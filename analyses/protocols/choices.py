@@ -124,7 +124,26 @@ class Choices:
         own = tuple(threads) or (0,)
         everyone = (*own, *[thread for thread in others if thread not in own])
         wanted = [(term, holds, everyone) for term, holds in self.taken.items()]
-        return _Search(team, [*wanted, *[(term, holds, own) for term, holds in also]], self.ranges).run()
+        wanted += [(term, holds, own) for term, holds in also]
+        wanted += [(term, True, own) for term in self._within([term for term, _, _ in wanted])]
+        return _Search(team, wanted, self.ranges).run()
+
+    def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
+        """What holds of any launch: a place in a grid or cluster is less than how many there are."""
+        places = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
+        for name, leaf in places.items():
+            count = places.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
+            if count is not None:
+                yield self.terms.apply("lt.u", 1, (leaf, count))
+
+
+_COUNTS = {
+    "%ctaid": "%nctaid",
+    "%clusterid": "%nclusterid",
+    "%cluster_ctaid": "%cluster_nctaid",
+    "%cluster_ctarank": "%cluster_nctarank",
+}
+"""What the places are counted in, by special register."""
 
 
 def unnegated(condition: Term) -> tuple[Term, bool]:

@@ -22,7 +22,6 @@ from ptxkit.analyses.protocols.matrices import matrices
 from ptxkit.analyses.protocols.proxies import LEAST_BYTES
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
-from ptxkit.analyses.protocols.ways import between
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term, walk
@@ -135,7 +134,8 @@ def _matrix_reads(routine: Routine) -> Iterator[Access]:
     """What tensor cores surely read."""
     for matrix in matrices(routine):
         for row in matrix.rows:
-            yield Access(matrix.instruction, 0, matrix.memory, SHARED, SHARED, row, None, LEAST_BYTES, LEAST_BYTES, matrix.lanes, None, None)
+            i, memory, lanes_ = matrix.instruction, matrix.memory, matrix.lanes
+            yield Access(i, 0, memory, SHARED, SHARED, row, None, LEAST_BYTES, LEAST_BYTES, lanes_, None, None)
 
 
 class _Watch(Observer):
@@ -265,7 +265,7 @@ class _Watch(Observer):
                 continue
             if access.reads:
                 self._read(moment, access, region, memory)
-                if self._is_of_threads(access) and region.base[0] in self.targets[COPY]:
+                if not access.memory.is_async and region.base[0] in self.targets[COPY]:
                     memory = _seen(memory, moment, region)
             if access.writes:
                 self._write(moment, access, region, memory, started)
@@ -345,7 +345,7 @@ class _Watch(Observer):
         if key in self.hazards or tried in self.seen:
             return True
         self.seen.add(tried)
-        if operation.queue == BULK and moment.hinges(operation) and self._other_waits(moment, operation):
+        if operation.queue == BULK and moment.hinges(operation) and moment.skipped(operation):
             # a wait that the path does not come by may well be taken whenever the copy is
             return True
         if self.failures >= MOST_FAILURES:
@@ -356,11 +356,6 @@ class _Watch(Observer):
             were_used = any(one.signature in self.used for one in memory.latest)
             self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
         return True
-
-    def _other_waits(self, moment: Moment, operation: Operation) -> set[int]:
-        """The waits for bulk copies on other ways from an operation to here."""
-        waits = self._instructions(BULK, Action.WAIT)
-        return between(self.routine, operation.instruction, moment.instruction, waits) - {step.instruction for step in moment.since(operation)}
 
     def _is_ordered(self, moment: Moment, operation: Operation) -> bool:
         """Whether a barrier that is not for the whole CTA was met since the start of an operation."""
@@ -389,9 +384,7 @@ class _Watch(Observer):
         key = ("A010", moment.instruction)
         if key in self.found or read.region.base[0] != region.base[0]:
             return
-        # a warp is done with its tensor core together
-        by_warp = read.instruction in self.tensor_reads
-        threads = self.regions.meet_between_warps(read.region, region) if by_warp else self.regions.meet(read.region, region, True)
+        threads = self.regions.meet(read.region, region, True)
         if threads is None or self.failures >= MOST_FAILURES:
             return
         also = [(read.condition, True)] if read.condition is not None else []

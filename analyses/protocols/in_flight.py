@@ -27,6 +27,9 @@ from ptxkit.analyses.terms import Term
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
+_GIVEN_AWAY = "this gives away the stage that a wgmma may still read: no wait for its group lies between"
+_NOT_WAITED_FOR = "this writes what a wgmma may still read: no wait for its group lies between"
+_UNTOLD = "this writes what a wgmma may still read: its warps have waited for it, but no barrier since tells the others"
 MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more."""
 
@@ -92,7 +95,7 @@ class _Reading(Observer):
     def meet(self, moment: Moment, memory: Hashable) -> Hashable:
         assert isinstance(memory, _Waited)
         i = moment.instruction
-        if i not in self.found and self.failures < MOST_FAILURES:
+        if not self.found and self.failures < MOST_FAILURES:
             if i in self.arrivals:
                 self._arrive(moment)
             elif i in self.writes:
@@ -117,8 +120,7 @@ class _Reading(Observer):
             threads = operation.threads & moment.threads
             read = list(self._read(operation, threads)) if threads else []
             if any(one.is_common and self.regions.meet(one, other) is not None for one in read for other in freed):
-                message = "this gives away the stage that a wgmma may still read: no wait for its group lies between"
-                self._add(moment, operation, message, None)
+                self._add(moment, operation, _GIVEN_AWAY, None)
                 return
 
     def _write(self, moment: Moment, memory: _Waited) -> None:
@@ -131,12 +133,13 @@ class _Reading(Observer):
                 for read in self._read(operation, operation.threads & moment.threads):
                     threads = self.regions.meet_between_warps(read, region) if is_done else self.regions.meet(read, region)
                     if threads is not None:
-                        message = "this writes what a wgmma may still read: "
-                        message += "its warp has waited for it, but no barrier since tells the others" if is_done else "no wait for it lies between"
-                        self._add(moment, operation, message, threads)
+                        self._add(moment, operation, _UNTOLD if is_done else _NOT_WAITED_FOR, threads)
                         return
 
     def _add(self, moment: Moment, operation: Operation, message: str, threads: tuple[int, int] | None) -> None:
+        if moment.hinges(operation) and moment.skipped(operation):
+            # what the path does not come by may well be come by whenever the operation is started
+            return
         model = moment.model(operation) if threads is None else moment.model(operation, thread=threads[1], others=threads[:1])
         if model is None:
             self.failures += 1

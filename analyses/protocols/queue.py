@@ -51,6 +51,7 @@ from ptxkit.analyses.protocols.choices import Choices, Model
 from ptxkit.analyses.protocols.effects import Action, Effect, Reach, Sync, effects, syncs
 from ptxkit.analyses.protocols.environment import Environment, Evaluator, settler
 from ptxkit.analyses.protocols.team import Team, team
+from ptxkit.analyses.protocols.ways import between
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import Values, values
@@ -283,6 +284,15 @@ class Moment:
         """Whether the way from the start of an operation up to here was chosen by what is not known, as what was loaded."""
         chosen = list(self.choices.taken)[operation.decided :]
         return any(leaf.operator not in ("parameter", "special") for term in chosen for leaf in term.leaves())
+
+    def skipped(self, operation: Operation) -> set[int]:
+        """The waits for operations of this kind, and the commits that they count, on other ways from an operation to here."""
+        counted = {
+            i
+            for i, own in effects(self.routine).items()
+            if any(effect.queue == operation.queue and effect.action in (Action.COMMIT, Action.WAIT) for effect in own)
+        }
+        return between(self.routine, operation.instruction, self.instruction, counted) - {step.instruction for step in self.since(operation)}
 
     def witness(self, operation: Operation) -> list[tuple[int, str]]:
         """The instructions that prove that an operation is under way here: its start, its commit, the waits since, with what they do."""

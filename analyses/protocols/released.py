@@ -6,7 +6,7 @@ A release belongs to the stage that the operation reads if both are picked by th
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 
 import attrs
 
@@ -20,10 +20,9 @@ from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Kind, Program, State, Step, after, either
 from ptxkit.analyses.protocols.in_flight import given_away
 from ptxkit.analyses.protocols.matrices import described, descriptors
-from ptxkit.analyses.protocols.queue import Moment, Observer, explore
 from ptxkit.analyses.protocols.regions import Region, regions
 from ptxkit.analyses.protocols.team import team
-from ptxkit.analyses.protocols.wgmma import QUEUE, wgmma
+from ptxkit.analyses.protocols.wgmma import wgmma
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term
@@ -167,43 +166,6 @@ def _releases(routine: Routine, operands: dict[int, list[_Operand]]) -> dict[int
                     array = known.terms.add(array, known.terms.scale(atom, factor))
             arrays.add(array)
     return found if len(arrays) == 1 else {}
-
-
-class _Stages(Observer):
-    """Compares the stages of what is in flight with those that are released, as the numbers are on a path."""
-
-    def __init__(self, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]]) -> None:
-        self.operands = operands
-        self.ends = ends
-        self.found: dict[int, Found] = {}
-
-    def meet(self, moment: Moment, memory: Hashable) -> Hashable:
-        i = moment.instruction
-        if i not in self.ends or i in self.found or len(moment.terms) != 1 or moment.terms[0].constant is None:
-            return memory
-        for operation in moment.pending(QUEUE):
-            if any(term.constant == moment.terms[0].constant for term in operation.terms):
-                message = (
-                    "this gives away the stage that a wgmma of an earlier iteration may still read: the wait before leaves it under way"
-                )
-                # it stays a warning unless some input is known that takes this path
-                self.found[i] = Found(i, message, moment.witness(operation), moment.model(operation) is not None)
-                break
-        return memory
-
-
-def _iterations_later(routine: Routine, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]]) -> Iterator[Found]:
-    """What is given away in a later iteration than it is read: found on paths on which the numbers that pick the stages are known."""
-    watched: dict[int, tuple[Term, ...]] = {i: tuple(stage) for i, stage in ends.items() if len(stage) == 1}
-    if not watched:
-        return
-    for i, own in operands.items():
-        stages = {leaf for operand in own for leaf in operand.stage}
-        if len(stages) == 1:
-            watched[i] = tuple(stages)
-    observer = _Stages(operands, ends)
-    explore(routine, (QUEUE,), watched, observer)
-    yield from observer.found.values()
 
 
 def _writes(routine: Routine) -> Iterator[tuple[int, Region]]:

@@ -29,7 +29,7 @@ Base = tuple[tuple[int, int], ...]
 Place = tuple[Base, int]
 """An object: what its address starts from, and the offset."""
 
-ADDRESS_BITS = 32
+SHARED_ADDRESS_BITS = 32
 """Of addresses of shared memory."""
 
 
@@ -121,7 +121,7 @@ def _uses(routine: Routine) -> Iterator[Use]:
             base, offset, index = address_parts(routine, address)
             turns = rounds(routine).numbers(index)
             # shared memory is addressed by 32 bits, however wide the register is
-            mask = (1 << min(index.width, ADDRESS_BITS)) - 1
+            mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
             offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
             is_remote = in_its_cta(values(routine).terms, address) is not address
             yield Use(

@@ -96,3 +96,48 @@ def states(
         for i in own:
             yield i, state
             state = step(i, state)
+
+
+def onward(routine: Routine, i: int) -> int:
+    """The blocks that control comes to from an instruction without going back, as bits."""
+    flow = control_flow(routine)
+    found = 1 << flow.block_of[i]
+    work = [flow.block_of[i]]
+    while work:
+        block = work.pop()
+        for after in flow.blocks[block].successors:
+            if after > block and not found >> after & 1:
+                found |= 1 << after
+                work.append(after)
+    return found
+
+
+def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[[int], bool]:
+    """Tells of an instruction whether control can come to it, from another on, without any of some that are between."""
+    flow = control_flow(routine)
+    if start >= len(flow.block_of):
+        return lambda i: False
+    first: dict[int, int] = {}
+    for i in sorted(cuts, reverse=True):
+        first[flow.block_of[i]] = i
+    home = flow.block_of[start]
+    here = [i for i in cuts if flow.block_of[i] == home and i >= start]
+    seen: set[int] = set()
+    # the rest of the block, then all that follows
+    work = [] if here else list(flow.blocks[home].successors)
+    seen.update(work)
+    while work:
+        block = work.pop()
+        if block in first:
+            continue
+        for after in flow.blocks[block].successors:
+            if after not in seen:
+                seen.add(after)
+                work.append(after)
+
+    def comes(i: int) -> bool:
+        if flow.block_of[i] == home and start <= i <= min(here, default=i):
+            return True
+        return flow.block_of[i] in seen and i <= first.get(flow.block_of[i], i)
+
+    return comes
