@@ -292,7 +292,8 @@ class Moment:
             for i, own in effects(self.routine).items()
             if any(effect.queue == operation.queue and effect.action in (Action.COMMIT, Action.WAIT) for effect in own)
         }
-        return between(self.routine, operation.instruction, self.instruction, counted) - {step.instruction for step in self.since(operation)}
+        counted = between(self.routine, operation.instruction, self.instruction, counted)
+        return counted - {step.instruction for step in self.since(operation)}
 
     def witness(self, operation: Operation) -> list[tuple[int, str]]:
         """The instructions that prove that an operation is under way here: its start, its commit, the waits since, with what they do."""

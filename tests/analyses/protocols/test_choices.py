@@ -29,6 +29,19 @@ class TestChoices:
         assert chosen is not None
         assert chosen.says(terms.apply("lt.s", 1, (n, terms.constant(3, 32)))) is True
 
+    def test_a_place_in_the_grid_is_less_than_how_many_there_are(self) -> None:
+        terms = Terms()
+        place, count = (terms.leaf("special", 32, (name,)) for name in ("%ctaid.x", "%nctaid.x"))
+        large = terms.apply("lt.u", 1, (terms.constant(9, 32), place))
+        chosen = Choices(terms).choose(large, True)
+        few = chosen.choose(terms.apply("lt.u", 1, (count, terms.constant(10, 32))), True) if chosen is not None else None
+        many = chosen.choose(terms.apply("lt.u", 1, (count, terms.constant(20, 32))), True) if chosen is not None else None
+        assert few is not None and many is not None
+
+        assert few.model(TEAM, (0,)) is None
+        found = many.model(TEAM, (0,))
+        assert found is not None and 9 < found[place] < found[count] < 20
+
     def test_model_takes_the_path(self) -> None:
         terms = Terms()
         n = terms.leaf("parameter", 32, ("n",))

@@ -279,6 +279,107 @@ def test_what_tensor_cores_read_is_waited_for(left: str, rules: set[str]) -> Non
     assert {one.rule for one in found if one.severity is not Severity.INFO} == rules
 
 
+@pytest.mark.parametrize(("barrier", "rules"), [("bar.sync 0;\n", set()), ("", {"A005"})])
+def test_what_other_warps_copied_for_a_tensor_core_needs_a_barrier(barrier: str, rules: set[str]) -> None:
+    text = MATRICES.replace("LEFT", "0").replace("bar.sync 0;\n", barrier)
+
+    assert {one.rule for one in lint(ptxkit.parse(text), select(["A"])) if one.severity is not Severity.INFO} == rules
+
+
+OVERWRITTEN = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+.reqntid 128
+{{
+.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+.shared .align 16 .b8 tile[4096];
+ld.param.u64 %rd1, [p];
+ld.param.u32 %r4, [n];
+mov.u32 %r1, %tid.x;
+shl.b32 %r1, %r1, 4;
+mov.u32 %r2, tile;
+add.u32 %r3, %r2, %r1;
+setp.gt.s32 %p1, %r4, 3;
+selp.b32 %r5, 16, 0, %p1;
+cp.async.cg.shared.global [%r3], [%rd1], 16, %r5;
+cp.async.commit_group;
+{wait}
+bar.sync 0;
+st.shared.u32 [%r3+{at}], %r1;
+cp.async.wait_group 0;
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("wait", "at", "rules"),
+    [("cp.async.wait_group 0;", 0, set()), ("", 0, {"A001"}), ("cp.async.wait_group 1;", 0, {"A003"}), ("", 2048, set())],
+)
+def test_what_a_copy_writes_is_not_overwritten_meanwhile(wait: str, at: int, rules: set[str]) -> None:
+    found = lint(ptxkit.parse(OVERWRITTEN.format(wait=wait, at=at)), select(["A"]))
+
+    assert {one.rule for one in found if one.severity is not Severity.INFO} == rules
+
+
+ROUND = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+.reqntid 32
+{{
+.reg .b32 %r<8>; .reg .b64 %rd<4>; .reg .pred %p<4>;
+.shared .align 128 .b8 out[1024];
+ld.param.u64 %rd1, [p];
+mov.u32 %r1, %tid.x;
+setp.ne.s32 %p1, %r1, 0;
+mov.u32 %r2, out;
+TILE:
+st.shared.u32 [%r2], %r1;
+@%p1 bra NEXT;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 512;
+cp.async.bulk.commit_group;
+{wait}
+ld.global.u32 %r3, [%rd1];
+setp.lt.s32 %p3, %r3, 8;
+@%p3 bra SKIP;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2+512], 512;
+{commit}
+{skipped}
+SKIP:
+{last}
+NEXT:
+ld.global.u32 %r4, [%rd1+4];
+setp.ne.s32 %p2, %r4, 0;
+@%p2 bra TILE;
+@%p1 bra END;
+cp.async.bulk.wait_group.read 0;
+END:
+ret;
+}}
+"""
+
+
+class TestLoadedNumbers:
+    """A path that what was loaded chooses: a wait, or a commit that it counts, may be come by whenever the copy is."""
+
+    @pytest.mark.parametrize(
+        ("parts", "rules"),
+        [
+            ({"wait": "cp.async.bulk.wait_group.read 0;"}, set()),
+            ({"commit": "cp.async.bulk.commit_group;", "last": "cp.async.bulk.wait_group.read 1;"}, set()),
+            ({"commit": "cp.async.bulk.commit_group;", "skipped": "cp.async.bulk.wait_group.read 1;"}, set()),
+            ({"last": "cp.async.bulk.wait_group.read 1;"}, {"A011"}),
+        ],
+    )
+    def test_only_what_no_other_way_counts_is_told_of(self, parts: dict[str, str], rules: set[str]) -> None:
+        given = {"wait": "", "commit": "", "skipped": "", "last": ""}
+        found = lint(ptxkit.parse(ROUND.format(**{**given, **parts})), select(["A011"]))
+
+        assert {one.rule for one in found} == rules
+
+
 TWICE = """.version 8.0
 .target sm_80
 .address_size 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses.protocols.matrices import described, descriptors
+from ptxkit.analyses.protocols.matrices import described, descriptors, matrices
 from ptxkit.analyses.protocols.untold import untold
 from ptxkit.analyses.rule import Facts
 from ptxkit.analyses.values import values
@@ -52,6 +52,52 @@ def test_what_another_field_holds_is_no_part_of_the_address() -> None:
     (_, term), *_ = descriptors(routine)
 
     assert str(described(values(routine), term)) == "pool + 2048"
+
+
+ROUNDED = {
+    "add.u32 %r2, %r2, 1023;\nand.b32 %r2, %r2, -1024;\n": "and(pool + 3071, -1024)",
+    "and.b32 %r2, %r2, -1024;\n": "pool + 2048",
+}
+
+
+@pytest.mark.parametrize("rounded", ROUNDED)
+def test_an_address_that_was_rounded_is_not_the_one_before(rounded: str) -> None:
+    pool = HEAD if "1023" not in rounded else HEAD.replace(".align 1024", ".align 16")
+    routine = Facts(ptxkit.parse(pool + rounded + MADE["shr(and)"] + PRODUCT)).routines[0]
+    matrix, *_ = matrices(routine)
+
+    assert str(matrix.rows[0]) == ROUNDED[rounded]
+
+
+STRIDED = "cvt.u64.u32 %rd1, %r3;\nor.b64 %rd1, %rd1, 4611686293305294848;\n"
+"""1024 bytes from eight rows to the next, swizzled in 128 bytes."""
+PRODUCTS = {
+    # M 128, N 64
+    "mov.u32 %r21, 135266320;\ntcgen05.mma.cta_group::1.kind::f16 [%r20], %rd1, 0, %r21, 0;\n": ["pool + 2048", "pool + 17408"],
+    # the same with columns one behind the other
+    "mov.u32 %r21, 135299088;\ntcgen05.mma.cta_group::1.kind::f16 [%r20], %rd1, 0, %r21, 0;\n": ["pool + 2048"],
+    "ld.param.u32 %r21, [stage];\ntcgen05.mma.cta_group::1.kind::f16 [%r20], %rd1, 0, %r21, 0;\n": ["pool + 2048"],
+}
+
+
+@pytest.mark.parametrize("product", PRODUCTS)
+def test_where_the_last_rows_of_a_matrix_lie(product: str) -> None:
+    body = "shr.u32 %r3, %r2, 4;\nand.b32 %r3, %r3, 16383;\n" + STRIDED
+    matrix, *_ = matrices(Facts(ptxkit.parse(HEAD + body + product + "ret;\n}\n")).routines[0])
+
+    assert [str(row) for row in matrix.rows] == PRODUCTS[product]
+
+
+@pytest.mark.parametrize(("lane", "lanes"), [("0", 1), ("3", 0)])
+def test_whose_address_is_handed_out(lane: str, lanes: int) -> None:
+    body = (
+        "mov.u32 %r5, %laneid;\nshl.b32 %r5, %r5, 5;\nadd.u32 %r2, %r2, %r5;\nshr.u32 %r4, %r2, 4;\nand.b32 %r4, %r4, 16383;\n"
+        f"shfl.sync.idx.b32 %r3, %r4, {lane}, 31, -1;\ncvt.u64.u32 %rd1, %r3;\n"
+    )
+    matrix, *_ = matrices(Facts(ptxkit.parse(HEAD + body + PRODUCT)).routines[0])
+
+    assert matrix.lanes == lanes
+    assert bool(matrix.rows) == bool(lanes)
 
 
 FENCE = "fence.proxy.async.shared::cta;\n"
