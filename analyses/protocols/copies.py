@@ -146,7 +146,7 @@ class _Watch(Observer):
     def __init__(self, routine: Routine) -> None:
         self.routine = routine
         self.regions: Regions = regions(routine)
-        self.tensor_reads = {matrix.instruction for matrix in matrices(routine)}
+        self.tensor_reads = {(matrix.instruction, matrix.memory) for matrix in matrices(routine) if not matrix.is_divided}
         self.targets: dict[str, set[object]] = {COPY: set(), BULK: set()}
         """By queue, the variables that matter: those that copies write to, and those that bulk copies read from."""
         self.touches: dict[int, tuple[Access, ...]] = {}
@@ -279,16 +279,12 @@ class _Watch(Observer):
             target = self._ranges(operation)[1]
             if target is not None and operation.signature not in self.used and self.regions.meet(region, target) is not None:
                 self.used.add(operation.signature)
-        if self._is_of_threads(access):
-            for operation, told in memory.waited:
-                if operation.queue == COPY:
-                    # a warp comes to its tensor core together
-                    told = told or access.instruction in self.tensor_reads
-                    self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
-
-    def _is_of_threads(self, access: Access) -> bool:
-        """Whether an access is by the threads that come to its instruction, be it through their tensor cores."""
-        return not access.memory.is_async or access.instruction in self.tensor_reads
+        by_tensor_core = (access.instruction, access.memory) in self.tensor_reads
+        for operation, told in memory.waited if by_tensor_core or not access.memory.is_async else ():
+            if operation.queue == COPY:
+                # a warp comes to its tensor core together
+                told = told or by_tensor_core
+                self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
 
     def _write(self, moment: Moment, access: Access, region: Region, memory: _Memory, started: Operation | None) -> None:
         for operation in moment.queue(BULK).unread:
@@ -299,6 +295,9 @@ class _Watch(Observer):
         if not access.memory.is_async:
             for operation in moment.pending(COPY):
                 self._collide(moment, access, region, operation, 1, None, memory, "pending")
+            for operation, told in memory.waited:
+                if operation.queue == COPY:
+                    self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
         if started is None or started.queue != COPY:
             return
         for operation in moment.queue(COPY).open:
@@ -458,7 +457,7 @@ class _Watch(Observer):
                 rule, at = self._why_early(hazard)
                 early.setdefault(self._cause(hazard), []).append((rule, at, hazard))
         for found in early.values():
-            found = [one for one in found if not self._is_ahead(one[2])] or found
+            found = [one for one in found if not self._is_ahead(one[2])] or [one for one in found if one[2].access.writes] or found
             self._early(*next((one for one in found if one[0] in _FIRST), found[0]))
         told: set[Hashable] = {rule for rule, _ in self.found}
         for (_, _, kind), hazard in self.hazards.items():
@@ -507,12 +506,11 @@ class _Watch(Observer):
         moment, operation = hazard.moment, hazard.operation
         reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
         if operation.queue == COPY:
-            message = f"{reader} reads what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
-            self._add(
-                Finding(
-                    "A005", moment.instruction, hazard.access.child, message, self._notes(moment, operation), self._steps(moment, operation)
-                )
-            )
+            does = "reads" if hazard.access.reads else "overwrites"
+            message = f"{reader} {does} what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
+            notes, steps_ = self._notes(moment, operation), self._steps(moment, operation)
+            is_certain = hazard.access.reads or not self._is_ahead(hazard)
+            self._add(Finding("A005", moment.instruction, hazard.access.child, message, notes, steps_, is_certain))
             return
         waits = self._waits(moment, operation, BULK)
         at = waits[-1].instruction if waits else moment.instruction
@@ -531,20 +529,23 @@ class _Watch(Observer):
             message = f"this {does} {who} while the copy may be under way"
             child: int | None = hazard.access.child
         else:
-            message = _SAID[rule]
+            message = _SAID[rule].format(touched="read" if hazard.access.reads else "overwritten")
             child = None
             steps = (*steps, (moment.instruction, f"this {does} {who} while it may be under way"))
         notes = self._notes(moment, operation)
-        if is_note := self._is_ahead(hazard):
+        # who reads them needs the bytes; what is overwritten is lost, though it may be but zeros that come late
+        is_ahead = self._is_ahead(hazard)
+        is_note = is_ahead and hazard.access.reads
+        if is_note:
             notes = (*notes, "no bug if the copies that a loop starts for rounds that never come are of no bytes")
-        self._add(Finding(rule, at, child, message, notes, steps, is_note=is_note))
+        self._add(Finding(rule, at, child, message, notes, steps, not is_ahead, is_note))
 
     def _is_ahead(self, hazard: _Hazard) -> bool:
         """Whether a loop started a copy that may be of no bytes, and only what comes behind the loop reads its place.
 
         Such a loop copies ahead, and makes the last copies empty by what it was told of the sizes; which sizes go together it does not say.
         """
-        if hazard.operation.idle is None or hazard.access.writes:
+        if hazard.operation.idle is None:
             return False
         flow, forest = control_flow(self.routine), loops(self.routine)
         index = forest.innermost[flow.block_of[hazard.operation.instruction]]
@@ -665,9 +666,9 @@ _EARLY = {*_FIRST, "A003", "A001"}
 
 _SAID = {
     "A002": "this does not wait for copies that are in no group yet: they are committed only after it",
-    "A003": "this lets too many groups be pending: the one that is read next may be among them",
+    "A003": "this lets too many groups be pending: the one that is {touched} next may be among them",
     "A008": "this counts on a group of each iteration, but the path went round the loop without committing one",
-    "A015": "this waits for bulk groups; the copy that is read next belongs to another kind of group",
+    "A015": "this waits for bulk groups; the copy that is {touched} next belongs to another kind of group",
 }
 
 

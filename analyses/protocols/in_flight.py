@@ -76,7 +76,7 @@ class _Reading(Observer):
 
     def __init__(self, routine: Routine, own: dict[int, list[Matrix]]) -> None:
         self.regions = regions(routine)
-        self.rows = {i: [(row, matrix.lanes) for matrix in found for row in matrix.rows] for i, found in own.items()}
+        self.rows = {i: [(row, matrix) for matrix in found for row in matrix.rows] for i, found in own.items()}
         self.arrivals = _arrivals(routine)
         self.remote = {use.instruction for use in life(routine).of(Does.ARRIVE) if use.is_remote}
         self.writes = _writes(routine, own)
@@ -105,11 +105,11 @@ class _Reading(Observer):
         done = moment.completed(QUEUE)
         return _Waited((*memory.operations, *done)) if done else memory
 
-    def _read(self, operation: Operation, threads: int) -> Iterator[Region]:
-        """What an operation surely reads, for some threads."""
-        for (_, lanes), address in zip(self.rows[operation.instruction], operation.terms, strict=True):
-            region = self.regions.region(address, LEAST_BYTES, threads, lanes)
-            if region is not None:
+    def _read(self, operation: Operation, threads: int, by_all: bool = False) -> Iterator[Region]:
+        """What an operation surely reads, for some threads; or only what all their warps do."""
+        for (_, matrix), address in zip(self.rows[operation.instruction], operation.terms, strict=True):
+            region = self.regions.region(address, LEAST_BYTES, threads, matrix.lanes)
+            if region is not None and not (by_all and matrix.is_divided):
                 yield region
 
     def _arrive(self, moment: Moment) -> None:
@@ -130,7 +130,7 @@ class _Reading(Observer):
             return
         for operations, is_done in ((moment.pending(QUEUE), False), (memory.operations, True)):
             for operation in operations:
-                for read in self._read(operation, operation.threads & moment.threads):
+                for read in self._read(operation, operation.threads & moment.threads, is_done):
                     threads = self.regions.meet_between_warps(read, region) if is_done else self.regions.meet(read, region)
                     if threads is not None:
                         self._add(moment, operation, _UNTOLD if is_done else _NOT_WAITED_FOR, threads)

@@ -51,6 +51,8 @@ class Matrix:
     are read. Empty if not even the start is seen, or it is not in a variable."""
     lanes: int
     """Of how many lanes of each warp this is the address, the first ones; 0 for all."""
+    is_divided: bool
+    """Whether the warps that work on the product may each read no more than their own rows."""
 
 
 def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
@@ -72,7 +74,9 @@ def matrices(routine: Routine) -> tuple[Matrix, ...]:
         if start_ is not None:
             behind = _last_rows(routine, i, memory.operand, seen)
             rows = (start_, known.terms.add(start_, known.terms.constant(behind, start_.width))) if behind else (start_,)
-        found.append(Matrix(i, memory, rows, lanes))
+        bound = bindings(routine)[i]
+        is_divided = memory.operand == "a" and isinstance(bound, Bound) and bound.converges is not None
+        found.append(Matrix(i, memory, rows, lanes, is_divided))
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ RULE = Rule(
     id="A005",
     name="cpasync-missing-barrier-after-wait",
     severity=Severity.ERROR,
-    summary="a thread reads what another one copied, with no barrier after the other one's wait",
+    summary="a thread reads, or overwrites, what another one copied, with no barrier after the other one's wait",
     why=(
         "A wait tells only the thread that waits that its copies are complete; the others learn of it at a barrier "
         "after that (9.7.10.24.5)."

@@ -19,7 +19,7 @@ RULE = Rule(
     id="A003",
     name="wait-group-too-weak",
     severity=Severity.ERROR,
-    summary="a wait lets the group be pending that is read next",
+    summary="a wait lets the group be pending that is read, or overwritten, next",
     why=(
         "A wait for n lets the n latest groups be pending; if the one that is read is among them, it may be read too "
         "early (9.7.10.24.5)."

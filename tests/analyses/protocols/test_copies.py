@@ -323,6 +323,14 @@ def test_what_a_copy_writes_is_not_overwritten_meanwhile(wait: str, at: int, rul
     assert {one.rule for one in found if one.severity is not Severity.INFO} == rules
 
 
+@pytest.mark.parametrize(("barrier", "rules"), [("bar.sync 0;", set()), ("", {"A005"})])
+def test_others_overwrite_it_behind_a_barrier(barrier: str, rules: set[str]) -> None:
+    between = f"{barrier}\nxor.b32 %r1, %r1, 512;\nadd.u32 %r3, %r2, %r1;"
+    text = OVERWRITTEN.format(wait="cp.async.wait_group 0;", at=0).replace("bar.sync 0;", between)
+
+    assert {one.rule for one in lint(ptxkit.parse(text), select(["A"])) if one.severity is not Severity.INFO} == rules
+
+
 ROUND = """.version 8.0
 .target sm_90
 .address_size 64
