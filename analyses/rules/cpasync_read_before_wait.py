@@ -20,7 +20,10 @@ RULE = Rule(
     name="cpasync-read-before-wait",
     severity=Severity.ERROR,
     summary="shared memory is read, or overwritten, while a cp.async may still be writing it",
-    why="Reading where an asynchronous copy writes before it is known to be complete gives anything, and what is written there may be lost (9.7.10.24.1, 9.7.10.24.5).",
+    why=(
+        "Reading where an asynchronous copy writes before it is known to be complete gives anything, and what is written there may be lost "
+        "(9.7.10.24.1, 9.7.10.24.5)."
+    ),
     bad=(
         ".shared .align 128 .b8 buffer[4096];\n"
         "mov.u32 %r1, buffer;\n"
