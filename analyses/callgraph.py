@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from ptxkit.analyses.cfg import callees, flow_of
+from ptxkit.analyses.cfg import callees, calls
 from ptxkit.analyses.dominators import components
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.frozen import frozen
@@ -74,34 +74,22 @@ def callgraph(module: Module, of: tuple[Routine, ...] | None = None) -> CallGrap
     functions = module.functions
     names = tuple(dict.fromkeys([function.name for function in functions]))
     headers = {function.name: function.header for function in functions}
-    calls = []
+    found = []
     taken: tuple[str, ...] | None = None
     for routine in of:
-        for i in _calls(routine):
+        for i in calls(routine):
             called = callees(routine, i, routine.instructions[i])
             targets = called.names
             if called.prototype is not None:
                 taken = _taken(of) if taken is None else taken
                 targets = tuple([name for name in taken if _types(headers[name]) == _types(called.prototype)])
-            calls.append(Call(routine.name, targets, i, called.is_indirect, called.prototype is not None or not targets))
+            found.append(Call(routine.name, targets, i, called.is_indirect, called.prototype is not None or not targets))
     return CallGraph(
         names,
         frozenset([function.name for function in functions if function.is_entry]),
         frozenset([function.name for function in functions if function.body]),
-        tuple(calls),
+        tuple(found),
     )
-
-
-def _calls(routine: Routine) -> list[int]:
-    flows: dict[str, bool] = {}
-    found = []
-    for i, instruction in enumerate(routine.instructions):
-        opcode = instruction.opcode.text
-        if opcode not in flows:
-            flows[opcode] = flow_of(opcode) == "call"
-        if flows[opcode]:
-            found.append(i)
-    return found
 
 
 def _taken(of: tuple[Routine, ...]) -> tuple[str, ...]:
@@ -116,9 +104,9 @@ def _taken(of: tuple[Routine, ...]) -> tuple[str, ...]:
         for _, name in names_in(declarator.initializer)
     ]
     for routine in of:
-        calls = set(_calls(routine))
+        own = set(calls(routine))
         for i, instruction in enumerate(routine.instructions):
-            if i not in calls:
+            if i not in own:
                 found += [operand.text for operand in instruction.operands if type(operand) is Name]
     return tuple([name for name in dict.fromkeys(found) if name in functions])
 

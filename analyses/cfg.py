@@ -243,6 +243,21 @@ class Callees:
     is_indirect: bool = False
 
 
+@fact
+def calls(routine: Routine) -> tuple[int, ...]:
+    """The instructions that call a function, whatever the table says of their operands."""
+    flows: dict[str, bool] = {}
+    found = []
+    for i, instruction in enumerate(routine.instructions):
+        opcode = instruction.opcode.text
+        is_call = flows.get(opcode)
+        if is_call is None:
+            is_call = flows[opcode] = flow_of(opcode) == "call"
+        if is_call:
+            found.append(i)
+    return tuple(found)
+
+
 def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
     """Whom the call that is instruction `i` names; nobody if that cannot be told (9.7.13.5)."""
     path = routine.paths[i]

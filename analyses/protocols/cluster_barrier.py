@@ -14,7 +14,7 @@ import attrs
 from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.callgraph import callgraph
-from ptxkit.analyses.cfg import Edge, Via, control_flow, flow_of
+from ptxkit.analyses.cfg import Edge, Via, calls, control_flow
 from ptxkit.analyses.dataflow import solve, union
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.protocols.choices import Choices, atoms
@@ -84,9 +84,9 @@ class _Automaton:
         self.uses = {use.instruction: use for use in barriers(routine).cluster}
         self.events: dict[int, list[int]] = {}
         self.calls: set[int] = set()
-        for i, instruction in enumerate(routine.instructions):
-            if i not in self.uses and flow_of(instruction.opcode.text) == "call":
-                called = [operand.text for operand in instruction.operands]
+        for i in calls(routine):
+            if i not in self.uses:
+                called = [operand.text for operand in routine.instructions[i].operands]
                 if any(may_use.get(name, False) for name in called):
                     self.calls.add(i)
         for i in sorted([*self.uses, *self.calls]):

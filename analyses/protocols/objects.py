@@ -90,11 +90,14 @@ def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | 
     if root is not None:
         offset, parts = known.offset.linear
         low = high = signed(offset, known.offset.width)
+    ranges = _ranges(routine)
     for atom, factor in parts:
         if root is None and factor == 1 and atom.operator == "value" and len(atom.data) == 1:
             root = atom
             continue
-        ends = _range(routine, atom)
+        if atom not in ranges:
+            ranges[atom] = _range(routine, atom)
+        ends = ranges[atom]
         if ends is None:
             return Where(root, *known.offset.signed_bounds) if isinstance(root, Symbol) else None
         scaled = sorted(end * signed(factor, at.width) for end in ends)
@@ -149,6 +152,12 @@ def _hull(found: list[Where | None]) -> Where | None:
     return Where(first.root, min(one.low for one in known), max(one.high for one in known))
 
 
+@fact
+def _ranges(routine: Routine) -> dict[Term, Range | None]:
+    """What `_range` has found."""
+    return {}
+
+
 def _range(routine: Routine, atom: Term) -> Range | None:
     """Between which numbers something is: by itself, or as the stage of a ring."""
     low, high = atom.signed_bounds
@@ -160,9 +169,8 @@ def _range(routine: Routine, atom: Term) -> Range | None:
         return None
     ends = (0, size - 1)
     # what every value arrives as keeps to the range, if all that it is made from does
-    if all(_keeps(term, ends) for term in values_.values()) and _keeps(atom, ends):
-        return ends
-    return None
+    known: dict[Term, bool] = {}
+    return ends if all(_keeps(term, ends, known) for term in (*values_.values(), atom)) else None
 
 
 def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
@@ -233,30 +241,36 @@ def _masked(term: Term) -> set[int]:
     return {high + 1} if low >= 0 else set()
 
 
-def _keeps(term: Term, ends: Range) -> bool:
-    """Whether a value is in a range from nought, if the loop values in it are."""
-    if term.constant is not None:
-        return 0 <= term.constant <= ends[1]
+def _keeps(term: Term, ends: Range, known: dict[Term, bool]) -> bool:
+    """Whether a value is in a range from nought, if the loop values in it are. `known` remembers what was found for these ends."""
+    found = known.get(term)
+    if found is None:
+        found = known[term] = _is_within(term, ends, known)
+    return found
+
+
+def _is_within(term: Term, ends: Range, known: dict[Term, bool]) -> bool:
+    constant = term.constant
+    if constant is not None:
+        return 0 <= constant <= ends[1]
     if term.operator == "phi":
         return True
-    if term.operator == "join":
-        return all(_keeps(arg, ends) for arg in term.args)
+    if term.operator == "join" or (term.operator == "xor" and not (ends[1] + 1) & ends[1]):
+        return all(_keeps(arg, ends, known) for arg in term.args)
     if term.operator == "select":
         condition, yes, no = term.args
-        return _keeps(yes, ends) and (_keeps(no, ends) or _comes_round(condition, no, ends))
-    if term.operator == "xor" and not (ends[1] + 1) & ends[1]:
-        return all(_keeps(arg, ends) for arg in term.args)
+        return _keeps(yes, ends, known) and (_keeps(no, ends, known) or _comes_round(condition, no, ends, known))
     low, high = term.signed_bounds
     return low >= 0 and high <= ends[1]
 
 
-def _comes_round(condition: Term, stepped: Term, ends: Range) -> bool:
+def _comes_round(condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
     """Whether something is one more than a stage, and is not what the ring comes round at since the condition does not hold."""
     if condition.operator != "eq" or stepped not in condition.args:
         return False
     end = next((side.constant for side in condition.args if side.constant is not None), None)
     offset, parts = stepped.linear
-    return end == ends[1] + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(parts[0][0], ends)
+    return end == ends[1] + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(parts[0][0], ends, known)
 
 
 # --- who uses them

@@ -44,7 +44,7 @@ import attrs
 
 from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.bits import mask_of
-from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, control_flow, flow_of
+from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, calls, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.choices import Choices, Model
@@ -486,11 +486,10 @@ class _Explorer:
         """Calls of what may start, commit or wait: functions that the module has the body of, and what a register points to."""
         inside = {function.name for function in self.routine.module.functions if function.body is not None}
         found = set()
-        for i, instruction in enumerate(self.routine.instructions):
-            if flow_of(instruction.opcode.text) == "call":
-                called = callees(self.routine, i, instruction)
-                if not called.names or called.is_indirect or any(name in inside for name in called.names):
-                    found.add(i)
+        for i in calls(self.routine):
+            called = callees(self.routine, i, self.routine.instructions[i])
+            if not called.names or called.is_indirect or any(name in inside for name in called.names):
+                found.add(i)
         return found
 
     def _moving(self, blocks: int, terms: Sequence[Term]) -> tuple[Term, ...]:

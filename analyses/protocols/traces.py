@@ -17,7 +17,7 @@ import attrs
 
 from ptxkit.analyses.accesses import size_of
 from ptxkit.analyses.bits import bits, listed
-from ptxkit.analyses.cfg import Edge, Via, callees, control_flow, flow_of
+from ptxkit.analyses.cfg import Edge, Via, callees, calls, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
@@ -197,8 +197,8 @@ class Tracer:
                 self.guards[i] = guard
         self.calls: dict[int, int] = {}
         """By block, the first call behind which nothing is known."""
-        for i, one in enumerate(routine.instructions):
-            if flow_of(one.opcode.text) == "call" and may_synchronize(routine, i):
+        for i in calls(routine):
+            if may_synchronize(routine, i):
                 self.calls.setdefault(self.flow.block_of[i], i)
         self.sync_blocks = {
             self.flow.block_of[i] for i, own in self.steps.items() if any(step.does in SYNCHRONIZES and not _peeks(step) for step in own)
@@ -964,10 +964,8 @@ def is_quiet(routine: Routine, name: str) -> bool:
             continue
         if any(step.does in SYNCHRONIZES for own in steps(called).values() for step in own):
             return False
-        for i, instruction in enumerate(called.instructions):
-            if flow_of(instruction.opcode.text) != "call":
-                continue
-            whom = callees(called, i, instruction)
+        for i in calls(called):
+            whom = callees(called, i, called.instructions[i])
             if not whom.names or whom.is_indirect:
                 return False
             work += [one for one in whom.names if one not in seen]
