@@ -627,7 +627,7 @@ class Machine:
         return True
 
     def _wait(self, agent: Agent, event: Event) -> bool:
-        if event.address is not None and len(event.address) == 1 and (event.amount is None or len(event.amount) == 1):
+        if event.address is not None and _is_alike(event.address) and (event.amount is None or _is_alike(event.amount)):
             # the same for all threads, as it mostly is
             lanes = {plain(event.address[0]): event.amount[0] if event.amount is not None else -1}
         else:
@@ -676,8 +676,7 @@ class Machine:
             if meeting.threads > count:
                 self._fault("barrier crowd", agent, agent.trace.events[agent.at], -1, NOBODY, key[1], meeting.threads, count)
         else:
-            inside = [one for one in self.agents if one.trace.rank == key[0] and not one.has_left]
-            complete = all(one in meeting.agents for one in inside)
+            complete = all(one in meeting.agents or one.trace.rank != key[0] or one.has_left for one in self.agents)
         if not complete:
             return False
         self._meet(meeting.agents, meeting.clocks)
@@ -871,6 +870,11 @@ def _raw(event: Event, place: int) -> list[int | None]:
         number = None if numbers is None else numbers[0 if len(numbers) == 1 else place]
         found += [None] * event.unit if number is None else list((number & (1 << 8 * event.unit) - 1).to_bytes(event.unit, "little"))
     return found
+
+
+def _is_alike(numbers: tuple[int, ...]) -> bool:
+    """Whether all threads have the same number."""
+    return len(numbers) == 1 or numbers.count(numbers[0]) == len(numbers)
 
 
 def _merge(into: Clock, clock: Clock) -> None:
