@@ -28,8 +28,8 @@ def is_decided(known: Values, block: int) -> bool:
     low, high = subject.bounds
     if high - low >= MOST_NUMBERS or any(at.operator == "join" for at in walk(subject)):
         return False
-    left = range(low, high + 1)
-    numbers = [number for number in left if all(_outcome(condition, subject, number) != 0 for condition in _on_the_way(known, block))]
+    conditions = [condition for condition in _on_the_way(known, block) if _subject(condition) is subject]
+    numbers = [number for number in range(low, high + 1) if all(_outcome(condition, subject, number) != 0 for condition in conditions)]
     return len({_outcome(guard, subject, number) for number in numbers}) == 1
 
 
