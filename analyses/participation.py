@@ -239,8 +239,9 @@ class Search:
     def _in_loop(self, world: World, loop: Loop) -> Parting | None:
         leaving = tuple(dict.fromkeys([before for before, _ in loops(self.routine).exits(loop)]))
         decisive = [before for before in leaving if not self.known.branch(before).holds(self.level)]
-        may_end = any(self.flow.blocks[block].is_end for block in bits(loop.blocks)) and not self.exits_count
-        if not loop.is_reducible or not decisive or may_end:
+        if not loop.is_reducible or not decisive:
+            return None
+        if not self.exits_count and any(self.flow.blocks[block].is_end for block in bits(loop.blocks)):
             return None
         alive = world.reaching(loop.header)
         changes = self._changes(decisive)
@@ -382,14 +383,16 @@ class Search:
 def pairs(ones: Execution, others: Execution, level: Level) -> Iterator[tuple[Level, int, int]]:
     """Threads of one group of which the first is certain to do one thing and the second certain not to do the other; of each size of groups
     up to a level, one pair, the smallest first."""
-    count = len(ones)
+    count, does, does_not = len(ones), ones.sure, others.never
+    if not does or not does_not:
+        return
     for scope in GROUPS:
         if scope > level:
             return
         size = scope.threads or count
         for start in range(0, count, size):
             group = (1 << size) - 1 << start
-            one, other = ones.sure & group, others.never & group
+            one, other = does & group, does_not & group
             if one and other:
                 yield scope, first_of(one), first_of(other)
                 break
