@@ -74,7 +74,7 @@ def _is_of_interest(named: Registers, register: int) -> bool:
 
 def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
     """By instruction, the doubtful registers whose value surely decides what it does: no copies, nothing that is written in place too,
-    and no elements of a vector, of which some may be padding."""
+    and no elements of a vector that is stored, of which some may be padding."""
     named, bounds = registers(routine), bindings(routine)
     found = {}
     for i, read in enumerate(named.reads):
@@ -88,7 +88,7 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
         if bound.form.copies:
             unsure.update(*[named.of(i, child) for child in children[first:]])
         for operand in bound.operands:
-            if (operand.writes and operand.reads) or operand.width > 1:
+            if (operand.writes and operand.reads) or (operand.width > 1 and bound.memory):
                 unsure.update(named.of(i, children[first + operand.path[0]]))
         certain = tuple(dict.fromkeys([register for register in here if register not in unsure]))
         if certain and (bound.converges is None or _matters(routine, i)):
