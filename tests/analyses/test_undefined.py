@@ -33,7 +33,9 @@ ALWAYS = {
     "address": "ld.global.u32 %r5, [%d3];",
     "handed to lanes that store it": "shfl.sync.down.b32 %r3, %r2, 1, 31, -1; add.u32 %r4, %r3, 1; st.global.u32 [%d1], %r4;",
     "carry": "addc.u32 %r6, %r5, %r5;",
-    "element of a fragment": "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d8, %d9}, {%d4}, {%d1}, {%d1, %d1};",
+    "element of a fragment": (
+        "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%d8, %d9}, {%d4}, {%d1}, {%d1, %d1}; st.global.u64 [%d1], %d8;"
+    ),
     "read under a guard": "@%p1 st.global.u32 [%d1], %r1;",
     "in both branches": "@%p1 bra A; add.u32 %r6, %r1, 1; ret; A: add.u32 %r6, %r1, 2; ret;",
 }
