@@ -1,9 +1,10 @@
 """Every probe on many files: does the compiler take what comes out, and does it come out again byte for byte?
 
-    python benchmarks/instrument.py [--largest BYTES] [--every N] [--jobs N] [--using VALIDATOR] [--record FILE.jsonl] [FOLDER…]
+    python benchmarks/instrument.py [--largest BYTES] [--every N] [--jobs N] [--using VALIDATOR] [--record FILE] [--budget S] [FOLDER…]
 
 Files up to 40,000 bytes, unless told otherwise; one that nvJitLink does not take as it is counts for the law on bytes only. With --record,
 what is done is written down file by file and set by set, and a run that was broken off goes on where it was. The largest files come first.
+With --budget nothing is begun after so many seconds, and the table is of the files that are done by then.
 
     python benchmarks/instrument.py --time [FOLDER…]
 
@@ -58,8 +59,10 @@ def _module(path: Path) -> ptxkit.Module:
     return ptxkit.parse(files.read(str(path)), str(path))
 
 
-def tried(path: Path, name: str, using: str) -> dict[str, Any]:
-    """What came of one set of probes on a file, or of the file as it is if `name` is empty."""
+def tried(path: Path, name: str, using: str, end: float) -> dict[str, Any] | None:
+    """What came of one set of probes on a file, or of the file as it is if `name` is empty; None if it is too late to begin."""
+    if time.monotonic() > end:
+        return None
     module = _module(path)
     one: dict[str, Any] = {"path": str(path), "set": name}
     if not name:
@@ -140,6 +143,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--using", default="nvjitlink", choices=VALIDATORS)
     parser.add_argument("--record", type=Path)
+    parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--time", action="store_true")
     parser.add_argument("folders", nargs="*", type=Path, default=FOLDERS)
     arguments = parser.parse_args()
@@ -153,14 +157,17 @@ def main() -> None:
         done = {(line["path"], line["set"]): line for line in map(json.loads, arguments.record.read_text().splitlines())}
     sets = ["", *[name for name in SETS if arguments.only in name]]
     left = [(path, name) for path in reversed(chosen) for name in sets if (str(path), name) not in done]
+    end = time.monotonic() + arguments.budget
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for waited in as_completed([pool.submit(tried, path, name, arguments.using) for path, name in left]):
+        for waited in as_completed([pool.submit(tried, path, name, arguments.using, end) for path, name in left]):
             one = waited.result()
+            if one is None:
+                continue
             done[one["path"], one["set"]] = one
             if arguments.record:
                 with arguments.record.open("a") as out:
                     out.write(json.dumps(one) + "\n")
-    show(chosen, sets, done)
+    show([path for path in chosen if all((str(path), name) in done for name in sets)], sets, done)
 
 
 def show(chosen: list[Path], sets: list[str], done: dict[tuple[str, str], dict[str, Any]]) -> None:
