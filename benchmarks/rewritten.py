@@ -31,6 +31,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.memo import collect_when_due
 from ptxkit.names import Kind, Scope, resolve
 from ptxkit.positions import Index
+from ptxkit.rewriters.engine.rewrite import Refused
 from ptxkit.rewriters.noop_probe import noop_probe
 from ptxkit.rewriters.rename import rename
 from ptxkit.rewriters.renumber import renumber
@@ -418,7 +419,10 @@ def corpus(folder: Path, ways: list[str], largest: int, budget: float) -> bool:
         before = findings(text)
         done += 1
         for name in ways:
-            new = WAYS[name](text)
+            try:
+                new = WAYS[name](text)
+            except Refused:
+                continue
             if new == text:
                 continue
             found = findings(new)
