@@ -16,6 +16,7 @@ import argparse
 import functools
 import json
 import operator
+import re
 import subprocess
 import sys
 import tempfile
@@ -316,9 +317,10 @@ def said(facts: Facts, families: tuple[str, ...], kernel: str) -> Said:
         if one.severity is not Severity.INFO:
             told[True, one.rule, one.message, 0] += 1
             continue
-        # of what is usual there is one note, which lists the places
+        # of what is usual there is one finding, and a note names the lines
         told[False, one.rule, one.message, one.span.line] += 1
         told.update([(False, one.rule, other.message, other.span.line) for other in one.related])
+        told.update([(False, one.rule, "", int(number)) for note in one.notes for number in re.findall(r"\d+", note)])
     return told
 
 

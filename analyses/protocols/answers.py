@@ -6,27 +6,21 @@ of a ring is there several times, unrolled or with its first round in front, eac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
+from ptxkit.analyses.protocols.alike import groups, places_of, ring_of
+from ptxkit.analyses.protocols.effects import syncs
 from ptxkit.analyses.protocols.found import Found
-from ptxkit.analyses.protocols.objects import Use, Where, uses
+from ptxkit.analyses.protocols.objects import Where, uses
+from ptxkit.analyses.protocols.structure import life
 from ptxkit.analyses.protocols.tcgen05 import FEW, PRODUCTS, tensor
 from ptxkit.analyses.protocols.ways import states
 from ptxkit.analyses.routine import Routine
-from ptxkit.frozen import frozen
 
-MOST_BYTES = 1024
-"""Objects of which no more is known than that they lie in so many bytes are not told apart."""
+LEAST_ALIKE = 6
+"""What so many places do, and one does not, is left out there."""
 MOST_PAIRS = 200
 """So many pairs of waits and commits are looked at in a function."""
-
-
-@frozen
-class _Group:
-    """Uses of objects that may be the same."""
-
-    places: tuple[Where, ...]
-    instructions: frozenset[int]
 
 
 def unanswered(routine: Routine) -> tuple[Found, ...]:
@@ -38,13 +32,13 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
     if known is None or known.may_arrive or not known.commits:
         return ()
     products = set(known.starts.get(PRODUCTS, ()))
-    commits = _groups([use for use in uses(routine) if use.instruction in known.commits])
-    waits = _groups([use for use in uses(routine) if not use.arrives])
-    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not _meet(wait, commit.places)]
+    commits = groups([use for use in uses(routine) if use.instruction in known.commits])
+    waits = groups([use for use in uses(routine) if not use.arrives])
+    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not wait.meets(commit.places)]
     refills = _refills(routine, known.commits) if pairs else []
     found: dict[int, Found] = {}
     for wait, commit in pairs[:MOST_PAIRS]:
-        is_ring = any(_meet(wait, (place,)) and _meet(commit, given) for place, given in refills)
+        is_ring = any(wait.meets((place,)) and commit.meets(given) for place, given in refills)
         # where it is done twice and left out once, the rounds may be meant to differ
         if not is_ring and len(wait.instructions) < FEW:
             continue
@@ -55,6 +49,42 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
             message = "no commit behind this wait tells the mbarrier that is told behind all others of its kind"
             found.setdefault(at, Found(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False))
     return tuple(found.values())
+
+
+def alone(routine: Routine) -> Iterator[Found]:
+    """The commits that tell one ring alone, while all others to that ring, which are many, come with one to another ring."""
+    known = tensor(routine)
+    if known is None or len(known.commits) <= LEAST_ALIKE:
+        return
+    names = ring_of(routine)
+    ring = {
+        use.instruction: names[place] for use in life(routine).uses if use.instruction in known.commits for place in places_of(use)[:1]
+    }
+    beside = _beside(routine, ring.keys())
+    for name in sorted(set(ring.values())):
+        own = [i for i in ring if ring[i] == name]
+        single = [i for i in own if all(ring[other] == name for other in beside.get(i, ()))]
+        if len(single) == 1 and len(own) > LEAST_ALIKE:
+            other = next(i for i in own if i not in single)
+            message = "products are committed to this mbarrier alone, and everywhere else to another with it"
+            with_it = next(i for i in beside[other] if ring[i] != name)
+            yield Found(single[0], message, [(other, "elsewhere committed here"), (with_it, "and with it here")], False)
+
+
+def _beside(routine: Routine, commits: Iterable[int]) -> dict[int, set[int]]:
+    """The commits that come together on some way: with no product started, and nothing waited for, between."""
+    known, own = tensor(routine), set(commits)
+    ends = {i for i, sync in syncs(routine).items() if sync.waits} | set(known.starts.get(PRODUCTS, ()) if known is not None else ())
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return state | {i} if i in own else frozenset()
+
+    found: dict[int, set[int]] = {}
+    for i, state in states(routine, own | ends, step):
+        for other in state - {i} if i in own else ():
+            found.setdefault(i, set()).add(other)
+            found.setdefault(other, set()).add(i)
+    return found
 
 
 def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tuple[Where, ...]]]:
@@ -72,24 +102,6 @@ def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tupl
 
     ways = states(routine, waits.keys() | fills.keys(), step)
     return [(place, tuple([waits[wait] for wait in state])) for i, state in ways for place in fills.get(i, ())]
-
-
-def _groups(found: Iterable[Use]) -> list[_Group]:
-    """Uses by the objects that they may name, of those of which enough is known."""
-    groups: list[_Group] = []
-    for use in found:
-        where = use.where
-        if where is None or where.high - where.low > MOST_BYTES:
-            continue
-        own = [group for group in groups if _meet(group, (where,))]
-        places = tuple({one for group in own for one in group.places} | {where})
-        joined = _Group(places, frozenset({use.instruction}.union(*[group.instructions for group in own])))
-        groups = [*[group for group in groups if group not in own], joined]
-    return groups
-
-
-def _meet(group: _Group, places: Iterable[Where]) -> bool:
-    return any(one.may_be(other) for one in group.places for other in places)
 
 
 def _answers(routine: Routine, waits: frozenset[int], commits: frozenset[int], products: set[int]) -> tuple[set[int], dict[int, int]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ptxkit.frozen import frozen
 
 MOST_PLACES = 20
-"""So many places are listed of what is told of but once."""
+"""So many lines are named of what is told of but once."""
+
 
 @frozen
 class Found:
@@ -17,3 +18,5 @@ class Found:
     """Other instructions with what they have to do with it."""
     is_certain: bool = True
     notes: tuple[str, ...] = ()
+    others: tuple[int, ...] = ()
+    """More places where the same begins."""

@@ -7,6 +7,7 @@ to the reader by a barrier, read. A dataflow over bits follows the writes up to 
 from __future__ import annotations
 
 import enum
+from bisect import bisect_right
 from collections.abc import Hashable, Iterable, Iterator
 
 import attrs
@@ -327,17 +328,17 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
             return None
     is_usual = one.is_async and other.is_tensor and not _fences_copies(routine)
     apart = values(routine).terms.sub(at, to) if at.width == to.width else None
-    numbers = _writers_numbers(routine, one, team(routine).vector(apart)) if apart is not None else None
+    numbers = _spread(routine, one, apart, team(routine)) if apart is not None else None
     if apart is not None and numbers is not None:
         # what is read is no less than this: behind its start, only what it starts with is known
-        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in numbers):
+        if numbers.has_between(-one.bytes, other.bytes):
             return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN if one.is_sure and other.is_sure else Meeting.LIKELY
-        return Meeting.POSSIBLE if any(0 < signed(number, apart.width) < reach for number in numbers) else None
+        return Meeting.POSSIBLE if numbers.has_between(0, reach) else None
     if apart is not None and not _is_near(apart, reach):
         return None
     if apart is not None and not is_usual:
-        first = _writers_numbers(routine, one, _first(routine).vector(apart)) or set()
-        if any(-one.bytes < signed(number, apart.width) < other.bytes for number in first):
+        first = _spread(routine, one, apart, _first(routine))
+        if first is not None and first.has_between(-one.bytes, other.bytes):
             return Meeting.LIKELY
     # memory of no declared size is shared out by the program itself
     is_shared_out = isinstance(one.root, Term) or one.root.linkage == ".extern" or None in one.root.dimensions
@@ -379,18 +380,53 @@ def _spans(routine: Routine) -> _Spans:
     return _Spans(routine)
 
 
-def _writers_numbers(routine: Routine, touch: Touch, numbers: Vector | None) -> set[int] | None:
-    """What numbers by thread are for those that may come to a touch."""
-    if numbers is None:
+@frozen
+class _Spread:
+    """What a term is for some threads, in order, each number once and as many away from nought as `offset` says."""
+
+    numbers: tuple[int, ...]
+    offset: int = 0
+
+    def has_between(self, low: int, high: int) -> bool:
+        """Whether one of them lies between two numbers, these not included."""
+        at = bisect_right(self.numbers, low - self.offset)
+        return at < len(self.numbers) and self.numbers[at] + self.offset < high
+
+
+def _spread(routine: Routine, touch: Touch, term: Term, crew: Team) -> _Spread | None:
+    """What a term is for those threads that may come to a touch; None if that is not known.
+
+    Of a ring, or a tile, many terms differ in a constant only: what they are besides is looked at once.
+    """
+    offset = signed(term.linear[0], term.width)
+    base = values(routine).terms.sub(term, values(routine).terms.constant(offset, term.width))
+    reach = uniformity(routine).reach
+    comes = reach.instruction(touch.instruction).ever if reach.template.has_places else -1
+    known, key = _spreads(routine), (base, comes, crew is team(routine))
+    if key not in known:
+        known[key] = _numbers_of(base, comes if reach.template.count == crew.size else -1, crew)
+    numbers = known[key]
+    if not numbers:
+        return _Spread(()) if numbers is not None else None
+    if max(abs(offset), -numbers[0], numbers[-1]) < 1 << (term.width - 2):
+        return _Spread(numbers, offset)
+    return _Spread(tuple(sorted({signed(number + offset & (1 << term.width) - 1, term.width) for number in numbers})))
+
+
+@fact
+def _spreads(routine: Routine) -> dict[tuple[Term, int, bool], tuple[int, ...] | None]:
+    return {}
+
+
+def _numbers_of(term: Term, comes: int, crew: Team) -> tuple[int, ...] | None:
+    """What a term is for some threads, those of the set."""
+    vector = crew.vector(term)
+    if vector is None:
         return None
-    found = set(numbers)
-    reach = uniformity(routine).reach if len(found) > 1 else None
-    if reach is None or not reach.template.has_places or reach.template.count != len(numbers):
-        return found
-    comes = reach.instruction(touch.instruction).ever
-    if comes.bit_count() == len(numbers):
-        return found
-    return {number for thread, number in enumerate(numbers) if comes >> thread & 1}
+    found = set(vector)
+    if len(found) > 1 and comes >= 0 and comes.bit_count() < len(vector):
+        found = {number for thread, number in enumerate(vector) if comes >> thread & 1}
+    return tuple(sorted([signed(number, term.width) for number in found]))
 
 
 def is_filled(routine: Routine, read: Touch, write: Touch) -> bool:
@@ -417,9 +453,9 @@ def first_ends(routine: Routine, touch: Touch) -> tuple[int, int] | None:
     """The first address of a touch, from its root, and the last, in the first stage of every ring."""
     known = _first_ends(routine)
     if touch.addresses not in known:
-        found = [_writers_numbers(routine, touch, _first(routine).vector(address)) for address in touch.addresses]
-        numbers = [signed(number, touch.addresses[0].width) for own in found for number in own or ()]
-        known[touch.addresses] = (min(numbers), max(numbers)) if numbers else None
+        found = [_spread(routine, touch, address, _first(routine)) for address in touch.addresses]
+        ends = [end + own.offset for own in found if own is not None and own.numbers for end in (own.numbers[0], own.numbers[-1])]
+        known[touch.addresses] = (min(ends), max(ends)) if ends else None
     return known[touch.addresses]
 
 

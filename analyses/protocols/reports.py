@@ -25,9 +25,8 @@ def held_reports(
     why: str,
     note: str = "",
     severity: Severity | None = None,
-    others: Iterable[tuple[int, str]] = (),
 ) -> Iterator[Diagnostic]:
-    """One finding for each operation of which registers are touched; `others` are more places that are shown with each."""
+    """One finding for each operation of which registers are touched."""
     for touch in touches if of is not None else ():
         assert of is not None
         name = registers(routine).table[touch.register].name
@@ -49,9 +48,17 @@ def held_reports(
             message,
             *notes,
             *([note] if note else []),
-            related=[(routine.where(i), what) for i, what in (*steps, *others) if i != at],
+            related=[(routine.where(i), what) for i, what in steps if i != at],
             severity=severity or (Severity.ERROR if certain else Severity.WARNING),
         )
+
+
+def lines(facts: Facts, routine: Routine, instructions: Iterable[int]) -> str:
+    """Where instructions stand, in words: the first lines, and how many more there are."""
+    found = sorted({facts.index.span((*routine.where(i), 0)).line for i in instructions})
+    named = ", ".join(map(str, found[:MOST_PLACES]))
+    more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
+    return f"in line {named}" if len(found) == 1 else f"in lines {named}{more}"
 
 
 def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
@@ -83,6 +90,7 @@ def found_reports(
             routine.where(one.instruction),
             one.message,
             *one.notes,
+            *([f"so it is {lines(facts, routine, one.others)}"] if one.others else []),
             related=[(routine.where(i), what) for i, what in one.witness],
             severity=severity or (rule.severity if one.is_certain else Severity.WARNING),
         )
@@ -112,12 +120,12 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             related = [related[0], (routine.where(one.read.instruction), "read here")]
         related += [(routine.where(i), "and so it was here") for i in one.others]
         more = {other.read.instruction for other in others} - {at}
-        related += [(routine.where(i), "and so it is here") for i in sorted(more)[:MOST_PLACES]]
         yield facts.report(
             rule,
             routine.where(at),
             message,
             *([] if certain else [unsure]),
+            *([f"so it is {lines(facts, routine, more)}"] if more else []),
             related=related,
             severity=rule.severity if certain else Severity.INFO if one.is_guess else Severity.WARNING,
         )
@@ -132,6 +140,7 @@ def untold_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[U
         related = [(write.instruction, "touched through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
             related.append((one.fence, "behind another touch of it a fence stands here"))
-        severity = Severity.INFO if one.crossing.is_guess or rule.severity is Severity.INFO else Severity.WARNING
+        is_usual = one.crossing.is_guess or (rule.severity is Severity.INFO and not one.is_odd)
+        severity = Severity.INFO if is_usual else Severity.WARNING
         places = [(routine.where(i), how) for i, how in related]
         yield facts.report(rule, routine.where(one.barrier), message, related=places, severity=severity)

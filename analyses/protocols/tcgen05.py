@@ -8,13 +8,15 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP, launch
+from ptxkit.analyses.protocols.alike import arrivals, odd_ones
 from ptxkit.analyses.protocols.choices import Choices
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.protocols.found import MOST_PLACES, Found
+from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Program, Touch, program, touches
 from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.traces import may_synchronize
 from ptxkit.analyses.protocols.ways import comes_to, states
+from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
@@ -108,6 +110,50 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
     for touch in found:
         first.setdefault(touch.opener, touch)
     return (), tuple(first.values())
+
+
+def handed_on_loads(routine: Routine) -> Iterator[Found]:
+    """Arrivals that a load comes to of which nobody has waited for or read anything, while others at the same objects are behind a wait.
+
+    Where a register was read, it was there: much that is in use relies on that. Where none was, the load may well be under way, and who
+    is told writes over what it loads.
+    """
+    known = tensor(routine)
+    if known is None or LOADS not in known.starts:
+        return
+    waits = {i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)}
+    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.OBJECT}
+    if not waits or not tells:
+        return
+    loads_ = set(known.starts[LOADS])
+    named = registers(routine)
+    loaded: dict[int, set[int]] = {}
+    for i in loads_:
+        for register in named.writes[i]:
+            loaded.setdefault(register, set()).add(i)
+    reads = {i: set().union(*[loaded[register] for register in own if register in loaded]) for i, own in enumerate(named.reads)}
+    reads = {i: own for i, own in reads.items() if own and i not in loads_}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        """The loads under way; once a wait has come behind them, that, as a number below nought."""
+        if i in waits:
+            return frozenset((~i,)) if state else state
+        if i in tells:
+            return frozenset()
+        return state | {i} if i in loads_ else state - reads[i]
+
+    bare: dict[int, frozenset[int]] = {}
+    right: set[int] = set()
+    for i, state in states(routine, waits | tells | loads_ | reads.keys(), step):
+        own = frozenset([one for one in state if one >= 0])
+        if i in tells and own:
+            bare[i] = own
+        elif i in tells and state:
+            right.add(i)
+    for odd in odd_ones(arrivals(routine), bare, right):
+        message = "a load from tensor memory may be under way here: nothing has waited for it"
+        steps = [(min(odd.touched), "started here"), (odd.other, "who arrives here has waited for its loads")]
+        yield Found(odd.instruction, message, steps, False)
 
 
 def _stores(routine: Routine, i: int) -> bool:
@@ -304,9 +350,22 @@ def unfenced(routine: Routine) -> Iterator[Found]:
     Much that is in use has no such fences at all, or some; so what counts is a single exception.
     """
     fenced, bare = _fenced_objects(routine, False)
-    if len(bare) == 1 and fenced:
+    if len(bare) == 1 and (fenced or _fenced_at_once(routine) - bare.keys()):
         for wait, i in bare.items():
             yield Found(i, NO_FENCE, [(wait, "waited for here")], False)
+
+
+def _fenced_at_once(routine: Routine) -> set[int]:
+    """The waits for mbarrier objects behind which a fence is the first thing that has to do with order, whatever comes then."""
+    known = tensor(routine)
+    fences = set(known.by_effect.get(AFTER, ())) if known is not None else set()
+    waits = {i for i, sync in syncs(routine).items() if sync.waits}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset((i,)) if i in waits else frozenset()
+
+    met = {wait for i, state in states(routine, waits | fences, step) if i in fences for wait in state}
+    return met & {use.instruction for use in uses(routine) if not use.arrives}
 
 
 def seldom_fenced(routine: Routine) -> Found | None:
@@ -314,8 +373,8 @@ def seldom_fenced(routine: Routine) -> Found | None:
     bare = _fenced_objects(routine, True)[1]
     if not bare or any(unfenced(routine)):
         return None
-    first = next(iter(bare.values()))
-    return Found(first, NO_FENCE, [(wait, "waited for here, and no fence stands behind it") for wait in sorted(bare)[:MOST_PLACES]], False)
+    wait, first = next(iter(bare.items()))
+    return Found(first, NO_FENCE, [(wait, "waited for here")], False, others=tuple([other for other in bare if other != wait]))
 
 
 def _fenced_objects(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:

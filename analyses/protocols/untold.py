@@ -1,15 +1,17 @@
 """Writes that others are told of with no proxy fence before, where no way of control leads from the write to the read (8.6, 9.7.14.4).
 
 Warps with different tasks meet at mbarriers only. Whoever is told of a write reads it at once, whatever the writer fences later on. So
-a fence is missing if the writer comes to none at all; and if it has one before it tells of the other parts of what is read, but not of one.
+a fence is missing if the writer comes to none at all; if it has one before it tells of the other parts of what is read, but not of one; and
+if all who arrive at the same mbarrier have one before, but one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 
 import attrs
 
+from ptxkit.analyses.protocols.alike import Odd, arrivals, arrivals_by_ring, odd_ones
 from ptxkit.analyses.protocols.effects import Reach, syncs
 from ptxkit.analyses.protocols.matrices import ASYNC
 from ptxkit.analyses.protocols.objects import uses
@@ -46,6 +48,8 @@ class Untold:
     """Where it is told of."""
     fence: int
     """Where another is fenced; -1 if who writes never comes to a fence behind it."""
+    is_odd: bool = False
+    """Whether all others that arrive at the same mbarrier are behind a fence."""
 
 
 @fact
@@ -79,12 +83,63 @@ def _untold(routine: Routine, writes: list[Touch], reads: list[Touch]) -> tuple[
             one = _exception(routine, wrong, _fences(_met(routine, read, closed), fenced), bare)
         if one is not None:
             found.setdefault(one.barrier, one)
+    for odd in _odd_ones(routine, writes, reads):
+        found[odd.barrier] = odd
     for kind, crossings in wrong_by_kind.items() if not found else ():
         # of a ring, each read may meet but one of the writes
         one = _exception(routine, crossings, _fences([touch for touch in closed if _kind(routine, touch) == kind], fenced), bare)
         if one is not None and not one.crossing.is_guess:
             return (one,)
     return tuple(found.values())
+
+
+def _odd_ones(routine: Routine, writes: list[Touch], reads: list[Touch]) -> Iterator[Untold]:
+    """What is told of with no fence before, where all others that arrive at the same mbarrier are behind one.
+
+    Whoever waits there comes to a read of what is told of.
+    """
+    fences = set(proxy_fences(routine))
+    touched = {touch.instruction for touch in writes}
+    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT}
+    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.OBJECT}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        """The writes since the last wait; once a fence has come behind them, that, as a number below nought."""
+        if i in waits:
+            return frozenset()
+        if i in fences:
+            return frozenset((~i,)) if state else state
+        return state | {i} if i in touched else state
+
+    bare: dict[int, frozenset[int]] = {}
+    fenced: dict[int, int] = {}
+    for i, state in states(routine, touched | fences | waits | tells, step) if fences else ():
+        own = frozenset([one for one in state if one >= 0])
+        if i in tells and own:
+            bare[i] = own
+        elif i in tells and state:
+            fenced[i] = ~min(state)
+    among = (*arrivals(routine), *arrivals_by_ring(routine)) if bare and fenced else ()
+    told: set[int] = set()
+    for odd in odd_ones(among, bare, set(fenced)):
+        pair = _handed_on(routine, odd, writes, reads) if odd.instruction not in told else None
+        if pair is not None:
+            told.add(odd.instruction)
+            yield Untold(Crossing(*pair, -1, False, False), odd.instruction, fenced[odd.other], True)
+
+
+def _handed_on(routine: Routine, odd: Odd, writes: list[Touch], reads: list[Touch]) -> tuple[Touch, Touch] | None:
+    """What an arrival tells of, with what whoever waits there comes to that may be of the same bytes; None if there is nothing."""
+    places = [use.where for use in uses(routine) if use.instruction == odd.instruction and use.where is not None]
+    waited = [use for use in uses(routine) if not use.arrives and use.where is not None]
+    waits = [use.instruction for use in waited for place in places if use.where is not None and use.where.may_be(place)]
+    told = [touch for touch in writes if touch.instruction in odd.touched]
+    for read in reads:
+        if any(comes_to(routine, wait, read.instruction) for wait in waits):
+            for touch in told:
+                if touch.root is read.root and meet(routine, touch, read) is not None:
+                    return touch, read
+    return None
 
 
 def _fences(touches: list[Touch], fenced: dict[int, set[int]]) -> set[int]:

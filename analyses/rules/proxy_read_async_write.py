@@ -49,7 +49,10 @@ bar.sync 0;
 @%p1 bra END;
 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
 END:""",
-    proof="Data flow from the read to the copy. It stays information: most programs leave the fence out.",
+    proof=(
+        "Data flow from the read to the copy. It stays information: most programs leave the fence out. Where all others who arrive at the "
+        "mbarrier that whoever copies waits for have the fence before, the one that has not is warned of."
+    ),
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,
     default=False,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.found import MOST_PLACES
-from ptxkit.analyses.protocols.reports import found_reports, held_reports
-from ptxkit.analyses.protocols.tcgen05 import loads, touched_loads, unwaited_stores
+from ptxkit.analyses.protocols.reports import found_reports, held_reports, lines
+from ptxkit.analyses.protocols.tcgen05 import handed_on_loads, loads, touched_loads, unwaited_stores
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -20,10 +19,11 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         wrong, usual = touched_loads(routine)
         yield from held_reports(facts, RULE, routine, loads(routine), wrong, why)
         # where it is the custom, one finding a function is enough
-        note = f"so it is with {len(usual)} loads of this function: {USUAL}" if len(usual) > 1 else USUAL
-        others = [(touch.opener, "nor is this load waited for before it is used") for touch in usual[1:MOST_PLACES]]
-        yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO, others)
+        where = lines(facts, routine, [touch.opener for touch in usual])
+        note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
+        yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
+        yield from found_reports(facts, RULE, routine, handed_on_loads(routine))
 
 
 RULE = Rule(
@@ -65,7 +65,8 @@ ret;
 }""",
     proof=(
         "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
-        "before the wait on purpose are left alone."
+        "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
+        "are behind a wait."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.answers import unanswered
+from ptxkit.analyses.protocols.answers import alone, unanswered
 from ptxkit.analyses.protocols.reports import found_reports
 from ptxkit.analyses.protocols.tcgen05 import never_committed
+from ptxkit.analyses.protocols.turns import out_of_step, outrun
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -15,6 +16,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits for an mbarrier behind products of which nothing tells an mbarrier that they are done."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
+        wrong = [*outrun(routine), *out_of_step(routine), *alone(routine)]
+        yield from found_reports(facts, RULE, routine, wrong)
         yield from found_reports(facts, RULE, routine, unanswered(routine), Severity.INFO)
 
 
@@ -60,8 +63,10 @@ mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
 ret;
 }""",
     proof=(
-        "On no way does a commit stand between the product and the wait. A single wait of several alike whose products alone are not "
-        "committed to the object that the others are committed to is but told."
+        "On no way does a commit stand between the product and the wait. Or a loop waits, whatever way it goes, more often in each round "
+        "than it commits to what those who should arrive wait for; or the first stage committed is not the one that is waited for first; "
+        "or one of seven commits or more to a ring lacks the one that stands beside all others. A single wait of several alike whose "
+        "products alone are not committed to the object that the others are committed to is but told."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

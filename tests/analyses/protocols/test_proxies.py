@@ -6,6 +6,7 @@ import ptxkit
 from ptxkit.analyses import lint
 from ptxkit.analyses.protocols.proxies import is_ordered_by, unplaced
 from ptxkit.analyses.rule import Facts, select
+from ptxkit.diagnostics import Severity
 
 HEAD = """.version 9.0
 .target sm_90a
@@ -93,3 +94,40 @@ def test_what_a_fence_alone_orders() -> None:
     assert orders(fence * 2) == [False, False]
     # what stands behind the barrier does not do for what stands before it
     assert orders(fence + "bar.sync 1;" + fence) == [True, False]
+
+
+def given_back(first: str, second: str) -> list[str]:
+    """What P004 warns of where two kinds of threads read a tile and give it back to thread 0, which has it overwritten."""
+    read = "ld.shared.u32 %r4, [%r3];\n{}\nmbarrier.arrive.shared::cta.b64 _, [empty];\n"
+    body = f"""
+.shared .align 128 .b8 tile[4096];
+.shared .align 8 .b64 empty;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.u32 %r3, %r3, %r2;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 bra FILL;
+setp.lt.u32 %p2, %r1, 64;
+@%p2 bra OTHER;
+{read.format(first)}bra END;
+OTHER:
+{read.format(second)}bra END;
+FILL:
+W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [empty], 0;
+@!%p3 bra W;
+cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
+END:
+ret;
+}}
+"""
+    found = [one for rule in select(["P004"]) for one in rule.check(Facts(ptxkit.parse(HEAD + body)))]
+    return [one.message for one in found if one.severity is Severity.WARNING]
+
+
+def test_a_fence_that_all_others_at_the_mbarrier_have_is_missed() -> None:
+    fence = "fence.proxy.async.shared::cta;"
+
+    assert len(given_back(fence, "")) == len(given_back("", fence)) == 1
+    assert given_back(fence, fence) == []
+    # where none has it, it is the custom
+    assert given_back("", "") == []

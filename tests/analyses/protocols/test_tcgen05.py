@@ -45,14 +45,16 @@ def test_loads_that_are_usually_not_waited_for_are_listed_once() -> None:
     (one,) = findings("mov.u32 %r9, 0;\n" + load(3) + load(4) + load(5) + end, "T003")
 
     assert one.severity is Severity.INFO
-    assert [other.message for other in one.related].count("nor is this load waited for before it is used") == 2
+    assert len(one.related) == 1
+    assert "so it is with 3 loads of this function, in lines 15, 17, 19:" in one.notes[0]
 
 
 def test_waits_that_are_seldom_fenced_are_listed_once() -> None:
     body = FENCE + "".join([wait(f"full+{8 * i}", i) + "tcgen05.wait::ld.sync.aligned;\n" + load(3) for i in range(3)])
     (one,) = findings("mov.u32 %r9, 0;\n" + body, "T006")
 
-    assert (one.severity, len(one.related)) == (Severity.INFO, 3)
+    assert (one.severity, len(one.related)) == (Severity.INFO, 1)
+    assert one.notes == ("so it is in lines 21, 26",)
     assert not findings("mov.u32 %r9, 0;\n" + body.replace(load(3), FENCE + load(3)), "T006")
 
 
@@ -102,3 +104,90 @@ END:
         "mov.u32 %r11, %ctaid.x;\nsetp.ne.u32 %p3, %r11, 5;\n@%p3 bra END;\n@!%p2 mbarrier.arrive.shared::cta.b64 _, [turn];\nbar.sync 0;"
     )
     assert not findings(body.format(left, wait("turn", 0)), "M009")
+
+
+PASSED = "LOOP: {body}add.u32 %r5, %r5, 1;\nsetp.lt.u32 %p3, %r5, 9;\n@%p3 bra LOOP;\n"
+INITS = "@!%p2 mbarrier.init.shared::cta.b64 [{}], {};\n"
+
+
+def test_a_load_that_is_handed_on_under_way_is_told() -> None:
+    bare = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];\n"
+    wait_ = "tcgen05.wait::ld.sync.aligned;\n"
+    arrive = "mbarrier.arrive.shared::cta.b64 _, [empty];\n"
+    use = "add.u32 %r9, %r9, %r3;\n"
+    right = bare + wait_ + arrive + use
+
+    def told(body: str) -> list[Severity]:
+        return [one.severity for one in findings(body, "T003") if one.message.startswith("a load from tensor memory")]
+
+    assert told(right + bare + arrive + use) == [Severity.WARNING]
+    assert not told(right + right)
+    # what was read was there
+    assert not told(right + bare + use + arrive)
+
+
+def roles(products: str) -> str:
+    """Thread 0 starts products in a loop, thread 32 arrives at `full` each time that it was told through `empty`."""
+    setup = "".join([INITS.format(one, 1) for one in ("full", "empty")]) + "bar.sync 0;\n"
+    side = "@%p2 bra OTHER;\n" + PASSED.format(body=products)
+    told = "".join([wait("empty", 10 + at, at) + "mbarrier.arrive.shared::cta.b64 _, [full];\n" for at in (0, 1)])
+    fills = PASSED.format(body=told).replace("LOOP", "FILL")
+    return setup + side + "bra END;\nOTHER:\nsetp.ne.u32 %p4, %r10, 32;\n@%p4 bra END;\n" + fills + "END:\n"
+
+
+def test_a_loop_that_gives_back_less_than_it_takes_is_told() -> None:
+    first, second = [wait("full", at, at) + PRODUCT for at in (0, 1)]
+    good = roles(first + COMMIT.format("empty") + second + COMMIT.format("empty"))
+    told = [one for one in findings(good.replace(COMMIT.format("empty"), "", 1), "T005") if one.severity is not Severity.INFO]
+
+    assert [(one.severity, "more often in a round" in one.message) for one in told] == [(Severity.WARNING, True)]
+    assert not findings(good, "T005")
+
+
+def test_a_loop_that_waits_for_its_own_commits_makes_as_many() -> None:
+    twice = [PRODUCT + COMMIT.format("turn") + wait("turn", i, i) for i in range(2)]
+    (one,) = findings(PASSED.format(body="".join(twice).replace(COMMIT.format("turn"), "", 1)), "T005")
+
+    assert "more often" in one.message
+    assert not findings(PASSED.format(body="".join(twice)), "T005")
+
+
+def test_the_stage_that_is_told_of_first_is_the_one_that_is_waited_for_first() -> None:
+    ring = """mov.u32 %r5, 0;
+mov.u32 %r6, {start};
+LOOP: shl.b32 %r7, %r6, 3;
+mov.u32 %r8, full;
+add.u32 %r8, %r8, %r7;
+"""
+    onward = """add.u32 %r6, %r6, 1;
+setp.eq.u32 %p3, %r6, 4;
+selp.u32 %r6, 0, %r6, %p3;
+add.u32 %r5, %r5, 1;
+setp.lt.u32 %p3, %r5, 9;
+@%p3 bra LOOP;
+"""
+    asks = "NEXT:\n" + (ring.format(start=0) + wait("%r8", 1) + onward).replace("LOOP", "ASK")
+    tells = "@%p2 bra NEXT;\n" + ring + PRODUCT + COMMIT.format("%r8") + onward + "bra END;\n"
+    (one,) = findings(tells.format(start=1) + asks + "END:\n", "T005")
+
+    assert "waited for first" in one.related[0].message
+    assert not findings(tells.format(start=0) + asks + "END:\n", "T005")
+
+
+def test_commits_that_come_together_everywhere_but_once_are_told() -> None:
+    both = PRODUCT + COMMIT.format("empty") + COMMIT.format("turn")
+    rest = "".join([both + wait("full", i) for i in range(7)])
+    end = wait("empty", 20) + wait("turn", 21)
+    found = findings(PRODUCT + COMMIT.format("empty") + wait("full", 9) + rest + end, "T005")
+
+    assert [one.severity for one in found if "alone" in one.message] == [Severity.WARNING]
+    assert not [one for one in findings(rest + end, "T005") if "alone" in one.message]
+
+
+def test_a_fence_that_is_there_behind_all_other_waits_is_missed() -> None:
+    fenced = wait("full", 1) + FENCE + "bar.sync 1, 128;\n" + load(3)
+    bare = wait("empty", 2) + PRODUCT + COMMIT.format("turn")
+    (one,) = findings(fenced + bare + wait("turn", 3), "T006")
+
+    assert one.severity is Severity.WARNING
+    assert not findings(fenced + bare.replace(PRODUCT, FENCE + PRODUCT) + wait("turn", 3), "T006")
