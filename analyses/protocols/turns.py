@@ -21,7 +21,7 @@ from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.objects import guarded
 from ptxkit.analyses.protocols.rounds import rounds
 from ptxkit.analyses.protocols.steps import Does
-from ptxkit.analyses.protocols.structure import ADDRESS_BITS, Use, address_parts, life
+from ptxkit.analyses.protocols.structure import SHARED_ADDRESS_BITS, Use, address_parts, life
 from ptxkit.analyses.protocols.tcgen05 import tensor
 from ptxkit.analyses.protocols.ways import comes_without
 from ptxkit.analyses.routine import Routine
@@ -127,7 +127,7 @@ def _first_stage(routine: Routine, ring: _Ring, uses: tuple[Use, ...]) -> int | 
             continue
         numbers = {stage for stage, _, _ in rounds(routine).first(use.index, use.index)}
         offset = address_parts(routine, settler(routine).term(guarded(routine, use.instruction, use.step.address)))[1]
-        width = min(use.index.width, ADDRESS_BITS)
+        width = min(use.index.width, SHARED_ADDRESS_BITS)
         for number in numbers or {None}:
             if number is None:
                 return None
