@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 
 import attrs
 
@@ -47,17 +48,17 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
         return ()
     squad = team(routine)
     if not squad.is_assumed:
-        return _run(routine, ranks, squad)[0]
+        return _Run(routine, ranks, squad).found
     best: tuple[Finding, ...] = ()
     sizes = _sizes(routine)
     if not sizes:
         return _in_two_dimensions(routine) if ranks == 1 else ()
     for threads in sizes:
-        found, followed = _run(routine, ranks, Team((threads, 1, 1), True))
-        if not found:
-            return _of_more(routine, threads, followed) if ranks == 1 else ()
-        if not best or len(found) < len(best):
-            best = found
+        run = _Run(routine, ranks, Team((threads, 1, 1), True))
+        if not run.found:
+            return _of_more(routine, threads, run.followed) if ranks == 1 else ()
+        if not best or len(run.found) < len(best):
+            best = run.found
     if not best:
         return ()
     tried = [str(threads) for threads in sorted(sizes)]
@@ -68,20 +69,19 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding, ...]:
     """The races of the most threads for which the shared variables have room, if those are for more than a few with which all is well."""
     before = room.extents(routine, followed)
-    best: tuple[Finding, ...] = ()
-    most = few
+    most: _Run | None = None
     for threads in sorted([size for size in _sizes(routine) if size > few and size % few == 0]):
-        found, followed = _run(routine, 1, Team((threads, 1, 1), True))
-        extent = room.extents(routine, followed)
+        run = _Run(routine, 1, Team((threads, 1, 1), True))
+        extent = room.extents(routine, run.followed)
         if not room.has_room(extent) or extent == before:
             break
         if room.grows(before, extent):
-            best = found
-            most = threads
-    if not best or any(one.rule != RACE for one in best):
+            most = run
+    best = most.found if most is not None else ()
+    if most is None or not best or any(one.rule != RACE for one in best):
         return ()
     note = (
-        f"the kernel does not say with how many threads it is launched: the shared variables have room for {most}; "
+        f"the kernel does not say with how many threads it is launched: the shared variables have room for {most.squad.size}; "
         f"with {few} nothing is wrong"
     )
     return tuple([attrs.evolve(one, notes=(*one.notes, note), is_certain=False) for one in best])
@@ -96,26 +96,33 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
     for width, height in SHAPES:
         if width * height > launch(routine).most[0]:
             continue
-        found, followed = _run(routine, 1, Team((width, height, 1), True))
-        extents = room.extents(routine, followed)
+        run = _Run(routine, 1, Team((width, height, 1), True))
+        extents = room.extents(routine, run.followed)
         if not extents or not room.has_room(extents):
             continue
-        if not found or any(one.rule != RACE for one in found):
+        if not run.found or any(one.rule != RACE for one in run.found):
             return ()
         tried.append(f"{width} x {height}")
-        best = best or found
+        best = best or run.found
     note = f"the kernel does not say with which shape of block it is launched: this happens with {', '.join(tried)}"
     return tuple([attrs.evolve(one, notes=(*one.notes, note), is_certain=False) for one in best])
 
 
-def _run(routine: Routine, ranks: int, squad: Team) -> tuple[tuple[Finding, ...], list[Trace]]:
-    """What is wrong in a run, and the run: one with shorter loops, if they go round too often to come to their end."""
-    followed = traces(routine, ranks, squad)
-    found = judged(routine, followed, squad)[0]
-    if found or ranks > 1 or not any(trace.is_cut for trace in followed) or not meets_at_barriers_only(routine):
-        return found, followed
-    followed = traces(routine, ranks, squad, FEW)
-    return judged(routine, followed, squad)[0], followed
+class _Run:
+    """A run, and what is wrong in it: one with shorter loops, if they go round too often to come to their end. Judged when asked for."""
+
+    def __init__(self, routine: Routine, ranks: int, squad: Team) -> None:
+        self.routine = routine
+        self.squad = squad
+        self.followed = traces(routine, ranks, squad)
+        if ranks == 1 and any(trace.is_cut for trace in self.followed) and meets_at_barriers_only(routine) and not self.found:
+            del self.found
+            self.followed = traces(routine, ranks, squad, FEW)
+
+    @cached_property
+    def found(self) -> tuple[Finding, ...]:
+        """What is wrong in it."""
+        return judged(self.routine, self.followed, self.squad)[0]
 
 
 def likely_team(routine: Routine) -> Team | None:
