@@ -772,39 +772,43 @@ class Machine:
         size = min(step.bytes or 1, MOST_BYTES)
         writes = step.does is Does.WRITE
         touch = self._write if writes else self._read
-        assert event.address is not None
-        alone = len(event.address) == 1
+        addresses, time = event.address, agent.at
+        assert addresses is not None
+        alone, lanes, instruction = len(addresses) == 1, step.lanes or WARP, step.instruction
+        objects = self.objects if writes else {}
         for place, thread in zip(agent.places, agent.threads, strict=True):
-            address = event.address[0 if alone else place]
+            address = addresses[0 if alone else place]
             if address == NOWHERE:
                 continue
             if step.is_descriptor:
                 address = (address & 0x3FFF) << 4 | agent.trace.rank << RANK
-            elif step.lanes and thread % WARP >= step.lanes:
+            elif thread % WARP >= lanes:
                 continue
-            address = plain(address)
-            for start in range(address & ~7, address + size, 8) if writes and self.objects else ():
-                held = self.objects.get(start)
+            if address >= SHARED_WINDOW:
+                address -= SHARED_WINDOW
+            for start in range(address & ~7, address + size, 8) if objects else ():
+                held = objects.get(start)
                 if held is not None and held.is_alive:
                     self._fault("overwritten", agent, event, held.init, (-1, -1), start)
             if step.is_plain:
-                touch(agent, event, address, size, _Stamp(agent.index, agent.at, step.instruction, thread))
+                touch(agent, event, address, size, _Stamp(agent.index, time, instruction, thread))
             if alone:
                 break
         return True
 
     def _read(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
-        shadows, words = self.shadow, range(address >> self.shift, (address + size - 1 >> self.shift) + 1)
-        self.touches += len(words)
-        for word in words:
+        shadows, index = self.shadow, agent.index
+        first, last = address >> self.shift, address + size - 1 >> self.shift
+        self.touches += last - first + 1
+        for word in range(first, last + 1):
             shadow = shadows.get(word)
             if shadow is None:
-                shadows[word] = _Shadow(None, {agent.index: stamp})
+                shadows[word] = _Shadow(None, {index: stamp})
                 continue
             write = shadow.write
             if write is not None and write.agent != stamp.agent and not self._knows(agent, write):
                 self._race("read", agent, event, write, stamp, word << self.shift)
-            shadow.reads[agent.index] = stamp
+            shadow.reads[index] = stamp
 
     def _write(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
         shadows, words = self.shadow, range(address >> self.shift, (address + min(size, MOST_BYTES) - 1 >> self.shift) + 1)

@@ -68,6 +68,8 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
 
 def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding, ...]:
     """The races of the most threads for which the shared variables have room, if those are for more than a few with which all is well."""
+    if not room.variables(routine):
+        return ()
     before = room.extents(routine, followed)
     most: _Run | None = None
     for threads in sorted([size for size in _sizes(routine) if size > few and size % few == 0]):
@@ -89,7 +91,7 @@ def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding
 
 def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
     """The races with each usual shape of a CTA for which the shared variables have room."""
-    if not meets_at_barriers_only(routine) or "%tid.z" in specials(routine):
+    if not meets_at_barriers_only(routine) or "%tid.z" in specials(routine) or not room.variables(routine):
         return ()
     best: tuple[Finding, ...] = ()
     tried: list[str] = []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxkit.analyses.accesses import size_of
-from ptxkit.analyses.protocols.steps import Does
+from ptxkit.analyses.protocols.steps import Does, Step, steps
 from ptxkit.analyses.protocols.traces import Trace, layout
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
@@ -24,22 +24,36 @@ class Extent:
 
 def extents(routine: Routine, traces: Iterable[Trace]) -> dict[str, Extent]:
     """How far each shared variable of a known size is used."""
-    known, places = values(routine), layout(routine)
+    touched = variables(routine)
     found: dict[str, Extent] = {}
     for trace in traces:
         for event in trace.events:
-            if event.step.does not in (Does.READ, Does.WRITE) or event.step.address is None or not event.address:
+            variable = touched.get(event.step)
+            if variable is None or not event.address:
                 continue
-            symbols = [known.symbol(leaf) for leaf in event.step.address.leaves() if leaf.operator == "address"]
+            name, base, size = variable
+            end = max(event.address) - base + (event.bytes or 1)
+            before = found.get(name, Extent(0, 0, size))
+            written = end if event.step.does is Does.WRITE else 0
+            found[name] = Extent(max(end, before.touched), max(written, before.written), size)
+    return found
+
+
+@fact
+def variables(routine: Routine) -> dict[Step, tuple[str, int, int]]:
+    """By touch of a shared variable of a known size: its name, where it starts, and its size."""
+    known, places = values(routine), layout(routine)
+    found: dict[Step, tuple[str, int, int]] = {}
+    for own in steps(routine).values():
+        for step in own:
+            if step.does not in (Does.READ, Does.WRITE) or step.address is None:
+                continue
+            symbols = [known.symbol(leaf) for leaf in step.address.leaves() if leaf.operator == "address"]
             one: Symbol | None = symbols[0] if len(symbols) == 1 else None
             base = places.get((one.name, one.path)) if one is not None else None
             size = size_of(one) if one is not None else None
-            if one is None or base is None or not size:
-                continue
-            end = max(event.address) - base + (event.bytes or 1)
-            before = found.get(one.name, Extent(0, 0, size))
-            written = end if event.step.does is Does.WRITE else 0
-            found[one.name] = Extent(max(end, before.touched), max(written, before.written), size)
+            if one is not None and base is not None and size:
+                found[step] = one.name, base, size
     return found
 
 
