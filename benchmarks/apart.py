@@ -7,6 +7,7 @@ has, at the same distance, does no harm; and what starts somewhere ends before t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable, Iterator
 
 import attrs
@@ -24,8 +25,8 @@ from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.terms import Term
 from ptxkit.isa.binding import Bound
 
-MOST_STEPS = 20_000
-MOST_VISITS = 400
+MOST_STEPS = 5_000
+MOST_VISITS = 100
 SWIZZLED = 112
 """So many bytes before its start a row may be moved."""
 
@@ -161,6 +162,7 @@ class Pairs(Observer):
             self.pairs.setdefault(pair.key(-1), pair)
 
 
+@functools.lru_cache(maxsize=2)
 def followed(routine: Routine) -> tuple[Pairs, Coverage]:
     """The pairs of a function, and how far its paths were followed."""
     watch = Pairs(routine)
