@@ -6,11 +6,13 @@ execute it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ptxkit.analyses.barriers import BarrierUse, barriers
 from ptxkit.analyses.bindings import has_such
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import Routine, fact
@@ -166,6 +168,35 @@ def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
     for site in shown:
         others = tuple([other for other in counted if other is not site])
         yield Miscount(site, f"it takes {site.count} threads, but {arriving[0].threads} arrive and {waiting[0].threads} wait", others)
+
+
+def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:
+    """Uses of a barrier for another number of threads than most of its uses say, each with one of those.
+
+    A barrier may be used for other threads once all have met elsewhere: uses between which all threads of the CTA meet may differ.
+    """
+    uses: dict[int, list[BarrierUse]] = {}
+    for use in barriers(routine).cta:
+        if use.number is not None and use.threads is not None:
+            uses.setdefault(use.number, []).append(use)
+    meetings = [use.instruction for use in barriers(routine).cta if use.waits and not use.is_counted]
+    for own in uses.values():
+        counts = Counter([use.threads for use in own])
+        usual = next(use for use in own if use.threads == counts.most_common(1)[0][0])
+        for use in own:
+            if use.threads != usual.threads and not any(_stands_between(routine, meeting, use, usual) for meeting in meetings):
+                yield use, usual
+
+
+def _stands_between(routine: Routine, meeting: int, one: BarrierUse, other: BarrierUse) -> bool:
+    """Whether control comes to one of two uses, and not to the other, by an instruction only."""
+    tree, block_of = dominators(routine).tree, control_flow(routine).block_of
+
+    def comes_before(use: BarrierUse) -> bool:
+        start, at = block_of[meeting], block_of[use.instruction]
+        return meeting < use.instruction if start == at else tree.dominates(start, at)
+
+    return comes_before(one) != comes_before(other)
 
 
 def mixtures(group: Group) -> Iterator[tuple[Site, Site]]:

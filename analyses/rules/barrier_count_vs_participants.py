@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.protocols.named_barriers import Miscount, Site, miscounts, named_barriers
+from ptxkit.analyses.protocols.named_barriers import Miscount, Site, disagreements, miscounts, named_barriers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -16,14 +16,26 @@ MOST_SHOWN = 4
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Barriers for another number of threads than come to them."""
     for routine in facts.routines:
+        told = set()
         for group in named_barriers(routine):
             for wrong in miscounts(group):
+                told.add(group.id)
                 yield facts.report(
                     RULE,
                     routine.where(wrong.site.use.instruction),
                     wrong.why,
                     f"here come {_warps(wrong.site)}",
                     related=_others(routine, wrong),
+                )
+        for use, usual in disagreements(routine):
+            if use.number not in told:
+                yield facts.report(
+                    RULE,
+                    routine.where(use.instruction),
+                    f"barrier {use.number} is for {use.threads} threads here, and for {usual.threads} elsewhere",
+                    "nothing makes all threads of the CTA meet between the two",
+                    related=[(routine.where(usual.instruction), f"for {usual.threads} threads")],
+                    severity=Severity.WARNING,
                 )
 
 
@@ -60,7 +72,8 @@ RULE = Rule(
     + "@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
     proof=(
         "Which threads come to each barrier of that number follows exactly from their places, and all counts are constants; the sums "
-        "differ."
+        "differ. Where that is not known, uses of one barrier that name different numbers of threads, with no barrier of the whole CTA "
+        "between them, are a warning."
     ),
     sanitizer="the program hangs in it as without it; a count that is too small shows as a hazard in racecheck, if data are raced for.",
     check=check,
