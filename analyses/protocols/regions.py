@@ -141,6 +141,14 @@ class Regions:
 
     def meet_between_warps(self, a: Region, b: Region) -> tuple[int, int] | None:
         """A thread of `a` and one of `b` of another warp that touch a byte both; None if there are none, or nothing is certain."""
+        if a.base != b.base or not (a.is_common and b.is_common):
+            return None
+        key = (a.moving, a.bytes, a.threads, b.moving, b.bytes, b.threads, b.offset - a.offset, "warps")
+        if key not in self._meetings:
+            self._meetings[key] = self._meet_between_warps(a, b)
+        return self._meetings[key]
+
+    def _meet_between_warps(self, a: Region, b: Region) -> tuple[int, int] | None:
         for first in range(0, self.team.size, WARP):
             own = ((1 << WARP) - 1) << first
             if b.threads & own and a.threads & ~own:
