@@ -15,6 +15,7 @@ from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.held import Program, Touch, program, touches
 from ptxkit.analyses.protocols.objects import uses
 from ptxkit.analyses.protocols.traces import may_synchronize
+from ptxkit.analyses.protocols.twins import twins
 from ptxkit.analyses.protocols.ways import comes_to, states
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
@@ -154,6 +155,17 @@ def handed_on_loads(routine: Routine) -> Iterator[Found]:
         message = "a load from tensor memory may be under way here: nothing has waited for it"
         steps = [(min(odd.touched), "started here"), (odd.other, "who arrives here has waited for its loads")]
         yield Found(odd.instruction, message, steps, False)
+
+
+def left_out_waits(routine: Routine) -> Iterator[Found]:
+    """The one copy of code in which no wait for loads stands where it stands in all others."""
+    known = tensor(routine)
+    if known is None or LOADS not in known.starts:
+        return
+    waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
+    for twin in twins(routine, waits):
+        message = "no tcgen05.wait::ld stands before this, as it does in other copies of the same code"
+        yield Found(twin.instruction, message, [(twin.other, "it stands here elsewhere")], False)
 
 
 def _stores(routine: Routine, i: int) -> bool:
@@ -323,6 +335,14 @@ def never_committed(routine: Routine) -> Iterator[Found]:
         if not use.arrives and where is not None and not any(where.may_be(other) for other in arrivals if other is not None):
             yield Found(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
             return
+
+
+def left_out_commits(routine: Routine) -> Iterator[Found]:
+    """The one copy of code in which no commit stands where one stands in all others."""
+    known = tensor(routine)
+    for twin in twins(routine, known.commits) if known is not None else ():
+        message = "no tcgen05.commit stands before this, as it does in other copies of the same code"
+        yield Found(twin.instruction, message, [(twin.other, "it stands here elsewhere")], False)
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Found]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.reports import found_reports, held_reports, lines
-from ptxkit.analyses.protocols.tcgen05 import handed_on_loads, loads, touched_loads, unwaited_stores
+from ptxkit.analyses.protocols.tcgen05 import handed_on_loads, left_out_waits, loads, touched_loads, unwaited_stores
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -23,7 +23,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
         yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
-        yield from found_reports(facts, RULE, routine, handed_on_loads(routine))
+        yield from found_reports(facts, RULE, routine, [*handed_on_loads(routine), *left_out_waits(routine)])
 
 
 RULE = Rule(
@@ -66,7 +66,7 @@ ret;
     proof=(
         "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
         "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
-        "are behind a wait."
+        "are behind a wait; or one copy of unrolled code lacks the wait that all others have."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

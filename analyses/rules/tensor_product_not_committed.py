@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.answers import alone, unanswered
 from ptxkit.analyses.protocols.reports import found_reports
-from ptxkit.analyses.protocols.tcgen05 import never_committed
+from ptxkit.analyses.protocols.tcgen05 import left_out_commits, never_committed
 from ptxkit.analyses.protocols.turns import out_of_step, outrun
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -17,7 +17,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
         wrong = [*outrun(routine), *out_of_step(routine), *alone(routine)]
-        yield from found_reports(facts, RULE, routine, wrong)
+        yield from found_reports(facts, RULE, routine, wrong or left_out_commits(routine))
         yield from found_reports(facts, RULE, routine, unanswered(routine), Severity.INFO)
 
 
@@ -65,7 +65,8 @@ ret;
     proof=(
         "On no way does a commit stand between the product and the wait. Or a loop waits, whatever way it goes, more often in each round "
         "than it commits to what those who should arrive wait for; or the first stage committed is not the one that is waited for first; "
-        "or one of seven commits or more to a ring lacks the one that stands beside all others. A single wait of several alike whose "
+        "or one of seven commits or more to a ring lacks the one that stands beside all others, or one copy of unrolled code the commit "
+        "that the others have. A single wait of several alike whose "
         "products alone are not committed to the object that the others are committed to is but told."
     ),
     sanitizer="no tool of it looks for this.",

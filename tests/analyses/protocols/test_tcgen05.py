@@ -191,3 +191,17 @@ def test_a_fence_that_is_there_behind_all_other_waits_is_missed() -> None:
 
     assert one.severity is Severity.WARNING
     assert not findings(fenced + bare.replace(PRODUCT, FENCE + PRODUCT) + wait("turn", 3), "T006")
+
+
+def test_a_copy_of_code_that_lacks_what_the_others_have_is_told() -> None:
+    before = "".join([f"add.u32 %r{i}, %r9, {i};\n" for i in range(2, 10)])
+    behind = "".join([f"xor.b32 %r{i}, %r9, {i};\n" for i in range(2, 10)])
+
+    def told(*commits: str) -> list[str]:
+        body = "".join([PRODUCT + before + commit + behind for commit in commits])
+        return [one.message for one in findings(body + wait("turn", 1), "T005") if "copies" in one.message]
+
+    one = COMMIT.format("turn")
+    assert len(told(one, one, "", one)) == 1
+    assert not told(one, one, one)
+    assert not told(one, one, "", "")
