@@ -100,7 +100,7 @@ def stranger(routine: Routine, i: int) -> Stranger | None:
                 search = Search(routine, i, Level.WARP, False)
                 if not search.may_come():
                     break
-                assumption = search.assumed(world, thread)
+                assumption = world.template.assumed(thread)
                 return Stranger(i, world.threads[thread], mask[thread] & WARP_MASK, search.given(world), assumption)
     return None
 
@@ -267,7 +267,7 @@ def _told(world: World, search: Search, i: int, thread: int, source: int, why: s
         lane, own, others = world.choice.loaded
         loaded = f"lane {lane} loads {own} and the other lanes {others}"
         given = f"{given}, {loaded}" if given else loaded
-    return Unheard(i, world.threads[thread], source, why, branch, given, search.assumed(world, thread))
+    return Unheard(i, world.threads[thread], source, why, branch, given, world.template.assumed(thread))
 
 
 _MODES = frozenset((".up", ".down", ".bfly", ".idx"))

@@ -185,10 +185,6 @@ class Search:
         terms += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
         return self._named(world, [term for term in terms if term is not None], self.block)
 
-    def assumed(self, world: World, last: int) -> str:
-        """What is taken for granted when a thread is spoken of."""
-        return _assumed(world, last)
-
     def between(self, world: World, scope: Level, one: int, other: int) -> Parting | None:
         """The branch at which two threads part that both come to it."""
         guard = self.values.guard(self.i)
@@ -335,7 +331,7 @@ class Search:
             why,
             self._given(world, condition, branch),
             again,
-            _assumed(world, max(one, other)),
+            world.template.assumed(max(one, other)),
             world.template.is_certain or max(one, other) < WARP,
         )
 
@@ -406,14 +402,6 @@ def _only(runs: Execution, mask: Numbers) -> Execution:
         if here:
             named |= (mask[start + first_of(here)] & WARP_MASK) << start
     return runs & just(named, len(runs)) | all_alike(Runs.UNKNOWN, len(runs)) & all_but(named, len(runs))
-
-
-def _assumed(world: World, last: int) -> str:
-    template = world.template
-    if template.is_certain:
-        return ""
-    many = f"a CTA has {last + 1} threads or more"
-    return f"{template.assumption}; {many}" if template.assumption else many
 
 
 def choose_pair(routine: Routine, i: int) -> Parting | None:

@@ -51,6 +51,13 @@ class Template:
         self._vectors: dict[Term, Numbers | None] = {}
         self._samples: dict[int, dict[Term, int | None]] = {}
 
+    def assumed(self, last: int) -> str:
+        """What is taken for granted where the thread of this number is spoken of."""
+        if self.is_certain:
+            return ""
+        many = f"a CTA has {last + 1} threads or more" if last else ""
+        return "; ".join(filter(None, (self.assumption, many)))
+
     @cached_property
     def threads(self) -> tuple[Thread, ...]:
         """The threads in their order."""

@@ -122,16 +122,8 @@ def _pair(solved: Propagation, reach: Reach, i: int, ones: int, others: int, giv
                 holds, not_ = (other, one) if swap else (one, other)
                 why = f"{_predicate(solved, i)} holds for {template.threads[holds]}, not for {template.threads[not_]}"
                 threads = template.threads
-                return Divergence(scope, threads[one], threads[other], i, why, given, _assumed(reach, max(one, other)))
+                return Divergence(scope, threads[one], threads[other], i, why, given, reach.template.assumed(max(one, other)))
     return None
-
-
-def _assumed(reach: Reach, last: int) -> str:
-    template = reach.template
-    if template.is_certain:
-        return ""
-    many = f"a CTA has {last + 1} threads or more"
-    return f"{template.assumption}; {many}" if template.assumption else many
 
 
 def _predicate(solved: Propagation, i: int) -> str:
@@ -147,7 +139,7 @@ def _elected(solved: Propagation, reach: Reach, i: int, coming: Coming) -> Diver
         if coming.sure >> start & full == full:
             one, other = template.threads[start], template.threads[start + 1]
             why = f"{_predicate(solved, i)} holds for the one lane of each warp that is elected, as {one}, and for no other"
-            return Divergence(Level.WARP, one, other, i, why, "", _assumed(reach, start + WARP - 1))
+            return Divergence(Level.WARP, one, other, i, why, "", reach.template.assumed(start + WARP - 1))
     return None
 
 
