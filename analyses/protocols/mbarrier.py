@@ -21,7 +21,7 @@ from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.machine import MOST_TOUCHES, Agent, Fault, Machine, Object, plain
 from ptxkit.analyses.protocols.steps import Does, steps
 from ptxkit.analyses.protocols.team import Team, team
-from ptxkit.analyses.protocols.traces import FEW, Trace, cluster_size, meets_at_barriers_only, traces
+from ptxkit.analyses.protocols.traces import FEW, NUMBER, Trace, cluster_size, meets_at_barriers_only, traces
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.uniformity import Level, uniformity
@@ -98,7 +98,7 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
     for width, height in SHAPES:
         if width * height > launch(routine).most[0]:
             continue
-        run = _Run(routine, 1, Team((width, height, 1), True))
+        run = _Run(routine, 1, Team((width, height, 1), True), is_short=True)
         extents = room.extents(routine, run.followed)
         if not extents or not room.has_room(extents):
             continue
@@ -113,10 +113,12 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
 class _Run:
     """A run, and what is wrong in it: one with shorter loops, if they go round too often to come to their end. Judged when asked for."""
 
-    def __init__(self, routine: Routine, ranks: int, squad: Team) -> None:
+    def __init__(self, routine: Routine, ranks: int, squad: Team, *, is_short: bool = False) -> None:
         self.routine = routine
         self.squad = squad
-        self.followed = traces(routine, ranks, squad)
+        self.followed = traces(routine, ranks, squad, FEW if is_short else NUMBER)
+        if is_short:
+            return
         if ranks == 1 and any(trace.is_cut for trace in self.followed) and meets_at_barriers_only(routine) and not self.found:
             del self.found
             self.followed = traces(routine, ranks, squad, FEW)
