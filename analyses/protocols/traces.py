@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from ptxkit.analyses.accesses import size_of
+from ptxkit.analyses.bindings import specials
 from ptxkit.analyses.bits import bits, listed
 from ptxkit.analyses.cfg import Edge, Via, callees, calls, control_flow
 from ptxkit.analyses.dominators import dominators
@@ -944,7 +945,12 @@ class Tracer:
 
 @fact
 def meets_at_barriers_only(routine: Routine) -> bool:
-    """Whether threads wait for one another at barriers of their CTA and nowhere else."""
+    """Whether threads wait for one another at barriers of their CTA and nowhere else, for one piece of work.
+
+    How often a CTA takes another piece, by the size of the grid, is for who launches the kernel to say: perhaps never.
+    """
+    if any(name.startswith("%nctaid") for name in specials(routine)):
+        return False
     return not any(step.does in SYNCHRONIZES - MEETS for own in steps(routine).values() for step in own)
 
 
