@@ -86,6 +86,9 @@ class Term:
 
     def leaves(self) -> tuple[Term, ...]:
         """The leaves in it, each once."""
+        if self.is_leaf:
+            # not remembered: it would hold itself
+            return (self,)
         found = self._leaves
         if found is None:
             found = self._leaves = tuple([term for term in walk(self) if term.is_leaf])

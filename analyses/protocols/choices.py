@@ -20,6 +20,8 @@ from ptxkit.frozen import frozen
 
 MOST_LEAVES = 48
 MOST_ROUNDS = 4
+MOST_TRIED = 10_000
+"""So many times a predicate is evaluated; where numbers are found, they are after some hundred."""
 _STARTS = (0, 1, 64, 1000)
 """What all leaves are at first, by turns."""
 _USUAL = (
@@ -214,6 +216,7 @@ class _Search:
                     self.of_leaf.setdefault(leaf, []).append(place)
         self.constants = {number for term, _, _ in wanted for inner in _constants(term) for number in (inner - 1, inner, inner + 1)}
         self.ranges = ranges
+        self.tried = 0
 
     def _is_place(self, leaf: Term) -> bool:
         return leaf.operator == "special" and self.team.vector(leaf) is not None
@@ -222,6 +225,8 @@ class _Search:
         if len(self.of_leaf) > MOST_LEAVES:
             return None
         for start in _STARTS:
+            if self.tried > MOST_TRIED:
+                break
             model = self._climb({leaf: self._nearest(leaf, start) for leaf in self.of_leaf})
             if model is not None:
                 return model
@@ -234,7 +239,7 @@ class _Search:
                 return model
             before = list(right)
             for leaf, places in self.of_leaf.items():
-                if all(right[place] for place in places):
+                if self.tried > MOST_TRIED or all(right[place] for place in places):
                     continue
                 best, number = sum(right[place] for place in places), model[leaf]
                 for candidate in self._candidates(leaf):
@@ -270,6 +275,7 @@ class _Search:
                     yield value
 
     def _holds(self, place: int, model: Mapping[Term, int]) -> bool:
+        self.tried += 1
         term, wanted, threads = self.wanted[place]
         for thread in threads:
             number = evaluate(term, functools.partial(self._leaf, thread, model))
