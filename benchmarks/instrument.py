@@ -4,6 +4,7 @@
 
 Files up to 40,000 bytes, unless told otherwise; one that nvJitLink does not take as it is counts for the law on bytes only. With --record,
 what is done is written down file by file and set by set, and a run that was broken off goes on where it was. The largest files come first.
+With `--using none` nothing is compiled.
 With --budget nothing is begun after so many seconds, and the table is of the files that are done by then.
 
     python benchmarks/instrument.py --time [FOLDER…]
@@ -35,6 +36,7 @@ from ptxkit.rewriters.strip import strip
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = (ROOT.parent / "shared" / "corpus", ROOT / "fixtures" / "kernels")
 
+NONE = "none"
 COUNT = "user:at=ld,code=@{on} red.global.add.u64 [{slot}]\\, 1;"
 SETS: dict[str, tuple[str, ...]] = {
     "block-counts": ("block-counts",),
@@ -66,7 +68,7 @@ def tried(path: Path, name: str, using: str, end: float) -> dict[str, Any] | Non
     module = _module(path)
     one: dict[str, Any] = {"path": str(path), "set": name}
     if not name:
-        one["taken"] = compiled(module, using).outcome is Outcome.VALID
+        one["taken"] = using == NONE or compiled(module, using).outcome is Outcome.VALID
         return one
     start = time.process_time()
     try:
@@ -81,7 +83,7 @@ def tried(path: Path, name: str, using: str, end: float) -> dict[str, Any] | Non
     one["sites"] = len(made.manifest.sites)
     one["refused"] = Counter([refused.reason for refused in made.manifest.refused])
     one["same"] = strip(made.module).text == module.text and strip(ptxkit.parse(made.text)).text == module.text
-    if made.text != module.text:
+    if using != NONE and made.text != module.text:
         after = compiled(made.module, using)
         one["taken"] = after.outcome is Outcome.VALID
         if not one["taken"]:
@@ -141,7 +143,7 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1, help="only every so-many-th file, by size")
     parser.add_argument("--only", default="", help="sets whose name contains this")
     parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--using", default="nvjitlink", choices=VALIDATORS)
+    parser.add_argument("--using", default="nvjitlink", choices=(*VALIDATORS, NONE))
     parser.add_argument("--record", type=Path)
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--time", action="store_true")
