@@ -109,6 +109,9 @@ def spoken(term: Term, depth: int = 6) -> str:
         if offset or not words:
             words.append(str(offset))
         return " + ".join(words).replace("+ -", "- ")
+    if term.operator == "parameter" and len(term.data) > 2 and term.data[2]:
+        # a part of it, so far from its start
+        return f"{term.data[0]}+{term.data[2]}"
     if term.is_leaf:
         return f"{term.operator}{term.data[0]}" if isinstance(term.data[0], int) else str(term.data[0])
     if depth <= 0:

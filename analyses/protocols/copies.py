@@ -653,7 +653,7 @@ class _Watch(Observer):
     def _notes(self, moment: Moment, *operations: Operation) -> tuple[str, ...]:
         """With which inputs the path is taken."""
         model = moment.model(*operations) or {}
-        given = [f"{leaf.data[0]} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
+        given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
         notes = ["it happens with " + ", ".join(sorted(given))] if given else []
         if self.regions.team.is_assumed:
             notes.append(f"for a CTA of {' x '.join(map(str, self.regions.team.shape))} threads")
