@@ -10,7 +10,7 @@ Sites = tuple[tuple[Routine, int], ...]
 
 
 def calls_of(routine: Routine) -> Sites | None:
-    """The calls of a function; None if others may call it too: another module, itself, or who has its address."""
+    """The calls of a function; None if others may call it too: another module, or who has its address."""
     return _sites(routine.siblings[0] if routine.siblings else routine)[id(routine)]
 
 
@@ -33,6 +33,12 @@ def kernels_of(routine: Routine) -> tuple[Routine, ...] | None:
     return tuple(found.values())
 
 
+def is_recursive(routine: Routine) -> bool:
+    """Whether a function may call itself, perhaps through others."""
+    graph = module_calls(routine.siblings[0] if routine.siblings else routine)
+    return any(routine.name in circle for circle in graph.recursive)
+
+
 @fact
 def module_calls(first: Routine) -> CallGraph:
     """The call graph of the module of its first function."""
@@ -48,7 +54,7 @@ def _sites(first: Routine) -> dict[int, Sites | None]:
     graph = module_calls(first)
     by_name = {routine.name: routine for routine in siblings}
     found: dict[str, list[tuple[Routine, int]]] = {name: [] for name in by_name}
-    unknown = {name for circle in graph.recursive for name in circle}
+    unknown: set[str] = set()
     for call in graph.calls:
         for name in call.callees:
             if name in found:

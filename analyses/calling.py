@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import attrs
 
-from ptxkit.analyses.callers import kernels_of, module_calls
+from ptxkit.analyses.callers import Sites, calls_of, kernels_of, module_calls
 from ptxkit.analyses.context import Context
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.propagation import Propagation
@@ -44,29 +44,25 @@ def _found(first: Routine) -> dict[str, Context]:
 
 def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
     """Finds the context of a function, and of those that it may be called from."""
-    by_name = _by_name(first)
-    called, open_to_others = _sites(first)
-    inner = []
-    work = [routine.name]
+    inner: list[tuple[Routine, Sites]] = []
+    work = [routine]
     while work:
-        name = work.pop()
-        if name in found:
+        one = work.pop()
+        if one.name in found:
             continue
-        one = by_name[name]
-        header = one.function.header
-        is_closed = not (header.is_entry or header.linkage or name in open_to_others or name not in called)
-        level = GRID if header.is_entry or is_closed else THREAD
-        found[name] = Context(_is_flat(one), level, _all(one, level), _results_in(first, one))
-        if is_closed:
-            inner.append(one)
-            work += [caller for caller, _ in called[name]]
+        sites = calls_of(one)
+        level = GRID if one.function.header.is_entry or sites else THREAD
+        found[one.name] = Context(_is_flat(one), level, _all(one, level), _results_in(first, one))
+        if sites:
+            inner.append((one, sites))
+            work += [caller for caller, _ in sites]
     changed = bool(inner)
     while changed:
         changed = False
-        for one in inner:
+        for one, sites in inner:
             entry, arguments = GRID, list(_all(one, GRID))
-            for caller, i in called[one.name]:
-                level, passed = _site(by_name[caller], found[caller], i)
+            for caller, i in sites:
+                level, passed = _site(caller, found[caller.name], i)
                 entry = min(entry, level)
                 arguments = [min(pair) for pair in zip(arguments, passed, strict=False)] + [THREAD] * (len(arguments) - len(passed))
             context = attrs.evolve(found[one.name], entry=entry, arguments=tuple(arguments))
@@ -79,19 +75,6 @@ def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
 def _by_name(first: Routine) -> dict[str, Routine]:
     """The functions of a module that have a body."""
     return {routine.name: routine for routine in first.siblings}
-
-
-@fact
-def _sites(first: Routine) -> tuple[dict[str, list[tuple[str, int]]], frozenset[str]]:
-    """By function, its callers with the instructions that call it; and the functions that may be called by what is not known."""
-    called: dict[str, list[tuple[str, int]]] = {}
-    open_to_others = set()
-    for call in module_calls(first).calls:
-        for name in call.callees:
-            called.setdefault(name, []).append((call.caller, call.instruction))
-            if call.is_indirect or call.is_open:
-                open_to_others.add(name)
-    return called, frozenset(open_to_others)
 
 
 def _is_flat(routine: Routine) -> bool:
@@ -155,14 +138,14 @@ def _results_in(first: Routine, routine: Routine) -> Results:
     defined = [_by_name(first)[name] for name in names if name in _by_name(first) and name not in known]
     inner = {one.name: one for one in defined if not one.function.header.is_entry}
     found: Results = known | {name: (GRID,) * len(one.function.header.returns) for name, one in inner.items()}
-    called, _ = _sites(first)
+    edges = module_calls(first).edges
     work = list(inner)
     while work:
         name = work.pop()
         new = _returned(inner[name], Context(_is_flat(inner[name]), GRID, _all(inner[name], GRID), {**found}))
         if new != found[name]:
             found[name] = new
-            work += [caller for caller, _ in called.get(name, ()) if caller in inner and caller not in work]
+            work += [caller for caller in inner if name in edges[caller] and caller not in work]
     known.update(found)
     return {name: known[name] for name in names if name in known}
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from ptxkit.analyses.blame import blame
-from ptxkit.analyses.callers import calls_of
+from ptxkit.analyses.callers import calls_of, is_recursive
 from ptxkit.analyses.calling import context_of, solution
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.context import Context
@@ -177,7 +177,7 @@ def enters_whole(routine: Routine) -> bool:
     if routine.function.header.is_entry:
         return True
     sites = calls_of(routine)
-    return bool(sites) and all(enters_whole(caller) and _all_execute(caller, i) for caller, i in sites or ())
+    return bool(sites) and not is_recursive(routine) and all(enters_whole(caller) and _all_execute(caller, i) for caller, i in sites or ())
 
 
 def _all_execute(routine: Routine, i: int) -> bool:
