@@ -151,9 +151,21 @@ def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
         matters = everything | tells | set(known.by_effect.get(FREE, ()) if known is not None else ())
         return frozenset(("stores",)) if started and first_met(routine, i, matters | waits_, True) & matters else frozenset()
     # the original is right: what it reads before the wait was there before the wait
-    if started and unread(routine, i) & liveness(routine).after_instruction(i):
-        return frozenset(("loaded registers",))
-    return frozenset()
+    needed = unread(routine, i) & liveness(routine).after_instruction(i)
+    if not started or not needed or is_waited_again(routine, i, needed, waits_):
+        return frozenset()
+    return frozenset(("loaded registers",))
+
+
+def is_waited_again(routine: Routine, wait: int, needed: int, waits: set[int]) -> bool:
+    """Whether all ways from a wait for loads come to another before anything touches the registers or tensor memory, or anybody is told."""
+    known, named = tensor(routine), registers(routine)
+    assert known is not None
+    touches = {j for j in range(len(routine.instructions)) if needed & (mask_of(named.reads[j]) | mask_of(named.writes[j]))}
+    starts = {j for queue in (STORES, PRODUCTS) for j in known.starts.get(queue, ())}
+    tells = {j for j, sync in syncs(routine).items() if sync.arrives} | set(known.commits) | set(known.by_effect.get(FREE, ()))
+    others = {j for j in waits if routine.instructions[j].guard is None} - {wait}
+    return first_met(routine, wait, touches | starts | tells | others, True) <= others
 
 
 def told_of_use(routine: Routine, fence: int, own: set[int]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.protocols.lone_loads import lone_loads
 from ptxkit.analyses.protocols.reports import found_reports, held_reports, lines
 from ptxkit.analyses.protocols.tcgen05 import handed_on_loads, left_out_waits, loads, touched_loads, unwaited_stores
 from ptxkit.analyses.rule import Facts, Rule
@@ -18,10 +19,13 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         wrong, usual = touched_loads(routine)
         yield from held_reports(facts, RULE, routine, loads(routine), wrong, why)
+        lone = lone_loads(routine) if usual else ()
+        yield from found_reports(facts, RULE, routine, lone)
         # where it is the custom, one finding a function is enough
+        told = usual[:1] if not lone else ()
         where = lines(facts, routine, [touch.opener for touch in usual])
         note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
-        yield from held_reports(facts, RULE, routine, loads(routine), usual[:1], why, note, Severity.INFO)
+        yield from held_reports(facts, RULE, routine, loads(routine), told, why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
         yield from found_reports(facts, RULE, routine, [*handed_on_loads(routine), *left_out_waits(routine)])
 

@@ -205,3 +205,56 @@ def test_a_copy_of_code_that_lacks_what_the_others_have_is_told() -> None:
     assert len(told(one, one, "", one)) == 1
     assert not told(one, one, one)
     assert not told(one, one, "", "")
+
+
+WAIT_LOADS = "tcgen05.wait::ld.sync.aligned;\n"
+
+
+def load_only(register: int) -> str:
+    return load(register).splitlines(True)[0]
+
+
+def test_the_one_load_that_is_not_waited_for_where_others_are_is_told() -> None:
+    def told(*waits: str) -> list[Severity]:
+        loads = [load_only(i + 3) + wait_ + f"add.u32 %r9, %r9, %r{i + 3};\n" for i, wait_ in enumerate(waits)]
+        return [one.severity for one in findings("mov.u32 %r9, 0;\n" + "".join(loads) + "st.global.u32 [%rd3], %r9;\n", "T003")]
+
+    assert told(WAIT_LOADS, "", WAIT_LOADS) == [Severity.WARNING]
+    assert told(WAIT_LOADS, WAIT_LOADS, WAIT_LOADS) == []
+    # two that are left out may be meant
+    assert told(WAIT_LOADS, "", "") == [Severity.INFO]
+
+
+def test_a_wait_that_is_there_for_handing_on_is_no_custom() -> None:
+    def told(before: str) -> list[Severity]:
+        second = load_only(4) + WAIT_LOADS + before + "add.u32 %r9, %r9, %r4;\nst.global.u32 [%rd3], %r9;\n"
+        return [one.severity for one in findings("mov.u32 %r9, 0;\n" + load(3) + second, "T003")]
+
+    assert told("mbarrier.arrive.shared::cta.b64 _, [turn];\n") == [Severity.INFO]
+    assert told("") == [Severity.WARNING]
+
+
+def test_a_function_with_one_load_and_no_wait_is_told() -> None:
+    def told(body: str) -> list[Severity]:
+        return [one.severity for one in findings("mov.u32 %r9, 0;\n" + body + "st.global.u32 [%rd3], %r9;\n", "T003")]
+
+    before = PRODUCT + COMMIT.format("turn") + wait("turn", 1)
+    assert told(before + load(3)) == [Severity.WARNING]
+    assert told(before + load_only(3) + WAIT_LOADS + "add.u32 %r9, %r9, %r3;\n") == []
+    assert told(before + load(3) + load(4)) == [Severity.INFO]
+    # without products it only shows how the instruction is written
+    assert told(load(3)) == [Severity.INFO]
+
+
+def test_a_copy_of_a_load_that_lacks_the_wait_of_the_other_is_told() -> None:
+    behind = "".join([f"xor.b32 %r{i}, %r9, {i};\n" for i in range(10, 16)])
+
+    def told(*waits: str) -> list[str]:
+        copies = "".join([load_only(3) + wait_ + "add.u32 %r9, %r9, %r3;\nsub.u32 %r9, %r9, 1;\n" + behind for wait_ in waits])
+        others = "".join([load(4) + "mul.lo.u32 %r9, %r9, %r9;\n" for _ in range(3)])
+        found = findings("mov.u32 %r9, 0;\n" + others + copies + "st.global.u32 [%rd3], %r9;\n", "T003")
+        return [one.message for one in found if "other copies" in one.message]
+
+    assert len(told(WAIT_LOADS, "")) == 1
+    assert not told(WAIT_LOADS, WAIT_LOADS)
+    assert not told(WAIT_LOADS, "", "")
