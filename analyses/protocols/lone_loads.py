@@ -6,31 +6,37 @@ place alone lacks a wait, in a function that waits for registers elsewhere, or i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.found import Found
+from ptxkit.analyses.protocols.held import Touch
 from ptxkit.analyses.protocols.tcgen05 import LOADS, tensor
 from ptxkit.analyses.protocols.twins import ALIKE
-from ptxkit.analyses.protocols.ways import comes_without, states
+from ptxkit.analyses.protocols.ways import comes_without
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 
 EARLY = "registers are read while they are loaded from tensor memory"
 
 
-def lone_loads(routine: Routine) -> tuple[Found, ...]:
-    """The loads that alone lack a wait, of all those of which registers are read before one."""
+def lone_loads(routine: Routine, touched: Sequence[Touch]) -> tuple[Found, ...]:
+    """The loads that alone lack a wait, of all those of which registers are `touched` before one."""
     known = tensor(routine)
-    if known is None or LOADS not in known.starts:
+    if known is None or not touched:
         return ()
     loads = set(known.starts[LOADS])
+    named = registers(routine)
+    loaded = Counter([register for i in loads for register in named.writes[i]])
+    if any(count > 1 for count in loaded.values()):
+        # of a register one touch is known, whichever load it is of
+        return ()
     waits = {i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)}
-    uses = _uses(routine, loads)
-    early = _early(routine, loads, waits, uses)
+    early = {touch.opener: touch.instruction for touch in touched}
     copies = tuple(_copies(routine, early, loads, waits))
-    if copies or not early or not _is_one_gap(routine, early):
+    if copies or not _is_one_gap(routine, early):
         return copies
     load, first = min(early.items())
     place = [(load, "started here")]
@@ -38,34 +44,11 @@ def lone_loads(routine: Routine) -> tuple[Found, ...]:
         # who tells others what is done does more than show how the instruction is written
         return (Found(first, f"{EARLY}: no tcgen05.wait::ld stands in this function", place, False),)
     is_moved = comes_without(routine, loads, first + 1)
-    other = next((i for i in sorted(waits) if _is_for_registers(routine, i, loads, uses)), None)
+    uses = loads | {i for i, own in enumerate(named.reads) if not loaded.keys().isdisjoint(own)}
+    other = next((i for i in sorted(waits) if _is_for_registers(routine, i, uses)), None)
     if other is None or len(loads) == len(early) or any(is_moved(i) for i in waits):
         return ()
     return (Found(first, f"{EARLY}: only here does no tcgen05.wait::ld stand before", [*place, (other, "others are waited for")], False),)
-
-
-def _uses(routine: Routine, loads: set[int]) -> dict[int, set[int]]:
-    """What reads registers that are loaded, with the loads that write them."""
-    named = registers(routine)
-    loaded: dict[int, set[int]] = {}
-    for i in loads:
-        for register in named.writes[i]:
-            loaded.setdefault(register, set()).add(i)
-    found = ((i, set[int]().union(*[loaded[register] for register in own if register in loaded])) for i, own in enumerate(named.reads))
-    return {i: own for i, own in found if own}
-
-
-def _early(routine: Routine, loads: set[int], waits: set[int], uses: dict[int, set[int]]) -> dict[int, int]:
-    """The loads of which registers are read with no wait between, with the first place where they are."""
-
-    def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        return frozenset() if i in waits else state | {i} if i in loads else state
-
-    found: dict[int, int] = {}
-    for i, state in states(routine, loads | waits | uses.keys(), step):
-        for load in uses[i] & state if i in uses else ():
-            found.setdefault(load, i)
-    return found
 
 
 def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
@@ -75,9 +58,9 @@ def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
     return len(home) == 1 and all(i > max(early) for i in early.values() if block_of[i] in home)
 
 
-def _is_for_registers(routine: Routine, wait: int, loads: set[int], uses: dict[int, set[int]]) -> bool:
+def _is_for_registers(routine: Routine, wait: int, uses: set[int]) -> bool:
     """Whether what comes behind a wait reads what was loaded, or loads more, before anybody is told."""
-    comes = comes_without(routine, loads | uses.keys(), wait + 1)
+    comes = comes_without(routine, uses, wait + 1)
     return not any(comes(i) for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT)
 
 

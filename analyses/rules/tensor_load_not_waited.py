@@ -19,7 +19,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         wrong, usual = touched_loads(routine)
         yield from held_reports(facts, RULE, routine, loads(routine), wrong, why)
-        lone = lone_loads(routine) if usual else ()
+        lone = lone_loads(routine, usual)
         yield from found_reports(facts, RULE, routine, lone)
         # where it is the custom, one finding a function is enough
         told = usual[:1] if not lone else ()
@@ -70,7 +70,8 @@ ret;
     proof=(
         "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
         "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
-        "are behind a wait; or one copy of unrolled code lacks the wait that all others have."
+        "are behind a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the wait, "
+        "in a function that waits for registers elsewhere, or that commits products and never waits for a load."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -250,8 +250,9 @@ def test_a_copy_of_a_load_that_lacks_the_wait_of_the_other_is_told() -> None:
     behind = "".join([f"xor.b32 %r{i}, %r9, {i};\n" for i in range(10, 16)])
 
     def told(*waits: str) -> list[str]:
-        copies = "".join([load_only(3) + wait_ + "add.u32 %r9, %r9, %r3;\nsub.u32 %r9, %r9, 1;\n" + behind for wait_ in waits])
-        others = "".join([load(4) + "mul.lo.u32 %r9, %r9, %r9;\n" for _ in range(3)])
+        numbers = enumerate(waits, 3)
+        copies = "".join([load_only(i) + wait_ + f"add.u32 %r9, %r9, %r{i};\nsub.u32 %r9, %r9, 1;\n" + behind for i, wait_ in numbers])
+        others = "".join([load(i) + "mul.lo.u32 %r9, %r9, %r9;\n" for i in (6, 7, 8)])
         found = findings("mov.u32 %r9, 0;\n" + others + copies + "st.global.u32 [%rd3], %r9;\n", "T003")
         return [one.message for one in found if "other copies" in one.message]
 
