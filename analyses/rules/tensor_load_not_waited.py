@@ -70,8 +70,8 @@ ret;
     proof=(
         "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
         "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
-        "are behind a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the wait, "
-        "in a function that waits for registers elsewhere, or that commits products and never waits for a load."
+        "are behind a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
+        "wait, in a function that waits for registers elsewhere, or that commits products and never waits for a load."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,
