@@ -1,10 +1,11 @@
 """Every probe on many files: does the compiler take what comes out, and does it come out again byte for byte?
 
-    python benchmarks/instrument.py [--largest BYTES] [--every N] [--jobs N] [--using VALIDATOR] [--record FILE] [--budget S] [FOLDER…]
+    python benchmarks/instrument.py [--largest BYTES] [--every N] [--jobs N] [--using VALIDATOR] [--no-optimization] [--record FILE]
+        [--budget S] [FOLDER…]
 
 Files up to 40,000 bytes, unless told otherwise; one that nvJitLink does not take as it is counts for the law on bytes only. With --record,
 what is done is written down file by file and set by set, and a run that was broken off goes on where it was. The largest files come first.
-With `--using none` nothing is compiled.
+With `--using none` nothing is compiled; with `--no-optimization` the compiler is soonest done with texts of megabytes.
 With --budget nothing is begun after so many seconds, and the table is of the files that are done by then.
 
     python benchmarks/instrument.py --time [FOLDER…]
@@ -61,14 +62,14 @@ def _module(path: Path) -> ptxkit.Module:
     return ptxkit.parse(files.read(str(path)), str(path))
 
 
-def tried(path: Path, name: str, using: str, end: float) -> dict[str, Any] | None:
+def tried(path: Path, name: str, using: str, end: float, optimized: bool = True) -> dict[str, Any] | None:
     """What came of one set of probes on a file, or of the file as it is if `name` is empty; None if it is too late to begin."""
     if time.monotonic() > end:
         return None
     module = _module(path)
     one: dict[str, Any] = {"path": str(path), "set": name}
     if not name:
-        one["taken"] = using == NONE or compiled(module, using).outcome is Outcome.VALID
+        one["taken"] = using == NONE or compiled(module, using, optimized).outcome is Outcome.VALID
         return one
     start = time.process_time()
     try:
@@ -84,7 +85,7 @@ def tried(path: Path, name: str, using: str, end: float) -> dict[str, Any] | Non
     one["refused"] = Counter([refused.reason for refused in made.manifest.refused])
     one["same"] = strip(made.module).text == module.text and strip(ptxkit.parse(made.text)).text == module.text
     if using != NONE and made.text != module.text:
-        after = compiled(made.module, using)
+        after = compiled(made.module, using, optimized)
         one["taken"] = after.outcome is Outcome.VALID
         if not one["taken"]:
             reasons = [said.message for said in after.diagnostics if said.severity is ptxkit.Severity.ERROR]
@@ -92,9 +93,9 @@ def tried(path: Path, name: str, using: str, end: float) -> dict[str, Any] | Non
     return one
 
 
-def compiled(module: ptxkit.Module, using: str) -> Verdict:
+def compiled(module: ptxkit.Module, using: str, optimized: bool) -> Verdict:
     """What the compiler says, within ten minutes."""
-    return revalidate(module, using=(using,), timeout=600, relocatable=True)
+    return revalidate(module, using=(using,), timeout=600, relocatable=True, optimized=optimized)
 
 
 def taken(module: ptxkit.Module) -> tuple[float, Verdict]:
@@ -144,6 +145,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="sets whose name contains this")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--using", default="nvjitlink", choices=(*VALIDATORS, NONE))
+    parser.add_argument("--no-optimization", action="store_true")
     parser.add_argument("--record", type=Path)
     parser.add_argument("--budget", type=float, default=float("inf"))
     parser.add_argument("--time", action="store_true")
@@ -161,7 +163,8 @@ def main() -> None:
     left = [(path, name) for path in reversed(chosen) for name in sets if (str(path), name) not in done]
     end = time.monotonic() + arguments.budget
     with ProcessPoolExecutor(arguments.jobs) as pool:
-        for waited in as_completed([pool.submit(tried, path, name, arguments.using, end) for path, name in left]):
+        how = arguments.using, end, not arguments.no_optimization
+        for waited in as_completed([pool.submit(tried, path, name, *how) for path, name in left]):
             one = waited.result()
             if one is None:
                 continue

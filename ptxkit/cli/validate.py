@@ -21,9 +21,18 @@ if TYPE_CHECKING:
 @click.option("--using", metavar="NAMES", help="Which validators to try, in this order: driver, nvjitlink, ptxas (all), with commas.")
 @click.option("--target", metavar="TARGET", help="Compile for this target instead of the file's, such as sm_90a.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="How long a compiler may take for a file (120).")
+@click.option("--no-optimization", is_flag=True, help="Have the compiler not optimize: large kernels are sooner judged.")
 @click.option("--relocatable", is_flag=True, help="What is .extern may be defined elsewhere.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How verdicts are printed.")
-def command(paths: tuple[str, ...], using: str | None, target: str | None, timeout: float | None, relocatable: bool, format_: str) -> None:
+def command(
+    paths: tuple[str, ...],
+    using: str | None,
+    target: str | None,
+    timeout: float | None,
+    no_optimization: bool,
+    relocatable: bool,
+    format_: str,
+) -> None:
     """Ask a real compiler whether it takes PTX files, and what their kernels use.
 
     FILE may be a folder (all *.ptx under it), or - for standard input. The first that is there is asked: the CUDA driver, nvJitLink,
@@ -51,7 +60,8 @@ def command(paths: tuple[str, ...], using: str | None, target: str | None, timeo
             unreadable.append(str(error))
             continue
         try:
-            verdict = revalidate(parse(text, name), target, validators, TIMEOUT if timeout is None else timeout, relocatable=relocatable)
+            limit = TIMEOUT if timeout is None else timeout
+            verdict = revalidate(parse(text, name), target, validators, limit, relocatable=relocatable, optimized=not no_optimization)
         except ValueError as error:
             raise click.UsageError(str(error)) from None
         verdicts.append((name, verdict))

@@ -32,6 +32,7 @@ def revalidate(
     timeout: float = TIMEOUT,
     *,
     relocatable: bool = False,
+    optimized: bool = True,
     isolated: bool = True,
 ) -> Verdict:
     """What the first of these validators that can judge the module says of it.
@@ -40,6 +41,8 @@ def revalidate(
     process for at most `timeout` seconds; a crash, a signal or no answer in time is the verdict *compiler bug*. With `isolated=False`
     the driver and nvJitLink are loaded into this process, which is faster, without limit of time, ends with them if they crash, and lets
     the driver keep its cache on disk.
+    With `optimized=False` it does not optimize: a kernel of megabytes is judged in a part of the time, and what is said of registers and
+    spills is of code that nobody runs.
     With `relocatable`, functions and variables that are `.extern` may be defined elsewhere; otherwise they make the module invalid.
 
     Where no validator can judge, the verdict is *unavailable*, never *valid*. Raises ValueError for a name that is no validator's or a
@@ -57,6 +60,7 @@ def revalidate(
         named_target(module),
         tuple([kernel.name for kernel in module.kernels]),
         relocatable,
+        optimized,
     )
     skipped: list[Skipped] = []
     for name in using:

@@ -72,6 +72,8 @@ class Driver:
             option.CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES: len(info),
             option.CU_JIT_LOG_VERBOSE: 1,
         }
+        if not request.optimized:
+            options[option.CU_JIT_OPTIMIZATION_LEVEL] = 0
         code, module = self._cuda.cuModuleLoadDataEx(request.source + b"\0", len(options), list(options), list(options.values()))
         text = _text(errors) + _text(info)
         status = self._name(code)

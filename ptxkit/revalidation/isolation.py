@@ -54,6 +54,7 @@ def _message(name: str, request: Request, timeout: float) -> bytes:
         "named": request.named,
         "kernels": request.kernels,
         "relocatable": request.relocatable,
+        "optimized": request.optimized,
     }
     return json.dumps(header).encode() + b"\n" + request.source
 

@@ -42,6 +42,7 @@ class NvJitLink:
         for architecture in request.architectures:
             handle = ctypes.c_void_p()
             options = [f"-arch={architecture}".encode(), b"-verbose", b"-no-cache"]
+            options += [] if request.optimized else [b"-O0"]
             status = self._library.nvJitLinkCreate(ctypes.byref(handle), len(options), (ctypes.c_char_p * len(options))(*options))
             if status in _UNKNOWN_ARCHITECTURE:
                 continue

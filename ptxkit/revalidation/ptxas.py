@@ -48,6 +48,7 @@ class Ptxas:
         source, cubin = folder / "module.ptx", folder / "module.cubin"
         source.write_bytes(request.source)
         flags = ["-c"] if request.relocatable else []
+        flags += [] if request.optimized else ["-O0"]
         command = [self.program, "-v", f"-arch={architecture}", *flags, str(source), "-o", str(cubin)]
         done = process.run(command, b"", max(self.deadline - time.monotonic(), 0.0))
         text = (done.output.decode(errors="replace") + done.errors).replace(f"{folder}{os.sep}", "")

@@ -35,6 +35,7 @@ class Request:
     """The one that the module names."""
     kernels: tuple[str, ...] = ()
     relocatable: bool = False
+    optimized: bool = True
 
 
 @attrs.frozen

@@ -32,6 +32,7 @@ def main() -> None:
         header["named"],
         tuple(header["kernels"]),
         header["relocatable"],
+        header["optimized"],
     )
     try:
         validator = load(header["validator"])

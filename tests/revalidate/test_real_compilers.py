@@ -62,6 +62,20 @@ def test_valid_with_resources(compiler: str, isolated: bool) -> None:
         verdict.kernel("nothing")
 
 
+def test_not_optimized(compiler: str, isolated: bool) -> None:
+    text = HEAD + (
+        ".visible .entry k(.param .u64 p)\n{\n    .reg .b32 %r<3>;\n    .reg .b64 %rd<2>;\n    ld.param.u64 %rd1, [p];\n"
+        "    ld.global.u32 %r1, [%rd1];\n    xor.b32 %r2, %r1, %r1;\n    st.global.u32 [%rd1], %r2;\n    ret;\n}\n"
+    )
+
+    as_ever, plain = [revalidate(text, compiler, isolated=isolated, optimized=optimized) for optimized in (True, False)]
+
+    assert as_ever.ok
+    assert plain.ok
+    assert as_ever.cubin != plain.cubin
+    assert (as_ever.kernel("k").registers or 0) < (plain.kernel("k").registers or 0)
+
+
 def test_spills_and_stack(compiler: str) -> None:
     loads = "".join(f"    ld.volatile.global.u32 %r{i}, [%rd1+{4 * i}];\n" for i in range(60))
     stores = "".join(f"    st.volatile.global.u32 [%rd1+{4 * i}], %r{i};\n" for i in range(60))
