@@ -9,7 +9,7 @@ whether two addresses differ by 16 is a subtraction.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import attrs
 
@@ -178,11 +178,12 @@ def evaluate(term: Term, leaf: Callable[[Term], int | None], found: dict[Term, i
             stack += missing
             continue
         stack.pop()
-        numbers[at] = _number(at, leaf, numbers)
+        numbers[at] = number_of(at, leaf, numbers)
     return numbers[term]
 
 
-def _number(at: Term, leaf: Callable[[Term], int | None], numbers: dict[Term, int | None]) -> int | None:
+def number_of(at: Term, leaf: Callable[[Term], int | None], numbers: Mapping[Term, int | None]) -> int | None:
+    """The number that a term is, where `numbers` has those of what it is made of."""
     if at.operator == SUM:
         value = at.offset
         for atom, factor in at.parts:

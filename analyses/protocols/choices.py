@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from ptxkit.analyses.arithmetic import OPERATORS, signed
+from ptxkit.analyses.dataflow import union
 from ptxkit.analyses.protocols.team import Team
-from ptxkit.analyses.terms import SUM, Term, Terms, evaluate, walk
+from ptxkit.analyses.terms import SUM, Term, Terms, number_of, walk
 from ptxkit.frozen import frozen
 
 MOST_LEAVES = 48
 MOST_ROUNDS = 4
 MOST_TRIED = 10_000
 """So many times a predicate is evaluated; where numbers are found, they are after some hundred."""
+MOST_EVALUATED = 200_000
+"""So many times a term is worked out for a thread; where numbers are found, they are after some hundred, or thousand if terms are large."""
 _STARTS = (0, 1, 64, 1000)
 """What all leaves are at first, by turns."""
 _USUAL = (
@@ -203,55 +206,77 @@ def _narrowed(known: tuple[int, int], compared: tuple[str, bool, int], holds: bo
 
 
 class _Search:
-    """Looks for numbers with which predicates come out as wanted: leaf by leaf takes the number that puts most of them right."""
+    """Looks for numbers with which predicates come out as wanted: leaf by leaf takes the number that puts most of them right.
+
+    What each term is, for each thread, is remembered: another number for a leaf changes only what is made of it.
+    """
 
     def __init__(self, team: Team, wanted: list[tuple[Term, bool, tuple[int, ...]]], ranges: Mapping[Term, tuple[int, int]]) -> None:
         self.team = team
         self.wanted = wanted
         """Predicates, whether they are to hold, and for which threads."""
-        self.of_leaf: dict[Term, list[int]] = {}
-        for place, (term, _, _) in enumerate(wanted):
-            for leaf in atoms(term):
-                if not self._is_place(leaf):
-                    self.of_leaf.setdefault(leaf, []).append(place)
-        self.constants = {number for term, _, _ in wanted for inner in _constants(term) for number in (inner - 1, inner, inner + 1)}
         self.ranges = ranges
+        self.order: list[Term] = []
+        """All that the predicates are made of, each term behind what that is made of."""
+        seen: set[Term] = set()
+        for term, _, _ in wanted:
+            new = walk(term, seen)
+            seen.update(new)
+            self.order += new
+        self.leaves = [at for at in self.order if _is_atom(at) and not self._is_place(at)]
+        bit = {leaf: 1 << place for place, leaf in enumerate(self.leaves)}
+        self.within: dict[Term, int] = {}
+        """By term, the leaves in it, as bits."""
+        for at in self.order:
+            self.within[at] = union([bit.get(at, 0), *[self.within[inner] for inner in at.inner]])
+        self.constants = {number for inner in _constants(self.order) for number in (inner - 1, inner, inner + 1)}
+        self.numbers: dict[int, dict[Term, int | None]] = {thread: {} for _, _, threads in wanted for thread in threads}
+        """By thread, what the terms are."""
         self.tried = 0
+        self.evaluated = 0
 
     def _is_place(self, leaf: Term) -> bool:
         return leaf.operator == "special" and self.team.vector(leaf) is not None
 
     def run(self) -> Model | None:
-        if len(self.of_leaf) > MOST_LEAVES:
+        if len(self.leaves) > MOST_LEAVES:
             return None
         for start in _STARTS:
-            if self.tried > MOST_TRIED:
+            if self._is_enough():
                 break
-            model = self._climb({leaf: self._nearest(leaf, start) for leaf in self.of_leaf})
+            model = self._climb({leaf: self._nearest(leaf, start) for leaf in self.leaves})
             if model is not None:
                 return model
         return None
 
+    def _is_enough(self) -> bool:
+        return self.tried > MOST_TRIED or self.evaluated > MOST_EVALUATED
+
     def _climb(self, model: dict[Term, int]) -> Model | None:
-        right = [self._holds(place, model) for place in range(len(self.wanted))]
+        self._evaluate(self.order, model)
+        right = self._right(range(len(self.wanted)))
         for _ in range(MOST_ROUNDS):
             if all(right):
                 return model
             before = list(right)
-            for leaf, places in self.of_leaf.items():
-                if self.tried > MOST_TRIED or all(right[place] for place in places):
+            for bit, leaf in enumerate(self.leaves):
+                places = [place for place, (term, _, _) in enumerate(self.wanted) if self.within[term] >> bit & 1]
+                if self._is_enough() or all(right[place] for place in places):
                     continue
-                best, number = sum(right[place] for place in places), model[leaf]
+                made = [at for at in self.order if self.within[at] >> bit & 1]
+                best, number = sum([right[place] for place in places]), model[leaf]
                 for candidate in self._candidates(leaf):
                     model[leaf] = candidate
-                    count = sum([self._holds(place, model) for place in places])
+                    self._evaluate(made, model)
+                    count = sum(self._right(places))
                     if count > best:
                         best, number = count, candidate
-                        if best == len(places):
-                            break
+                    if best == len(places) or self.evaluated > MOST_EVALUATED:
+                        break
                 model[leaf] = number
-                for place in places:
-                    right[place] = self._holds(place, model)
+                self._evaluate(made, model)
+                for place, is_right in zip(places, self._right(places), strict=True):
+                    right[place] = is_right
             if right == before:
                 break
         return model if all(right) else None
@@ -266,7 +291,8 @@ class _Search:
         bounds = [n for low_high in [self.ranges.get(leaf, ())] for n in low_high]
         shifted = [number << shift for shift in range(1, 12) for number in range(1, 10)]
         seen = set()
-        for number in itertools.chain(bounds, sorted(self.constants, key=abs), _USUAL, (-1, mask >> 1), shifted):
+        constants = sorted(self.constants, key=lambda number: (abs(number), number < 0))
+        for number in itertools.chain(bounds, constants, _USUAL, (-1, mask >> 1), shifted):
             for scaled in (number, number * (leaf.alignment or 1)):
                 value = scaled & mask
                 fits = not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span
@@ -274,14 +300,18 @@ class _Search:
                     seen.add(value)
                     yield value
 
-    def _holds(self, place: int, model: Mapping[Term, int]) -> bool:
-        self.tried += 1
-        term, wanted, threads = self.wanted[place]
-        for thread in threads:
-            number = evaluate(term, functools.partial(self._leaf, thread, model))
-            if number is None or bool(number) is not wanted:
-                return False
-        return True
+    def _evaluate(self, terms: list[Term], model: Mapping[Term, int]) -> None:
+        for thread, numbers in self.numbers.items():
+            leaf = functools.partial(self._leaf, thread, model)
+            for at in terms:
+                numbers[at] = number_of(at, leaf, numbers)
+        self.evaluated += len(terms) * len(self.numbers)
+
+    def _right(self, places: Sequence[int]) -> list[bool]:
+        """Of the predicates at some places, whether each comes out as wanted for all of its threads."""
+        self.tried += len(places)
+        own = [self.wanted[place] for place in places]
+        return [all(self.numbers[thread][term] == holds for thread in threads) for term, holds, threads in own]
 
     def _leaf(self, thread: int, model: Mapping[Term, int], leaf: Term) -> int | None:
         if leaf in model:
@@ -292,12 +322,14 @@ class _Search:
 
 def atoms(term: Term) -> list[Term]:
     """The leaves in a term, and what no number can be worked out for: joins."""
-    return [inner for inner in walk(term) if (inner.is_leaf or inner.operator not in OPERATORS) and inner.operator != SUM]
+    return [inner for inner in walk(term) if _is_atom(inner)]
 
 
-def _constants(term: Term) -> set[int]:
-    found = set()
-    for inner in walk(term):
-        if inner.operator == SUM:
-            found.add(signed(inner.offset, inner.width) if inner.width > 1 else inner.offset)
+def _is_atom(term: Term) -> bool:
+    return (term.is_leaf or term.operator not in OPERATORS) and term.operator != SUM
+
+
+def _constants(terms: Iterable[Term]) -> set[int]:
+    sums = [term for term in terms if term.operator == SUM]
+    found = {signed(term.offset, term.width) if term.width > 1 else term.offset for term in sums}
     return {number for number in found if abs(number) < 1 << 32}

@@ -325,7 +325,7 @@ class _Watch(Observer):
             return False
         self.is_unclear = self.is_unclear or own.base != region.base or not own.is_common
         starters = operation.threads & moment.threads
-        if own.base != region.base or not starters:
+        if own.base != region.base or not starters or self.regions.are_apart(own, region):
             return False
         mine, touching = own.by(starters), region.threads
         if kind == "pending" and self._is_ordered(moment, operation):

@@ -48,6 +48,7 @@ class Evaluator:
         self.needed: set[int] = set()
         """The values that the terms depend on, as far as a path decides what they are."""
         self._phis, self._fickle = self._closure(wanted)
+        self._changed = {number for numbers in self._fickle.values() for number in numbers}
         self.numbering = self._ssa.values
 
     def _closure(self, wanted: Iterable[Term]) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
@@ -166,10 +167,9 @@ class Evaluator:
             found = self._made[key] = self._put(term, environment)
         return found
 
-    def steady(self, term: Term, environment: Environment) -> Term:
+    def steady(self, environment: Environment) -> Environment:
         """The same with what is not known as if it were the same in every iteration."""
-        changed = {number for numbers in self._fickle.values() for number in numbers}
-        return self.term(term, {number: found for number, found in environment.items() if number not in changed})
+        return {number: found for number, found in environment.items() if number not in self._changed}
 
     def _put(self, term: Term, environment: Environment) -> Term:
         stack = [term]

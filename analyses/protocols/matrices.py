@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, such
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.handed_out import HandedOut, handed_out
 from ptxkit.analyses.protocols.environment import rebuilt, settler
@@ -55,10 +55,10 @@ class Matrix:
     """Whether the warps that work on the product may each read no more than their own rows."""
 
 
-def descriptors(routine: Routine) -> Iterator[tuple[int, Term]]:
+@fact
+def descriptors(routine: Routine) -> tuple[tuple[int, Term], ...]:
     """The operands that describe matrices in shared memory to tensor cores, with their instructions."""
-    for i, _, term in _operands(routine):
-        yield i, held(routine, term)
+    return tuple([(i, held(routine, term)) for i, _, term in _operands(routine)])
 
 
 @fact
@@ -117,10 +117,10 @@ def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
 def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
     known = values(routine)
     flow = control_flow(routine)
-    for i, bound in enumerate(bindings(routine)):
-        if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
+    for i, bound in such(routine, lambda bound: any(memory.proxy == ASYNC for memory in bound.memory)):
+        if flow.block_of[i] not in flow.reachable:
             continue
-        for memory in bound.memory if bound.memory else ():
+        for memory in bound.memory:
             operand = bound.operand(memory.operand)
             if memory.proxy == ASYNC and operand is not None and operand.role == "r":
                 children = routine.instructions[i].children

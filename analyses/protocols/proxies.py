@@ -14,7 +14,7 @@ import attrs
 
 from ptxkit.analyses.accesses import Access, accesses, place
 from ptxkit.analyses.arithmetic import signed
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bindings import bindings, has_such, such
 from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
@@ -118,15 +118,14 @@ def crossings(routine: Routine) -> tuple[Crossing, ...]:
     """The reads through the async proxy of what was written through the generic one, with a way between on which the fence is missing."""
     if not has_proxy(routine, ASYNC):
         return ()
-    writes = list(generic_touches(routine, "write"))
-    reads = list(async_reads(routine, {touch.root for touch in writes if isinstance(touch.root, Term)}))
+    writes, reads = list(generic_touches(routine, "write")), list(async_reads(routine))
     wanted = {id(read.root) for read in reads}
     writes = [touch for touch in writes if id(touch.root) in wanted]
     return tuple(_unfenced(routine, writes, reads)) if writes else ()
 
 
 def has_proxy(routine: Routine, proxy: str) -> bool:
-    return any(memory.proxy == proxy for bound in set(bindings(routine)) if isinstance(bound, Bound) for memory in bound.memory)
+    return has_such(routine, lambda bound: any(memory.proxy == proxy for memory in bound.memory))
 
 
 def overwritten(routine: Routine) -> tuple[Crossing, ...]:
@@ -160,8 +159,7 @@ def is_ordered_by(routine: Routine, fence: int) -> bool:
     if not has_proxy(routine, ASYNC):
         return False
     writes, reads, later = list(generic_touches(routine, "write")), list(generic_touches(routine, "read")), list(async_writes(routine))
-    roots = {touch.root for touch in writes if isinstance(touch.root, Term)}
-    for before, after in ((writes, list(async_reads(routine, roots))), (reads, later), (writes, later)):
+    for before, after in ((writes, list(async_reads(routine))), (reads, later), (writes, later)):
         state = next((state for _, state in _states(routine, before, {fence})), _State())
         if any(_meets_any(routine, before, after, left) for left in _let_go(routine, before, fence, state.fresh)):
             return True
@@ -187,8 +185,7 @@ def _meets_any(routine: Routine, before: list[Touch], after: list[Touch], some: 
 
 def unplaced(routine: Routine) -> frozenset[str]:
     """What of a function's touches of shared memory is not known where it is, in words."""
-    roots = {touch.root for touch in generic_touches(routine, "write") if isinstance(touch.root, Term)}
-    found = {touch.instruction for touch in (*async_reads(routine, roots), *async_writes(routine))}
+    found = {touch.instruction for touch in (*async_reads(routine), *async_writes(routine))}
     bounds = bindings(routine)
     words = set()
     if any(i not in found for i, _ in descriptors(routine)):
@@ -434,13 +431,8 @@ def is_filled(routine: Routine, read: Touch, write: Touch) -> bool:
     start_, least = _first_start(routine, read), _first_start(routine, write)
     if not read.is_tensor or start_ is None or least is None:
         return False
-    fills = [_first_start(routine, fill) for fill in _fills(routine) if fill.root is read.root]
+    fills = [_first_start(routine, fill) for fill in async_writes(routine) if fill.root is read.root]
     return any(fill is not None and least // TILE_BYTES <= fill // TILE_BYTES and 0 <= start_ - fill < MOST_BYTES for fill in fills)
-
-
-@fact
-def _fills(routine: Routine) -> tuple[Touch, ...]:
-    return tuple(async_writes(routine))
 
 
 def _first_start(routine: Routine, touch: Touch) -> int | None:
@@ -542,12 +534,26 @@ def proxy_fences(routine: Routine) -> tuple[int, ...]:
 
 
 def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
-    for i, bound in enumerate(bindings(routine)):
-        if isinstance(bound, Bound) and effect in bound.effects:
-            yield i
+    for i, _ in such(routine, lambda bound: effect in bound.effects):
+        yield i
 
 
-def generic_touches(routine: Routine, how: str) -> Iterator[Touch]:
+def generic_touches(routine: Routine, how: str) -> tuple[Touch, ...]:
+    """What is written (`write`) or read through the generic proxy."""
+    return _generic_writes(routine) if how == "write" else _generic_reads(routine)
+
+
+@fact
+def _generic_writes(routine: Routine) -> tuple[Touch, ...]:
+    return tuple(_generic_touches(routine, "write"))
+
+
+@fact
+def _generic_reads(routine: Routine) -> tuple[Touch, ...]:
+    return tuple(_generic_touches(routine, "read"))
+
+
+def _generic_touches(routine: Routine, how: str) -> Iterator[Touch]:
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -561,7 +567,14 @@ def generic_touches(routine: Routine, how: str) -> Iterator[Touch]:
                 yield touch
 
 
-def async_reads(routine: Routine, roots: set[Term]) -> Iterator[Touch]:
+@fact
+def async_reads(routine: Routine) -> tuple[Touch, ...]:
+    """What is read through the async proxy."""
+    return tuple(_async_reads(routine))
+
+
+def _async_reads(routine: Routine) -> Iterator[Touch]:
+    roots = {touch.root for touch in generic_touches(routine, "write") if isinstance(touch.root, Term)}
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.reads:
             touch = _touch(routine, access, access.bytes or LEAST_BYTES)
@@ -573,7 +586,13 @@ def async_reads(routine: Routine, roots: set[Term]) -> Iterator[Touch]:
             yield found
 
 
-def async_writes(routine: Routine) -> Iterator[Touch]:
+@fact
+def async_writes(routine: Routine) -> tuple[Touch, ...]:
+    """What is written through the async proxy."""
+    return tuple(_async_writes(routine))
+
+
+def _async_writes(routine: Routine) -> Iterator[Touch]:
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.writes:
             touch = _touch(routine, access, access.bytes or LEAST_BYTES)

@@ -45,6 +45,7 @@ import attrs
 from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, calls, control_flow
+from ptxkit.analyses.dataflow import union
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.choices import Choices, Model
@@ -406,7 +407,8 @@ class _Explorer:
         terms = [term for own in self.watched.values() for term in own]
         self.idle = self._idles()
         self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values(), *self.idle.values()])
-        self.moving = {header: self._moving(loop.blocks, terms) for header, loop in self.headers.items()}
+        parts = self._changing(terms)
+        self.moving = {header: self._moving(loop.blocks, parts) for header, loop in self.headers.items()}
         self.lively = self._lively()
         self.starters = self._starters()
         self.seen: set[Hashable] = set()
@@ -492,15 +494,25 @@ class _Explorer:
                 found.add(i)
         return found
 
-    def _moving(self, blocks: int, terms: Sequence[Term]) -> tuple[Term, ...]:
+    def _changing(self, terms: Iterable[Term]) -> list[tuple[int, int, list[tuple[Term, int, int]]]]:
+        """Of each term the width, the blocks in which something of it changes, and its atoms, with factors and the blocks of each."""
+        numbering = self.evaluator.numbering
+        found = []
+        for term in dict.fromkeys(terms):
+            own = [(atom, factor, mask_of([numbering[n].block for n in self.evaluator.needs(atom)])) for atom, factor in term.linear[1]]
+            found.append((term.width, union([blocks for _, _, blocks in own]), own))
+        return found
+
+    def _moving(self, blocks: int, changing: Iterable[tuple[int, int, list[tuple[Term, int, int]]]]) -> tuple[Term, ...]:
         """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may come round."""
         algebra = self.values.terms
         found: dict[Term, None] = {}
-        numbering = self.evaluator.numbering
-        for term in terms:
-            moving = algebra.constant(0, term.width)
-            for atom, factor in term.linear[1]:
-                if any(blocks >> numbering[number].block & 1 for number in self.evaluator.needs(atom)):
+        for width, anywhere, own in changing:
+            if not anywhere & blocks:
+                continue
+            moving = algebra.constant(0, width)
+            for atom, factor, changes in own:
+                if changes & blocks:
                     moving = algebra.add(moving, algebra.scale(atom, factor))
             if moving.constant is None:
                 found[moving] = None
@@ -571,7 +583,8 @@ class _Explorer:
             if rounds > MOST_ROUNDS:
                 self.complete = False
                 return False
-            values: Hashable = tuple([self.evaluator.steady(term, state.environment) for term in self.moving[block]])
+            steady = self.evaluator.steady(state.environment)
+            values: Hashable = tuple([self.evaluator.term(term, steady) for term in self.moving[block]])
         else:
             values = tuple(sorted([(number, term.serial, term.width) for number, term in state.environment.items()]))
         key = (

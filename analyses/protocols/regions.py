@@ -68,6 +68,7 @@ class Regions:
         self._common: dict[Term, bool] = {}
         self._spreads: dict[tuple[Term, int], _Spread] = {}
         self._vectors: dict[Term, Vector] = {}
+        self._ends: dict[Term, tuple[int, int]] = {}
         self._meetings: dict[tuple[object, ...], tuple[int, int] | None] = {}
 
     def region(self, address: Term, size: int, threads: int, lanes: int = 0) -> Region | None:
@@ -120,6 +121,20 @@ class Regions:
                 for leaf in atom.leaves()
             )
             self._common[atom] = found
+        return found
+
+    def are_apart(self, a: Region, b: Region) -> bool:
+        """Whether two regions with the same base lie apart, whoever touches them."""
+        (low, high), (first, last) = self._ends_of(a.moving), self._ends_of(b.moving)
+        distance = b.offset - a.offset
+        return high + a.bytes <= first + distance or last + distance + b.bytes <= low
+
+    def _ends_of(self, moving: Term) -> tuple[int, int]:
+        """The first and the last start of all threads."""
+        found = self._ends.get(moving)
+        if found is None:
+            offsets = self._offsets(moving)
+            found = self._ends[moving] = min(offsets), max(offsets)
         return found
 
     def meet(self, a: Region, b: Region, others: bool | None = None) -> tuple[int, int] | None:

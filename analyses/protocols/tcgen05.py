@@ -132,8 +132,8 @@ def handed_on_loads(routine: Routine) -> Iterator[Found]:
     for i in loads_:
         for register in named.writes[i]:
             loaded.setdefault(register, set()).add(i)
-    reads = {i: set().union(*[loaded[register] for register in own if register in loaded]) for i, own in enumerate(named.reads)}
-    reads = {i: own for i, own in reads.items() if own and i not in loads_}
+    using = [(i, own) for i, own in enumerate(named.reads) if i not in loads_ and not loaded.keys().isdisjoint(own)]
+    reads = {i: set().union(*[loaded[register] for register in own if register in loaded]) for i, own in using}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         """The loads under way; once a wait has come behind them, that, as a number below nought."""
@@ -428,6 +428,6 @@ def fences_behind(routine: Routine, keeps: bool = False) -> tuple[dict[int, int]
     bare: dict[int, int] = {}
     fenced: dict[int, int] = {}
     for i, state in states(routine, waits | fences | own, step):
-        for wait in state if i in own else ():
+        for wait in sorted(state) if i in own else ():
             (bare if wait >= 0 else fenced).setdefault(max(wait, ~wait), i)
     return {wait: i for wait, i in fenced.items() if wait not in bare}, bare

@@ -7,11 +7,12 @@ each round, whatever way it goes, comes to wait for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ptxkit.analyses.arithmetic import signed
-from ptxkit.analyses.bits import mask_of
-from ptxkit.analyses.cfg import ControlFlow, control_flow
+from ptxkit.analyses.bits import bits, mask_of
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.alike import places_of, ring_of
@@ -23,8 +24,8 @@ from ptxkit.analyses.protocols.rounds import rounds
 from ptxkit.analyses.protocols.steps import Does
 from ptxkit.analyses.protocols.structure import SHARED_ADDRESS_BITS, Use, address_parts, life
 from ptxkit.analyses.protocols.tcgen05 import tensor
-from ptxkit.analyses.protocols.ways import comes_without
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.protocols.ways import comes_without, next_among
+from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.frozen import frozen
@@ -56,12 +57,13 @@ def outrun(routine: Routine) -> Iterator[Found]:
     given = [ring for ring in rings if ring.commits and ring.asks and not ring.arrivals]
     filled = [ring for ring in rings if ring.waits and ring.arrivals and not ring.commits]
     told: set[Loop] = set()
+    follows = functools.cache(functools.partial(_follows, routine))
     for ring in rings:
         yield from _unanswered(routine, ring)
     for back in given:
         for ring in filled:
             for loop in _outrun(routine, back, ring):
-                if loop in told or not _comes_of(routine, back, ring, rings):
+                if loop in told or not _comes_of(follows, back, ring, rings):
                     continue
                 told.add(loop)
                 flow = control_flow(routine)
@@ -175,41 +177,55 @@ def _first_ones(waits: Iterable[Use]) -> Iterator[Use]:
 
 def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
     """The loops in each round of which, on all ways by some wait, more waits are passed at one ring than commits made to another."""
-    flow = control_flow(routine)
+    block_of = control_flow(routine).block_of
     weight: dict[int, int] = {}
     for use in ring.waits:
-        weight[flow.block_of[use.instruction]] = weight.get(flow.block_of[use.instruction], 0) - 1
+        weight[block_of[use.instruction]] = weight.get(block_of[use.instruction], 0) - 1
     for use in back.commits:
-        weight[flow.block_of[use.instruction]] = weight.get(flow.block_of[use.instruction], 0) + 1
-    committed = mask_of([flow.block_of[use.instruction] for use in back.commits])
+        weight[block_of[use.instruction]] = weight.get(block_of[use.instruction], 0) + 1
+    committed = mask_of([block_of[use.instruction] for use in back.commits])
+    waited = mask_of([block_of[use.instruction] for use in ring.waits])
     for loop in loops(routine).loops:
-        if not loop.blocks & committed or not loop.is_reducible:
+        waits = loop.blocks & waited & ~mask_of(loop.latches)
+        if not waits or not loop.blocks & committed or not loop.is_reducible:
             continue
-        ahead = None
-        for block in {flow.block_of[use.instruction] for use in ring.waits}:
-            if block not in loop or block in loop.latches:
-                continue
-            ahead = ahead if ahead is not None else _most(flow, loop, weight, loop.header)
-            onward = _most(flow, loop, weight, block)
-            if ahead and onward and block in ahead:
-                ends = [onward[latch] + weight.get(latch, 0) for latch in loop.latches if latch in onward]
-                if ends and ahead[block] + max(ends) < 0:
-                    yield loop
-                    break
+        ways = _turns(routine)[loop.index]
+        ahead = _most(ways, weight, loop.header)
+        for block in bits(waits):
+            onward = _most(ways, weight, block) if block in ahead else {}
+            ends = [onward[latch] + weight.get(latch, 0) for latch in loop.latches if latch in onward]
+            if ends and ahead[block] + max(ends) < 0:
+                yield loop
+                break
 
 
-def _most(flow: ControlFlow, loop: Loop, weight: dict[int, int], start: int) -> dict[int, int]:
+@fact
+def _turns(routine: Routine) -> list[dict[int, list[int]]]:
+    """By loop, what comes after what in one round, among blocks in which mbarrier objects are used, the first and the last."""
+    flow = control_flow(routine)
+    used = mask_of([flow.block_of[use.instruction] for use in life(routine).uses])
+    found = []
+    for loop in loops(routine).loops:
+        within = [block for block in flow.order if block in loop]
+        onward = {block: [to for to in flow.blocks[block].successors if to in loop and to != loop.header] for block in within}
+        found.append(next_among(onward, {block for block in within if used >> block & 1}.union(loop.latches, [loop.header])))
+    return found
+
+
+def _most(ways: Mapping[int, list[int]], weight: Mapping[int, int], start: int) -> dict[int, int]:
     """The most that ways from the start of a block to that of others weigh in one round of a loop; nothing if there is no end to it."""
     most = {start: 0}
-    within = [block for block in flow.order if block in loop]
-    for _ in range(len(within) + 1):
+    place = {block: i for i, block in enumerate(ways)}
+    # a way goes back at most once by each edge that leads back, unless its turns weigh more and more
+    back = sum([place[after] <= place[block] for block, following in ways.items() for after in following])
+    for _ in range(back + 2):
         changed = False
-        for block in within:
+        for block, following in ways.items():
             if block not in most:
                 continue
             through = most[block] + weight.get(block, 0)
-            for after in flow.blocks[block].successors:
-                if after in loop and after != loop.header and most.get(after, through - 1) < through:
+            for after in following:
+                if most.get(after, through - 1) < through:
                     most[after] = through
                     changed = True
         if not changed:
@@ -217,12 +233,12 @@ def _most(flow: ControlFlow, loop: Loop, weight: dict[int, int], start: int) -> 
     return {}
 
 
-def _comes_of(routine: Routine, back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
+def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
     """Whether one ring is told of only after the other, be it by way of a third."""
-    if _follows(routine, back, ring):
+    if follows(back, ring):
         return True
     between_ = [one for one in rings if one is not back and one is not ring and one.asks and one.arrivals and not one.commits]
-    return any(_follows(routine, one, ring) and _follows(routine, back, one) for one in between_)
+    return any(follows(one, ring) and follows(back, one) for one in between_)
 
 
 def _follows(routine: Routine, back: _Ring, ring: _Ring) -> bool:

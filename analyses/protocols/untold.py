@@ -30,7 +30,6 @@ from ptxkit.analyses.protocols.proxies import (
 )
 from ptxkit.analyses.protocols.ways import comes_to, states
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term
 from ptxkit.frozen import frozen
 
 FEW = 4
@@ -56,8 +55,7 @@ class Untold:
 def untold(routine: Routine) -> tuple[Untold, ...]:
     """The writes that are told of with no fence before, for each barrier that tells of them the first that is read."""
     writes = list(generic_touches(routine, "write")) if has_proxy(routine, ASYNC) else []
-    roots = {touch.root for touch in writes if isinstance(touch.root, Term)}
-    return _untold(routine, writes, list(async_reads(routine, roots)) if writes else [])
+    return _untold(routine, writes, list(async_reads(routine)) if writes else [])
 
 
 def released(routine: Routine) -> tuple[Untold, ...]:

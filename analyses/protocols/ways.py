@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
+from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.dataflow import union
 from ptxkit.analyses.routine import Routine, fact
 
 
@@ -74,28 +75,58 @@ def _met(routine: Routine, start: int, stop: int, marks: list[int], forwards: bo
 def states(
     routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
 ) -> Iterator[tuple[int, frozenset[int]]]:
-    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet."""
+    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet.
+
+    A step leads from more to no less. Blocks without events are passed over.
+    """
     flow = control_flow(routine)
     by_block: dict[int, list[int]] = {}
     for i in sorted(events):
         if flow.block_of[i] in flow.reachable:
             by_block.setdefault(flow.block_of[i], []).append(i)
 
-    def through(block: int, state: frozenset[int]) -> frozenset[int]:
-        for i in by_block.get(block, ()):
-            state = step(i, state)
-        return state
-
-    def join(states: Iterable[frozenset[int]]) -> frozenset[int]:
-        return frozenset().union(*states)
-
-    nothing: frozenset[int] = frozenset()
-    before = solve(flow, through, join, lambda _: None, nothing).before
+    ahead = next_among({block: flow.blocks[block].successors for block in flow.order}, by_block)
+    before: dict[int, frozenset[int]] = dict.fromkeys(ahead, frozenset())
+    pending = set(ahead)
+    while pending:
+        for block, following in ahead.items():
+            if block not in pending:
+                continue
+            pending.remove(block)
+            state = before[block]
+            for i in by_block[block]:
+                state = step(i, state)
+            for after in following:
+                if not state <= before[after]:
+                    before[after] |= state
+                    pending.add(after)
     for block, own in sorted(by_block.items()):
         state = before[block]
         for i in own:
             yield i, state
             state = step(i, state)
+
+
+def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dict[int, list[int]]:
+    """By node of some that are `kept`, the others of them, or itself, that come next on ways through the nodes between.
+
+    `onward` has the successors of each node, in an order in which most come after those that they follow; so has what is returned.
+    """
+    own = [node for node in onward if node in kept]
+    # by node, what is kept and comes first if one starts there, as bits
+    first = dict.fromkeys(onward, 0) | {node: 1 << place for place, node in enumerate(own)}
+    between = [(node, after) for node, after in reversed(list(onward.items())) if node not in kept]
+    changed = True
+    while changed:
+        changed = False
+        for node, after in between:
+            found = 0
+            for other in after:
+                found |= first[other]
+            if found != first[node]:
+                first[node] = found
+                changed = True
+    return {node: [own[place] for place in bits(union([first[other] for other in onward[node]]))] for node in own}
 
 
 def onward(routine: Routine, i: int) -> int:

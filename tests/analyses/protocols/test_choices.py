@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.protocols.choices import Choices
+from ptxkit.analyses.protocols.choices import MOST_EVALUATED, Choices, _Search
 from ptxkit.analyses.protocols.team import Team
 from ptxkit.analyses.terms import Terms, evaluate
 
@@ -63,3 +63,18 @@ class TestChoices:
         both = chosen.choose(double, True) if chosen is not None else None
 
         assert both is None or both.model(TEAM, (0,)) is None
+
+    def test_the_search_ends_where_terms_are_many(self) -> None:
+        terms = Terms()
+        leaves = [terms.leaf("parameter", 32, (f"p{i}",)) for i in range(40)]
+        mixed = leaves[0]
+        for _ in range(40):
+            for leaf in leaves:
+                mixed = terms.apply("xor", 32, (terms.apply("mul", 32, (mixed, leaf)), terms.constant(7, 32)))
+        odd = terms.apply("eq", 1, (terms.apply("and", 32, (mixed, terms.constant(8, 32))), terms.constant(8, 32)))
+        chosen = Choices(terms).choose(odd, True)
+        assert chosen is not None
+        search = _Search(TEAM, [(odd, True, (0,))], {})
+
+        assert search.run() is None
+        assert search.evaluated < 2 * MOST_EVALUATED
