@@ -21,8 +21,9 @@ from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.handed_out import HandedOut, handed_out
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.levels import Level
-from ptxkit.analyses.protocols.effects import Reach, syncs
+from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
+from ptxkit.analyses.protocols.extents import ADDRESS_BITS, extents
 from ptxkit.analyses.protocols.found import Found
 from ptxkit.analyses.protocols.matrices import ASYNC, SHARED, descriptors, held, is_shared_variable, start
 from ptxkit.analyses.protocols.team import Team, Vector, team
@@ -317,13 +318,12 @@ def meet(routine: Routine, one: Touch, other: Touch, reach: int = MOST_BYTES) ->
 
 def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, reach: int) -> Meeting | None:
     """Whether both touch the same bytes if they are at these addresses."""
-    spans = _spans(routine)
-    writes, reads = spans.of(at), spans.of(to)
+    writes, reads = _span(routine, one, at), _span(routine, other, to)
     if writes is not None and reads is not None and at.width == to.width:
         # most are far apart, whoever touches them
         if writes[1] - reads[0] <= -one.bytes or writes[0] - reads[1] >= max(other.bytes, reach):
             return None
-    is_usual = one.is_async and other.is_tensor and not _fences_copies(routine)
+    is_usual = one.is_async and other.is_tensor and _is_unfenced_by_custom(routine, one.instruction, other.instruction)
     apart = values(routine).terms.sub(at, to) if at.width == to.width else None
     numbers = _spread(routine, one, apart, team(routine)) if apart is not None else None
     if apart is not None and numbers is not None:
@@ -342,39 +342,13 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
 
 
-FAR = 1 << 20
-"""No variable in shared memory is as large, in bytes."""
-
-
-class _Spans:
-    """The least and the greatest that lies between an address and the variable that it is made from, over all threads; None if unknown."""
-
-    def __init__(self, routine: Routine) -> None:
-        self._terms = values(routine).terms
-        self._team = team(routine)
-        self._known: dict[Term, tuple[int, int] | None] = {}
-
-    def of(self, address: Term) -> tuple[int, int] | None:
-        if address not in self._known:
-            self._known[address] = self._span(address)
-        return self._known[address]
-
-    def _span(self, address: Term) -> tuple[int, int] | None:
-        roots = [atom for atom, factor in address.linear[1] if atom.operator == "address" and factor == 1]
-        if len(roots) != 1:
-            return None
-        offset = self._terms.sub(address, roots[0])
-        numbers = self._team.vector(offset)
-        least, most = offset.signed_bounds
-        if numbers is not None:
-            least, most = signed(min(numbers), offset.width), signed(max(numbers), offset.width)
-        # what may lie before the start, or anywhere, tells nothing
-        return (least, most) if 0 <= least <= most < FAR else None
-
-
-@fact
-def _spans(routine: Routine) -> _Spans:
-    return _Spans(routine)
+def _span(routine: Routine, touch: Touch, address: Term) -> tuple[int, int] | None:
+    """The least and the greatest that lies between an address and what it starts from, over all threads; None if unknown."""
+    known = values(routine)
+    for leaf in address.leaves():
+        if leaf is touch.root or (leaf.operator == "address" and known.symbol(leaf) is touch.root):
+            return extents(routine).of(address, leaf)
+    return None
 
 
 @frozen
@@ -482,9 +456,27 @@ def _first(routine: Routine) -> _First:
     return _First(team(routine), handed_out(routine))
 
 
+def _is_unfenced_by_custom(routine: Routine, copy: int, product: int) -> bool:
+    """Whether much that is in use has no fence between a `cp.async` and tensor cores that read what it wrote.
+
+    So it is where the copies themselves tell of it, or other warps start the product; and with products that whole warps start, unless the
+    function fences some.
+    """
+    if _copies_arrive(routine) or not comes_to(routine, copy, product):
+        return True
+    bound = bindings(routine)[product]
+    return isinstance(bound, Bound) and bound.converges is not None and not _fences_copies(routine)
+
+
+@fact
+def _copies_arrive(routine: Routine) -> bool:
+    """Whether copies arrive at an mbarrier when they are done."""
+    return any(effect.action is Action.SIGNAL for own in effects(routine).values() for effect in own)
+
+
 @fact
 def _fences_copies(routine: Routine) -> bool:
-    """Whether a function fences what `cp.async` writes before tensor cores read it: much that is in use does not."""
+    """Whether a function fences what `cp.async` writes before tensor cores read it."""
     writes = [touch.instruction for touch in generic_touches(routine, "write") if touch.is_async]
     reads = {i for i, _ in descriptors(routine)}
     return any(between(routine, write, read, proxy_fences(routine)) for write in writes[:1] for read in sorted(reads)[:1])
@@ -605,8 +597,11 @@ def _touch(routine: Routine, access: Access, size: int) -> Touch | None:
         return None
     known = values(routine)
     address = held(routine, access.address)
-    addresses = _ways(known, address)
-    is_sure = len(addresses) == 1 and address is settler(routine).term(access.address)
+    is_sure = address is settler(routine).term(access.address)
+    address = _in_shared(known, address) if access.space else address
+    going = _from_start(known, address)
+    addresses = _ways(known, going)
+    is_sure = is_sure and going is address and len(addresses) == 1
     roots = [_root(known, address, bool(access.space)) for address in addresses]
     root = roots[0]
     if root is None or any(other is not root for other in roots):
@@ -632,6 +627,37 @@ def _ways(known: Values, address: Term) -> list[Term]:
     return found
 
 
+def _in_shared(known: Values, address: Term) -> Term:
+    """An address in shared memory without the start of its window: 32 bits say it."""
+    for atom, factor in address.linear[1]:
+        if factor == 1 and atom.operator == "window":
+            address = known.terms.sub(address, atom)
+    return known.terms.apply("trunc", ADDRESS_BITS, (address,)) if address.width > ADDRESS_BITS else address
+
+
+def _from_start(known: Values, address: Term) -> Term:
+    """An address with pointers that go along in loops put as where they start, and steps of which nothing is known."""
+    for _ in range(MOST_WAYS):
+        found = next((pair for atom, factor in address.linear[1] if factor == 1 and (pair := _going(known, atom)) is not None), None)
+        if found is None:
+            break
+        address = known.terms.add(known.terms.sub(address, found[0]), found[1])
+    return address
+
+
+def _going(known: Values, atom: Term) -> tuple[Term, Term] | None:
+    """A value of a loop that starts as an address in shared memory, and where it starts with steps; None if it is no such value."""
+    number = atom.data[0] if atom.operator == "phi" else None
+    induction = known.induction(number) if isinstance(number, int) else None
+    if induction is None or induction.step is None or not induction.start.parts:
+        return None
+    if not any(is_shared_variable(known, leaf) for leaf in induction.start.leaves()):
+        return None
+    step = induction.step & -induction.step
+    steps = known.terms.scale(known.terms.leaf("steps", atom.width, (number,)), step)
+    return atom, known.terms.add(induction.start, steps)
+
+
 def _is_choice(known: Values, atom: Term) -> bool:
     """Whether a term is one of several addresses in shared memory."""
     choice = atom.args[0] if atom.operator == "trunc" else atom
@@ -646,20 +672,25 @@ def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None
     where = place(known, address)
     if where.symbol is not None:
         return where.symbol if (where.symbol.space or "").startswith(SHARED) else None
-    bases = _bases(address)
-    return bases[0] if is_shared and len(bases) == 1 else None
+    bases = _bases(known, address) if is_shared else []
+    if len(bases) != 1:
+        return None
+    return known.symbol(bases[0]) if bases[0].operator == "address" else bases[0]
 
 
-def _bases(address: Term) -> list[Term]:
-    """The unknowns that an address may start from, also where its lower bits are swizzled."""
+def _bases(known: Values, address: Term) -> list[Term]:
+    """The unknowns or variables that an address may start from, also where its lower bits are swizzled or cut."""
     found = []
     for atom, factor in address.linear[1]:
-        if factor == 1 and atom.operator in ("value", "join", "phi"):
+        if factor == 1 and (atom.operator in ("value", "join", "phi") or is_shared_variable(known, atom)):
             found.append(atom)
-        elif factor == 1 and atom.operator in ("xor", "or"):
-            for swizzled, lower in (atom.args, atom.args[::-1]):
-                if lower.bounds[1] < MOST_BYTES:
-                    found += _bases(swizzled)
+        elif factor == 1 and atom.operator in ("zext", "trunc"):
+            found += _bases(known, atom.args[0])
+        elif factor == 1 and atom.operator in ("xor", "or", "and"):
+            for kept, lower in (atom.args, atom.args[::-1]):
+                cut = (lower.constant or 0) ^ (1 << atom.width) - 1 if atom.operator == "and" else lower.bounds[1]
+                if cut < MOST_BYTES:
+                    found += _bases(known, kept)
                     break
     return found
 
@@ -668,6 +699,7 @@ def _described(routine: Routine, i: int, term: Term, roots: set[Term]) -> Touch 
     """The touch of what a descriptor describes: in a variable, or from one of these places on."""
     known = values(routine)
     address = start(known.terms, term, lambda atom: atom in roots or is_shared_variable(known, atom))
+    address = _in_shared(known, address) if address is not None else None
     root = _root(known, address, True) if address is not None else None
     return Touch(i, root, (address,), LEAST_BYTES, is_tensor=True) if address is not None and root is not None else None
 

@@ -132,14 +132,14 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 
 
 def untold_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Untold], what: str) -> Iterator[Diagnostic]:
-    """A finding for each barrier that tells of what was not fenced; a warning if who tells never fences, or does before several others."""
+    """A finding for each barrier that tells of what was not fenced; a warning if who tells fences never, late, or before several others."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
         message = f"this tells that `{name}` was touched through the generic proxy, and {what}: no fence.proxy.async stands between"
         related = [(write.instruction, "touched through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
-            related.append((one.fence, "behind another touch of it a fence stands here"))
+            related.append((one.fence, "the next fence stands here" if one.is_late else "behind another touch of it a fence stands here"))
         is_usual = one.crossing.is_guess or (rule.severity is Severity.INFO and not one.is_odd)
         severity = Severity.INFO if is_usual else Severity.WARNING
         places = [(routine.where(i), how) for i, how in related]

@@ -1,8 +1,9 @@
 """Writes that others are told of with no proxy fence before, where no way of control leads from the write to the read (8.6, 9.7.14.4).
 
 Warps with different tasks meet at mbarriers only. Whoever is told of a write reads it at once, whatever the writer fences later on. So
-a fence is missing if the writer comes to none at all; if it has one before it tells of the other parts of what is read, but not of one; and
-if all who arrive at the same mbarrier have one before, but one.
+a fence is missing if the writer comes to none at all; if it comes to one only behind the arrival that whoever reads waits for last; if it
+has one before it tells of the other parts of what is read, but not of one; and if all who arrive at the same mbarrier have one before, but
+one.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from collections.abc import Hashable, Iterator
 import attrs
 
 from ptxkit.analyses.protocols.alike import Odd, arrivals, arrivals_by_ring, odd_ones
-from ptxkit.analyses.protocols.effects import Reach, syncs
+from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.matrices import ASYNC
-from ptxkit.analyses.protocols.objects import uses
+from ptxkit.analyses.protocols.objects import Where, uses
 from ptxkit.analyses.protocols.proxies import (
     Crossing,
     Meeting,
@@ -49,6 +50,8 @@ class Untold:
     """Where another is fenced; -1 if who writes never comes to a fence behind it."""
     is_odd: bool = False
     """Whether all others that arrive at the same mbarrier are behind a fence."""
+    is_late: bool = False
+    """Whether that fence is the next that the writer comes to, and stands behind what tells."""
 
 
 @fact
@@ -76,7 +79,7 @@ def _untold(routine: Routine, writes: list[Touch], reads: list[Touch]) -> tuple[
         wrong = [Crossing(touch, read, -1, False, False) for touch in _met(routine, read, open_)]
         for crossing in wrong:
             wrong_by_kind.setdefault(_kind(routine, crossing.write), []).append(crossing)
-        one = _never_fenced(routine, wrong, bare)
+        one = _never_fenced(routine, wrong, bare) or _fenced_late(routine, wrong)
         if one is None and wrong:
             one = _exception(routine, wrong, _fences(_met(routine, read, closed), fenced), bare)
         if one is not None:
@@ -153,6 +156,8 @@ def _kind(routine: Routine, touch: Touch) -> Hashable:
 def _first_behind(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
     """The fences that come behind writes before anybody is told, and what tells of writes before a fence comes."""
     fences = set(proxy_fences(routine))
+    # with what copies tell of themselves much that is in use has no fence
+    copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
     tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
@@ -163,7 +168,7 @@ def _first_behind(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int
     for i, state in states(routine, writes | fences | tells, step):
         for write in state if i in fences else ():
             fenced.setdefault(write, set()).add(i)
-        for write in state if i in tells else ():
+        for write in state if i in tells - copied else ():
             bare.setdefault(write, set()).add(i)
     return fenced, bare
 
@@ -186,6 +191,65 @@ def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[i
         if barrier >= 0:
             return Untold(one, barrier, -1)
     return None
+
+
+def _fenced_late(routine: Routine, wrong: list[Crossing]) -> Untold | None:
+    """The first write of which whoever reads is told last, for certain, by what stands before the next fence of the writer."""
+    seen: set[tuple[int, int]] = set()
+    for one in wrong:
+        write, read = one.write.instruction, one.read.instruction
+        if (write, read) in seen:
+            continue
+        seen.add((write, read))
+        fences = [i for i in proxy_fences(routine) if comes_to(routine, write, i)]
+        if not fences:
+            continue
+        bare, late = _tellings(routine, write)
+        told = {use.instruction: use.where for use in uses(routine) if use.arrives and use.instruction in bare | late}
+        if not bare or bare & late or len(told) < len(bare | late) or None in told.values():
+            continue
+        waits = {use.instruction: use.where for use in uses(routine) if not use.arrives}
+        own = {i: where for i, where in waits.items() if where is None or any(_may_be(where, place) for place in told.values())}
+        last = _last(routine, read, set(own))
+        if last and all(_is_of(own[i], [told[j] for j in bare]) and not _is_of(own[i], [told[j] for j in late]) for i in last):
+            return Untold(one, min(bare), fences[0], is_late=True)
+    return None
+
+
+def _may_be(one: Where | None, other: Where | None) -> bool:
+    return one is None or other is None or one.may_be(other)
+
+
+def _is_of(place: Where | None, places: list[Where | None]) -> bool:
+    return any(_may_be(place, other) for other in places)
+
+
+def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
+    """The arrivals at mbarrier objects that may tell of a write with no fence between, and those behind one, up to the next such write."""
+    fences = set(proxy_fences(routine))
+    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.OBJECT}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        if i == write:
+            return frozenset((write,))
+        return frozenset((i,)) if i in fences and state else state
+
+    bare, late = set(), set()
+    for i, state in states(routine, {write} | fences | tells, step):
+        if i in tells and write in state:
+            bare.add(i)
+        if i in tells and state - {write}:
+            late.add(i)
+    return bare, late
+
+
+def _last(routine: Routine, end: int, some: set[int]) -> set[int]:
+    """Those of some instructions that may be the last of them before another."""
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset((i,)) if i in some else state
+
+    return next((set(state) for i, state in states(routine, some | {end}, step) if i == end), set())
 
 
 def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: dict[int, set[int]]) -> Untold | None:

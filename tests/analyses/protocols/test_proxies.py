@@ -1,4 +1,4 @@
-"""Proxies: maps that are acquired or not, memory that the program shares out itself, and what is left without an order."""
+"""Proxies: maps that are acquired or not, memory that the program shares out itself, and what is left without an order or told too soon."""
 
 from __future__ import annotations
 
@@ -131,3 +131,139 @@ def test_a_fence_that_all_others_at_the_mbarrier_have_is_missed() -> None:
     assert given_back(fence, fence) == []
     # where none has it, it is the custom
     assert given_back("", "") == []
+
+
+COPIED = """mov.u32 %r2, pool;
+shl.b32 %r3, %r1, 4;
+add.u32 %r3, %r3, %r2;
+cp.async.cg.shared.global [%r3], [%rd1], 16;
+TOLD
+FENCE
+bar.sync 0;
+shr.u32 %r4, %r2, 4;
+and.b32 %r4, %r4, 16383;
+cvt.u64.u32 %rd4, %r4;
+or.b64 %rd4, %rd4, 4611756662049472512;
+PRODUCT
+ret;
+}
+"""
+WAITED, ARRIVED = "cp.async.wait_all;", "cp.async.mbarrier.arrive.noinc.shared::cta.b64 [bar];"
+BY_THREAD = "setp.eq.u32 %p1, %r1, 0;\n@%p1 tcgen05.mma.cta_group::1.kind::f16 [%r5], %rd4, %rd4, %r6, 0;"
+BY_WARPS = """wgmma.fence.sync.aligned;
+wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd4, %rd4, 1, 1, 1, 0, 0;
+wgmma.commit_group.sync.aligned;
+wgmma.wait_group.sync.aligned 0;"""
+
+
+def copied(told: str, fence: str, product: str) -> list[tuple[str, str]]:
+    head = HEAD.replace(".reg .b64", ".reg .f32 %f<4>; .reg .b64")
+    head = head.replace("sm_90a", "sm_100a") if product is BY_THREAD else head
+    return found(head + COPIED.replace("TOLD", told).replace("FENCE", fence).replace("PRODUCT", product))
+
+
+def test_what_was_copied_is_fenced_before_one_thread_starts_a_product() -> None:
+    fence = "fence.proxy.async.shared::cta;"
+
+    assert set(copied(WAITED, "", BY_THREAD)) == {("P002", "error")}
+    assert copied(WAITED, fence, BY_THREAD) == []
+    # much that is in use has none here
+    assert copied(ARRIVED, "", BY_THREAD) == []
+    assert copied(WAITED, "", BY_WARPS) == []
+
+
+WALKED = """.shared .align 128 .b8 tile[4096];
+ld.param.u64 %rd3, [out];
+mov.u32 %r2, tile;
+shl.b32 %r3, %r1, 2;
+add.u32 %r4, %r2, %r3;
+cvt.u32.u64 %r5, %rd1;
+LOOP:
+st.shared.u32 [%r4], %r1;
+add.u32 %r4, %r4, 512;
+sub.u32 %r5, %r5, 1;
+setp.ne.u32 %p2, %r5, 0;
+@%p2 bra LOOP;
+FENCE
+bar.sync 0;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd3], [tile], 4096;
+ret;
+}
+"""
+
+
+def test_a_pointer_that_goes_along_stays_in_its_variable() -> None:
+    assert found(HEAD + WALKED.replace("FENCE", "")) == [("P001", "warning")]
+    assert found(HEAD + WALKED.replace("FENCE", "fence.proxy.async.shared::cta;")) == []
+
+
+GENERIC = """mov.u32 %r2, pool;
+cvt.u64.u32 %rd4, %r2;
+cvta.shared.u64 %rd4, %rd4;
+mul.wide.u32 %rd5, %r1, 16;
+shr.u64 %rd6, %rd5, 3;
+and.b64 %rd6, %rd6, 112;
+xor.b64 %rd4, %rd4, %rd6;
+add.u64 %rd4, %rd4, %rd5;
+st.u32 [%rd4], %r1;
+FENCE
+bar.sync 0;
+setp.eq.u32 %p1, %r1, 0;
+@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd3], [%r2], 2048;
+ret;
+}
+"""
+
+
+def test_a_generic_address_that_is_swizzled_is_one_in_shared_memory() -> None:
+    assert [rule for rule, _ in found(HEAD + GENERIC.replace("FENCE", ""))] == ["P001"]
+    assert found(HEAD + GENERIC.replace("FENCE", "fence.proxy.async.shared::cta;")) == []
+
+
+def told_in_turn(first: str, second: str, waited: str = "full") -> list[str]:
+    """What is warned of where warps write, tell of that, write something else, tell of that too, and another copies what came first."""
+    body = f"""
+.shared .align 128 .b8 tile[1024];
+.shared .align 128 .b8 sums[1024];
+.shared .align 8 .b64 full;
+.shared .align 8 .b64 summed;
+shl.b32 %r2, %r1, 2;
+mov.u32 %r3, tile;
+add.u32 %r3, %r3, %r2;
+mov.u32 %r5, sums;
+add.u32 %r5, %r5, %r2;
+mov.u32 %r6, 0;
+setp.lt.u32 %p1, %r1, 32;
+@%p1 bra COPY;
+LOOP:
+st.shared.u32 [%r3], %r1;
+{first}
+mbarrier.arrive.shared::cta.b64 _, [full];
+st.shared.u32 [%r5], %r1;
+{second}
+mbarrier.arrive.shared::cta.b64 _, [summed];
+add.u32 %r6, %r6, 1;
+setp.lt.u32 %p2, %r6, 4;
+@%p2 bra LOOP;
+bra END;
+COPY:
+W: mbarrier.try_wait.parity.shared::cta.b64 %p3, [{waited}], 0;
+@!%p3 bra W;
+cp.async.bulk.global.shared::cta.bulk_group [%rd3], [tile], 1024;
+cp.async.bulk.commit_group;
+cp.async.bulk.wait_group 0;
+END:
+ret;
+}}
+"""
+    return [rule for rule, _ in found(HEAD + body)]
+
+
+def test_a_fence_behind_what_tells_comes_too_late() -> None:
+    fence = "fence.proxy.async.shared::cta;"
+
+    assert told_in_turn("", fence) == ["P001"]
+    assert told_in_turn(fence, "") == told_in_turn(fence, fence) == []
+    # whoever copies waits for what is behind the fence
+    assert told_in_turn("", fence, "summed") == []
