@@ -15,6 +15,7 @@ import attrs
 
 from ptxkit.analyses.arithmetic import OPERATORS, signed
 from ptxkit.analyses.dataflow import union
+from ptxkit.analyses.protocols.environment import rebuilt
 from ptxkit.analyses.protocols.team import Team
 from ptxkit.analyses.terms import SUM, Term, Terms, number_of, walk
 from ptxkit.frozen import frozen
@@ -25,6 +26,8 @@ MOST_TRIED = 10_000
 """So many times a predicate is evaluated; where numbers are found, they are after some hundred."""
 MOST_EVALUATED = 200_000
 """So many times a term is worked out for a thread; where numbers are found, they are after some hundred, or thousand if terms are large."""
+MOST_WITHIN = 8
+"""So many of the predicates within another are looked at, those that stand less deep."""
 _STARTS = (0, 1, 64, 1000)
 """What all leaves are at first, by turns."""
 _USUAL = (
@@ -131,6 +134,7 @@ class Choices:
         wanted = [(term, holds, everyone) for term, holds in self.taken.items()]
         wanted += [(term, holds, own) for term, holds in also]
         wanted += [(term, True, own) for term in self._within([term for term, _, _ in wanted])]
+        wanted = [(part, comes, those) for term, holds, those in wanted for part, comes in conjuncts(self.terms, term, holds)]
         return _Search(team, wanted, self.ranges).run()
 
     def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
@@ -156,6 +160,43 @@ def unnegated(condition: Term) -> tuple[Term, bool]:
     if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
         return condition.parts[0][0], False
     return condition, True
+
+
+def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term, bool]]:
+    """Predicates, each with whether it must hold, that together are enough for one to hold, or not to: it leaves those no choice."""
+    work = [(condition, holds)]
+    while work:
+        term, comes = work.pop()
+        positive, is_positive = unnegated(term)
+        comes = comes is is_positive
+        forced = _forced(terms, positive, comes)
+        if forced is None:
+            if positive.constant != int(comes):
+                yield positive, comes
+            continue
+        part, must = forced
+        work += [(_given(terms, positive, part, must), comes), forced]
+
+
+def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | None:
+    """A predicate within another that decides it the wrong way, unless it holds, or does not."""
+    if condition.width > 1 or condition.is_leaf:
+        return None
+    within = [part for part in walk(condition)[:-1] if part.width == 1 and part.operator != SUM]
+    for part in within[::-1][:MOST_WITHIN]:
+        for must in (True, False):
+            if _given(terms, condition, part, not must).constant == (not holds):
+                return part, must
+    return None
+
+
+def _given(terms: Terms, condition: Term, part: Term, holds: bool) -> Term:
+    """A predicate, where one that it is made of holds, or does not."""
+    done = {part: terms.constant(int(holds), 1)}
+    for at in walk(condition, done):
+        same = at.is_leaf or at.operator not in (*OPERATORS, SUM) or all(done.get(inner) is inner for inner in at.inner)
+        done[at] = at if same else rebuilt(terms, at, done)
+    return done[condition]
 
 
 def comparison(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | None:

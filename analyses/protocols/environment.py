@@ -47,14 +47,19 @@ class Evaluator:
         self._order: dict[frozenset[int], tuple[int, ...]] = {}
         self.needed: set[int] = set()
         """The values that the terms depend on, as far as a path decides what they are."""
-        self._phis, self._fickle = self._closure(wanted)
-        self._changed = {number for numbers in self._fickle.values() for number in numbers}
+        self._phis: dict[int, tuple[int, ...]] = {}
+        """By block, the phis there that the terms depend on, through other phis too."""
+        self._fickle: dict[int, tuple[int, ...]] = {}
+        """By header of a loop, what is made anew in it."""
+        self._changed: set[int] = set()
+        """All that is made anew in a loop."""
         self.numbering = self._ssa.values
+        self.want(wanted)
 
-    def _closure(self, wanted: Iterable[Term]) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
-        """By block, the phis there that the terms depend on, through other phis too; by header of a loop, what is made anew in it."""
+    def want(self, terms: Iterable[Term]) -> None:
+        """These terms will be asked about, too."""
         seen = self.needed
-        work = [number for term in wanted for number in self.needs(term)]
+        work = [number for term in terms for number in self.needs(term)]
         while work:
             number = work.pop()
             if number in seen:
@@ -76,7 +81,13 @@ class Evaluator:
             while index is not None:
                 fickle.setdefault(self._loops.loops[index].header, []).append(number)
                 index = self._loops.loops[index].parent
-        return {block: tuple(own) for block, own in phis.items()}, {block: tuple(own) for block, own in fickle.items()}
+        self._phis = {block: tuple(own) for block, own in phis.items()}
+        self._fickle = {block: tuple(own) for block, own in fickle.items()}
+        self._changed = {number for numbers in self._fickle.values() for number in numbers}
+
+    def merges(self, block: int) -> bool:
+        """Whether the terms depend on the way by which control comes to a block."""
+        return block in self._phis
 
     def _changes(self, leaf: Term) -> bool:
         """Whether a leaf is another number in every iteration of a loop."""

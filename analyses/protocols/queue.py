@@ -43,7 +43,7 @@ from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, S
 import attrs
 
 from ptxkit.analyses.accesses import accesses
-from ptxkit.analyses.bits import mask_of
+from ptxkit.analyses.bits import bits, mask_of
 from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, calls, control_flow
 from ptxkit.analyses.dataflow import union
 from ptxkit.analyses.dominators import dominators
@@ -407,6 +407,7 @@ class _Explorer:
         terms = [term for own in self.watched.values() for term in own]
         self.idle = self._idles()
         self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values(), *self.idle.values()])
+        self.small = self._small()
         parts = self._changing(terms)
         self.moving = {header: self._moving(loop.blocks, parts) for header, loop in self.headers.items()}
         self.lively = self._lively()
@@ -493,6 +494,24 @@ class _Explorer:
             if not called.names or called.is_indirect or any(name in inside for name in called.names):
                 found.add(i)
         return found
+
+    def _small(self) -> dict[int, Term]:
+        """By block, the predicate of a branch between parts where nothing happens but that a term becomes one or another, as in a ring."""
+        found: dict[int, Term] = {}
+        while True:
+            new: dict[int, Term] = {}
+            for block, quiet in self.quiet.items():
+                if quiet is None or block in found:
+                    continue
+                meet, region = quiet
+                if any(self.evaluator.merges(at) for at in (meet, *bits(region))):
+                    guard = self._guard(self.flow.blocks[block].end - 1)
+                    if guard is not None:
+                        new[block] = guard
+            if not new:
+                return found
+            found |= new
+            self.evaluator.want(new.values())
 
     def _changing(self, terms: Iterable[Term]) -> list[tuple[int, int, list[tuple[Term, int, int]]]]:
         """Of each term the width, the blocks in which something of it changes, and its atoms, with factors and the blocks of each."""
@@ -723,7 +742,7 @@ class _Explorer:
         if len(block.edges) == 1 and not block.leaves:
             return [self._to(state, block.edges[0].target)]
         quiet = self._quiet(state.block)
-        guard = self.branches.get(state.block) if quiet is None else self._guard(block.end - 1)
+        guard = (self.branches if quiet is None else self.small).get(state.block)
         if guard is None:
             if quiet is not None:
                 return [self._over(state, *quiet)]
