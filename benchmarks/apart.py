@@ -22,7 +22,7 @@ from ptxkit.analyses.protocols.queue import Coverage, Moment, Observer, Operatio
 from ptxkit.analyses.protocols.regions import Region, regions
 from ptxkit.analyses.protocols.wgmma import QUEUE
 from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.terms import Term
+from ptxkit.analyses.terms import Term, walk
 from ptxkit.isa.binding import Bound
 
 MOST_STEPS = 5_000
@@ -71,12 +71,15 @@ class Pair:
     kind: str
     first: Touch
     second: Touch
-    distance: int
+    distance: int | None
+    """How far the second starts behind the first; None if that is not known."""
+    places: Hashable
+    """Equal for pairs that are as far apart in a kernel and a mutant of it."""
 
     def key(self, gone: int) -> Hashable:
         """Equal for the same pair of a kernel and of a mutant of it that lacks an instruction."""
         places = [one.instruction + (0 <= gone <= one.instruction) for one in (self.first, self.second)]
-        return (self.kind, *places, self.distance)
+        return (self.kind, *places, self.places)
 
 
 class Pairs(Observer):
@@ -111,6 +114,7 @@ class Pairs(Observer):
         self.started = {i: effect.queue for i, effect in found if effect.queue in (COPY, BULK) and effect.action is Action.OPEN}
         self.has_groups = any(effect.queue == QUEUE for _, effect in found)
         self.pairs: dict[Hashable, Pair] = {}
+        self.structures: dict[Term, int] = {}
 
     def touches(self, i: int, terms: tuple[Term, ...], threads: int) -> Iterator[Touch]:
         for (access, _, lanes, writes), address in zip(self.known.get(i, ()), terms, strict=True):
@@ -155,11 +159,21 @@ class Pairs(Observer):
         for one in earlier:
             if one.region.base[0] != touch.region.base[0]:
                 continue
-            if one.region.base != touch.region.base:
-                self.words.add("addresses")
-                continue
-            pair = Pair(kind, one, touch, touch.region.offset - one.region.offset)
+            distance = touch.region.offset - one.region.offset
+            if one.region.base == touch.region.base:
+                pair = Pair(kind, one, touch, distance, distance)
+            else:
+                parts = tuple([self.structure(part) for region in (one.region, touch.region) for part in (region.base[1], region.moving)])
+                pair = Pair(kind, one, touch, None, (distance, *parts))
             self.pairs.setdefault(pair.key(-1), pair)
+
+    def structure(self, term: Term) -> int:
+        """Equal for terms of a kernel and a mutant of it that say the same."""
+        for at in walk(term, self.structures):
+            parts = [(self.structures[atom], factor) for atom, factor in at.parts]
+            inner = [self.structures[arg] for arg in at.args]
+            self.structures[at] = hash((at.operator, at.width, at.offset, *at.data, *inner, *parts))
+        return self.structures[term]
 
 
 @functools.lru_cache(maxsize=2)
@@ -180,7 +194,7 @@ def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
     rooms = _rooms(right, gone)
     for pair in watch.pairs.values():
         if pair.key(gone) not in known and not _is_apart(watch, pair, rooms):
-            words.add("matrices" if pair.first.by_tensor_core or pair.second.by_tensor_core else pair.kind)
+            words.add("addresses" if pair.distance is None else "matrices" if pair.first.by_tensor_core or pair.second.by_tensor_core else pair.kind)
     return frozenset(words)
 
 
@@ -195,6 +209,8 @@ def _rooms(of: Pairs, gone: int) -> dict[int, int]:
     """By instruction whose bytes are not known in number, how many they are at most: something else is done behind them meanwhile."""
     rooms: dict[int, int] = {}
     for pair in of.pairs.values():
+        if pair.distance is None:
+            continue
         for one, other in ((pair.first, pair.second), (pair.second, pair.first)):
             room = _ends(of, other)[0] - _ends(of, one)[1]
             if not one.is_exact and room > 0:
@@ -206,6 +222,8 @@ def _rooms(of: Pairs, gone: int) -> dict[int, int]:
 def _is_apart(of: Pairs, pair: Pair, rooms: dict[int, int]) -> bool:
     """Whether two touches are of different bytes, or of one thread that does them in order."""
     one, other = pair.first, pair.second
+    if pair.distance is None:
+        return False
     if one.is_exact and other.is_exact:
         # what one thread does in order needs no barrier
         others = True if pair.kind in ("fresh", "waited") else None
