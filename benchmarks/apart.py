@@ -14,9 +14,10 @@ import attrs
 
 from ptxkit.analyses.accesses import Access, accesses
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.cfg import calls, control_flow
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.protocols.copies import BULK, COPY, SHARED
-from ptxkit.analyses.protocols.effects import Action, Reach, effects
+from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.matrices import matrices
 from ptxkit.analyses.protocols.queue import Coverage, Moment, Observer, Operation, explore
 from ptxkit.analyses.protocols.regions import Region, regions
@@ -75,6 +76,13 @@ class Pair:
     """How far the second starts behind the first; None if that is not known."""
     places: Hashable
     """Equal for pairs that are as far apart in a kernel and a mutant of it."""
+
+    @property
+    def word(self) -> str:
+        """Why it may matter."""
+        if self.distance is None:
+            return "addresses"
+        return "matrices" if self.first.by_tensor_core or self.second.by_tensor_core else self.kind
 
     def key(self, gone: int) -> Hashable:
         """Equal for the same pair of a kernel and of a mutant of it that lacks an instruction."""
@@ -183,8 +191,88 @@ def followed(routine: Routine) -> tuple[Pairs, Coverage]:
     return watch, explore(routine, (COPY, BULK, QUEUE), watch.terms, watch, MOST_STEPS, MOST_VISITS)
 
 
+def first_met(routine: Routine, start: int, wanted: set[int], forwards: bool) -> set[int]:
+    """The first of some instructions on each way from an instruction, forwards or backwards."""
+    flow = control_flow(routine)
+    by_block: dict[int, list[int]] = {}
+    for i in sorted(wanted, reverse=not forwards):
+        by_block.setdefault(flow.block_of[i], []).append(i)
+    first = flow.block_of[start]
+    ahead = [i for i in by_block.get(first, ()) if (i > start if forwards else i < start)]
+    work, seen, found = [(first, ahead)], set[int](), set[int]()
+    while work:
+        block, here = work.pop()
+        if here:
+            found.add(here[0])
+            continue
+        for after in flow.blocks[block].successors if forwards else flow.blocks[block].predecessors:
+            if after not in seen:
+                seen.add(after)
+                work.append((after, by_block.get(after, [])))
+    return found
+
+
+def is_done_elsewhere(routine: Routine, i: int) -> bool:
+    """Whether what a commit, a wait or a barrier does is done on every way by the next one of its kind, or was by the one before.
+
+    That goes by the order of instructions alone, whatever the launch and the addresses.
+    """
+    own, sync = effects(routine).get(i, ()), syncs(routine).get(i)
+    if sync is not None:
+        others = _barriers_for_all(routine)
+        touches = _touching(routine) - others
+        return any(first_met(routine, i, touches | others, forwards) <= others for forwards in (False, True))
+    if len(own) != 1:
+        return False
+    ((queue, what),) = [(effect.queue, effect) for effect in own]
+    all_ = {j: e for j, found in effects(routine).items() for e in found if e.queue == queue and j != i}
+    waits = {j: e for j, e in all_.items() if e.action is Action.WAIT}
+    called = set(calls(routine))
+    if what.action is Action.COMMIT:
+        # who waits for all does not ask what is in a group
+        return all(j in waits and waits[j].takes_open for j in first_met(routine, i, {*waits, *called}, True))
+    enough = {
+        j
+        for j, e in waits.items()
+        if routine.instructions[j].guard is None
+        and (e.takes_open or not what.takes_open)
+        and (what.reading or not e.reading)
+        and e.leave is not None
+        and what.leave is not None
+        and e.leave <= what.leave
+    }
+    return first_met(routine, i, {*all_, *called}, False) <= enough
+
+
+def _barriers_for_all(routine: Routine) -> set[int]:
+    """The barriers at which all threads of the CTA wait for one another."""
+    bounds = bindings(routine)
+    found = set()
+    for i, sync in syncs(routine).items():
+        bound = bounds[i]
+        if sync.reach is Reach.CTA and sync.arrives and sync.waits and isinstance(bound, Bound) and bound.threads is None:
+            if routine.instructions[i].guard is None:
+                found.add(i)
+    return found
+
+
+def _touching(routine: Routine) -> set[int]:
+    """The instructions whose order may matter to other threads: but for loads of what no copy writes, all that touch memory."""
+    everything = accesses(routine)
+    converts = any(access.space == SHARED and not access.declared for access in everything)
+    found = {*effects(routine), *syncs(routine), *calls(routine), *[matrix.instruction for matrix in matrices(routine)]}
+    for access in everything:
+        if access.space in (".local", ".param", ".const"):
+            continue
+        if access.writes or access.space == SHARED or (converts and not access.space):
+            found.add(access.instruction)
+    return found
+
+
 def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
     """Why a change may matter, in words; nothing if it cannot. `gone` is the instruction that the mutant lacks; -1 for none."""
+    if gone >= 0 and is_done_elsewhere(original, gone):
+        return frozenset()
     right, right_coverage = followed(original)
     watch, coverage = followed(mutant)
     words = set(watch.words)
@@ -194,7 +282,7 @@ def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
     rooms = _rooms(right, gone)
     for pair in watch.pairs.values():
         if pair.key(gone) not in known and not _is_apart(watch, pair, rooms):
-            words.add("addresses" if pair.distance is None else "matrices" if pair.first.by_tensor_core or pair.second.by_tensor_core else pair.kind)
+            words.add(pair.word)
     return frozenset(words)
 
 

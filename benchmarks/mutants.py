@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import attrs
-from apart import reasons
+from apart import first_met, reasons
 
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.bindings import bindings
@@ -212,27 +212,6 @@ def unread(routine: Routine, wait: int) -> int:
     before = solve(flow, through, join, lambda _: None, 0).before
     block = flow.block_of[wait]
     return through(block, before[block], wait)
-
-
-def first_met(routine: Routine, start: int, wanted: set[int], forwards: bool) -> set[int]:
-    """The first of some instructions on each way from an instruction, forwards or backwards."""
-    flow = control_flow(routine)
-    by_block: dict[int, list[int]] = {}
-    for i in sorted(wanted, reverse=not forwards):
-        by_block.setdefault(flow.block_of[i], []).append(i)
-    first = flow.block_of[start]
-    ahead = [i for i in by_block.get(first, ()) if (i > start if forwards else i < start)]
-    work, seen, found = [(first, ahead)], set[int](), set[int]()
-    while work:
-        block, here = work.pop()
-        if here:
-            found.add(here[0])
-            continue
-        for after in flow.blocks[block].successors if forwards else flow.blocks[block].predecessors:
-            if after not in seen:
-                seen.add(after)
-                work.append((after, by_block.get(after, [])))
-    return found
 
 
 PROTOCOLS = {

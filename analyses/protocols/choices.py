@@ -84,8 +84,9 @@ class Choices:
     """By predicate (the positive one), whether it holds."""
     ranges: Mapping[Term, tuple[int, int]] = attrs.field(factory=dict)
     """By sum without its constant, the least and the greatest number that it can be."""
-    shape: frozenset[tuple[Term, bool, bool]] = frozenset()
-    """Of which sums that last the range is bounded below and above."""
+    shape: frozenset[tuple[frozenset[Term], bool, bool]] = frozenset()
+    """Of what is added up in sums that last: whether the range of a sum is bounded below and above. How many times something is added
+    does not count: that goes on for ever where a loop adds what is not known."""
 
     def says(self, condition: Term) -> bool | None:
         """Whether a predicate holds, if that is decided."""
@@ -121,7 +122,8 @@ class Choices:
             ranges = {**ranges, compared[0]: narrowed}
             low, high = _whole(compared[0])
             if _lasts(compared[0]):
-                shape = shape | {(compared[0], narrowed[0] > low, narrowed[1] < high)}
+                added = frozenset([atom for atom, _ in compared[0].linear[1]])
+                shape = shape | {(added, narrowed[0] > low, narrowed[1] < high)}
         return Choices(self.terms, {**self.taken, positive: wanted}, ranges, shape)
 
     def model(self, team: Team, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = (), others: Iterable[int] = ()) -> Model | None:
