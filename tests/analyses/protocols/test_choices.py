@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.protocols.choices import MOST_EVALUATED, Choices, _Search
+from ptxkit.analyses.protocols.choices import MOST_EVALUATED, Choices, _Search, conjuncts
 from ptxkit.analyses.protocols.team import Team
 from ptxkit.analyses.terms import Terms, evaluate
 
@@ -78,3 +78,27 @@ class TestChoices:
 
         assert search.run() is None
         assert search.evaluated < 2 * MOST_EVALUATED
+
+    def test_what_must_hold_for_a_predicate_to_hold(self) -> None:
+        terms = Terms()
+        n, bit = (terms.leaf("parameter", 32, (name,)) for name in ("n", "bit"))
+        zero, size = terms.constant(0, 32), terms.constant(16, 32)
+        few = terms.apply("lt.s", 1, (n, terms.constant(3, 32)))
+        unset = terms.apply("eq", 1, (terms.apply("and", 32, (n, bit)), zero))
+        chosen = terms.apply("select", 32, (terms.apply("or", 1, (few, unset)), zero, size))
+
+        assert set(conjuncts(terms, terms.apply("eq", 1, (chosen, zero)), False)) == {(few, False), (unset, False)}
+        assert list(conjuncts(terms, few, False)) == [(few, False)]
+
+    def test_sums_that_grow_by_what_is_not_known_come_round(self) -> None:
+        terms = Terms()
+        place, count = (terms.leaf("special", 32, (name,)) for name in ("%ctaid.x", "%nctaid.x"))
+        n = terms.leaf("parameter", 32, ("n",))
+        chosen = [Choices(terms)]
+        for turn in range(4):
+            at = terms.add(place, terms.scale(count, turn))
+            after = chosen[-1].choose(terms.apply("lt.s", 1, (terms.sub(at, n), terms.constant(0, 32))), True)
+            assert after is not None
+            chosen.append(after)
+
+        assert chosen[2].shape == chosen[3].shape == chosen[4].shape

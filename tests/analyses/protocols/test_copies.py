@@ -80,6 +80,13 @@ IDIOMS = {
         "add.s32 %r20, %r20, 2048;\nsetp.ne.s32 %p5, %r20, 6144;\n@%p5 bra A;\nmov.u32 %r20, 0;\nA:\n"
         "add.s32 %r21, %r21, 2048;\nsetp.ne.s32 %p6, %r21, 6144;\n@%p6 bra B;\nmov.u32 %r21, 0;\nB:",
     ),
+    "branch on a counter of its own": (
+        "mov.u32 %r24, 2;\nmov.u32 %r25, 0;\nmov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
+        "setp.eq.s32 %p5, %r24, 2;\n@%p5 bra A;\nadd.s32 %r20, %r20, 2048;\nadd.s32 %r24, %r24, 1;\nbra.uni B;\n"
+        "A:\nadd.s32 %r20, %r20, -4096;\nmov.u32 %r24, 0;\nB:\n"
+        "setp.eq.s32 %p6, %r25, 2;\n@%p6 bra C;\nadd.s32 %r21, %r21, 2048;\nadd.s32 %r25, %r25, 1;\nbra.uni D;\n"
+        "C:\nadd.s32 %r21, %r21, -4096;\nmov.u32 %r25, 0;\nD:",
+    ),
     "remainder": (
         "mov.u32 %r24, 2;\nmov.u32 %r20, 4096;\nmov.u32 %r21, 0;",
         "add.s32 %r24, %r24, 1;\nrem.u32 %r25, %r24, 3;\nshl.b32 %r20, %r25, 11;\n"
@@ -204,6 +211,79 @@ END:
 ret;
 }}
 """
+
+
+# Blocks take tiles by turns; of each, every thread copies 16 bytes, if two masks that it is given have a bit in common, and else zeros.
+TURNS = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 data, .param .u32 n, .param .u32 rows, .param .u32 columns)
+.reqntid 128, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<40>;
+.reg .b64 %rd<9>;
+.shared .align 128 .b8 tile[2048];
+ld.param.u64 %rd1, [data];
+ld.param.u32 %r1, [n];
+ld.param.u32 %r2, [rows];
+ld.param.u32 %r3, [columns];
+mov.u32 %r4, %tid.x;
+shl.b32 %r5, %r4, 4;
+mov.u32 %r6, tile;
+add.s32 %r7, %r6, %r5;
+xor.b32 %r8, %r5, 16;
+add.s32 %r9, %r6, %r8;
+mov.u32 %r10, %ctaid.x;
+mov.u32 %r11, %nctaid.x;
+setp.ge.u32 %p1, %r10, %r1;
+@%p1 bra DONE;
+LOOP:
+shl.b32 %r12, %r2, 3;
+and.b32 %r12, %r12, %r10;
+setp.eq.s32 %p2, %r12, 0;
+shl.b32 %r13, %r3, 2;
+and.b32 %r13, %r13, %r10;
+setp.eq.s32 %p3, %r13, 0;
+or.pred %p4, %p2, %p3;
+selp.b32 %r14, 0, 16, %p4;
+cp.async.cg.shared.global [%r7], [%rd1], 16, %r14;
+cp.async.commit_group;
+{wait}
+{barrier}
+ld.shared.v4.u32 {{%r30, %r31, %r32, %r33}}, [%r9];
+{last}
+add.s32 %r10, %r10, %r11;
+setp.lt.u32 %p5, %r10, %r1;
+@%p5 bra LOOP;
+DONE:
+ret;
+}}
+"""
+
+
+class TestTurns:
+    @pytest.mark.parametrize(
+        ("changed", "rules"),
+        [
+            ({}, set()),
+            ({"wait": "cp.async.wait_group 1;"}, {"A003"}),
+            ({"wait": ""}, {"A001"}),
+            ({"barrier": ""}, {"A005"}),
+            ({"last": ""}, {"A010"}),
+        ],
+    )
+    def test_what_is_broken_is_told_of(self, changed: dict[str, str], rules: set[str]) -> None:
+        assert told(self.text(**changed)) == rules
+
+    def test_all_turns_are_followed(self) -> None:
+        (routine,) = routines(ptxkit.parse(self.text()))
+
+        assert copies(routine).coverage.complete
+        assert copies(routine).blind == frozenset()
+
+    def text(self, **parts: str) -> str:
+        return TURNS.format(**{"wait": "cp.async.wait_group 0;", "barrier": "bar.sync 0;", "last": "bar.sync 0;", **parts})
 
 
 class TestBulkStores:
