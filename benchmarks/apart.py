@@ -2,7 +2,8 @@
 
 A kernel and a mutant of it are followed on all paths. Noted are pairs of touches between which nothing stands any more: of an operation
 that may be under way, or of which no barrier has told, and of what is done meanwhile. The kernel is taken to be right: so a pair that it
-has, at the same distance or, if that is not known, of the same terms, does no harm; and what starts somewhere ends before the first place that the kernel itself touches meanwhile.
+has, at the same distance or, if that is not known, of the same terms, does no harm; and what starts somewhere ends before the first place
+that the kernel itself touches meanwhile.
 """
 
 from __future__ import annotations
