@@ -29,7 +29,6 @@ from pathlib import Path
 import attrs
 from apart import first_met, reasons
 
-from ptxkit.analyses.accesses import place
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import control_flow
@@ -39,14 +38,13 @@ from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.held import Kind
 from ptxkit.analyses.protocols.objects import uses
-from ptxkit.analyses.protocols.proxies import MAP_FENCE, fenced_map, is_ordered_by, unplaced
+from ptxkit.analyses.protocols.proxies import MAP_FENCE, fenced_map, is_never_used, is_ordered_by, is_parameter, stands_first, unplaced
 from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
 from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.protocols.wgmma import wgmma
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts, select
-from ptxkit.analyses.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
@@ -112,10 +110,10 @@ def unordered(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
     """Why it may matter that a proxy fence is gone: pairs of touches that it alone ordered, or touches that are not known."""
     bound = bindings(routine)[i]
     if isinstance(bound, Bound) and MAP_FENCE in bound.effects:
-        # a parameter is what it is as long as the kernel runs
-        address = fenced_map(routine, i)
-        symbol = place(values(routine), address).symbol if address is not None else None
-        return frozenset() if symbol is not None and (symbol.space or "").startswith(".param") else frozenset(("map from outside",))
+        is_known = is_parameter(routine, fenced_map(routine, i)) or is_never_used(routine, i)
+        return frozenset() if is_known else frozenset(("map from outside",))
+    if stands_first(routine, i):
+        return frozenset()
     if ".shared" not in routine.instructions[i].opcode.text:
         return frozenset(("global memory",))
     if is_ordered_by(routine, i):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import attrs
 
@@ -29,7 +29,7 @@ from ptxkit.analyses.protocols.matrices import ASYNC, SHARED, descriptors, held,
 from ptxkit.analyses.protocols.team import Team, Vector, team
 from ptxkit.analyses.protocols.ways import between, comes_to
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term
+from ptxkit.analyses.terms import Term, walk
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import Values, values
 from ptxkit.frozen import frozen
@@ -182,6 +182,23 @@ def _let_go(routine: Routine, before: list[Touch], fence: int, fresh: int) -> It
 def _meets_any(routine: Routine, before: list[Touch], after: list[Touch], some: int) -> bool:
     pairs = [(before[place_], end) for place_ in bits(some) for end in after]
     return any(one.root is end.root and meet(routine, one, end, MOST_REACH) is not None for one, end in pairs)
+
+
+def stands_first(routine: Routine, fence: int) -> bool:
+    """Whether a thread that comes to a fence has touched no data in shared memory before, nor been told of any by others."""
+    bounds = bindings(routine)
+    told = {i for i, sync in syncs(routine).items() if sync.waits}
+    touched = {
+        access.instruction
+        for access in accesses(routine)
+        if access.space in ("", SHARED)
+        and access.memory.proxy != ASYNC
+        and isinstance(bound := bounds[access.instruction], Bound)
+        and not bound.barrier
+        and not bound.effects
+    }
+    calls = {i for i, bound in enumerate(bounds) if not isinstance(bound, Bound) or bound.flow == "call"}
+    return not any(comes_to(routine, i, fence) for i in told | touched | calls)
 
 
 def unplaced(routine: Routine) -> frozenset[str]:
@@ -740,6 +757,48 @@ def stale_maps(routine: Routine) -> Iterator[Found]:
             message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
             yield Found(i, message, [(own[-1], "changed here")])
     yield from _unacquired(routine, fences)
+    yield from _unreleased(routine, fences, changes)
+
+
+def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hashable]) -> Iterator[Found]:
+    """The first acquisition of each tensor map that nothing in the function releases, though it does release others that it acquires."""
+    known, bounds = values(routine), bindings(routine)
+    releases = set(_with_effect(routine, MAP_FENCE)) - set(fences)
+    released = {changes.get(i) for i in releases}
+    if not releases or None in released or any(not bound.memory for i in releases if isinstance(bound := bounds[i], Bound)):
+        # what a fence without an address releases may be any
+        return
+    by_key: dict[Hashable, int] = {}
+    for fence in fences:
+        by_key.setdefault(_same(known, fenced_map(routine, fence)), fence)
+    if None in by_key or not released & by_key.keys():
+        return
+    steady = all(_is_steady(access.address) for access in accesses(routine) if access.instruction in releases)
+    for key, fence in by_key.items():
+        if key not in released and steady and _is_steady(fenced_map(routine, fence)):
+            message = "this acquires a tensor map that nothing here releases, as the others that are acquired are released"
+            yield Found(fence, message, [(min(releases), "another is released here")], False)
+
+
+def _is_steady(address: Term | None) -> bool:
+    """Whether an address is made from what stays the same as long as the kernel runs, so that two of them can be told apart."""
+    return address is not None and not any(leaf.operator in ("value", "phi", "join") for leaf in walk(address))
+
+
+def is_never_used(routine: Routine, fence: int) -> bool:
+    """Whether it is certain that the tensor map that a fence acquires is not used: all that are used are acquired by other fences."""
+    own = _pointers(fenced_map(routine, fence))
+    others = [_pointers(fenced_map(routine, other)) for other in _with_effect(routine, MAP_FENCE) if other != fence]
+    acquired = set[Term]().union(*others)
+    used = [access.address for access in accesses(routine) if access.memory.proxy == "tensormap"]
+    pointers = [_pointers(address) for address in used if not is_parameter(routine, address)]
+    return bool(own) and all(found and not found & own and found <= acquired for found in pointers)
+
+
+def is_parameter(routine: Routine, address: Term | None) -> bool:
+    """Whether an address is that of a parameter itself, which is what it is as long as the kernel runs."""
+    symbol = place(values(routine), address).symbol if address is not None else None
+    return symbol is not None and (symbol.space or "").startswith(".param")
 
 
 def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Found]:

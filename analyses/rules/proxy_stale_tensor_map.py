@@ -38,7 +38,10 @@ tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], %rd2;
 tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [map], 128;
 fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
 cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];""",
-    proof="Data flow on all ways from the change to the use: no acquiring fence of the proxy on one of them.",
+    proof=(
+        "Data flow on all ways from the change to the use: no acquiring fence of the proxy on one of them. A map that is not acquired, or "
+        "not released, as the others of the kernel are is warned of."
+    ),
     sanitizer="no tool of it looks for this.",
     check=check,
 )

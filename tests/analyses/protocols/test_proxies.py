@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ptxkit
 from ptxkit.analyses import lint
-from ptxkit.analyses.protocols.proxies import is_ordered_by, unplaced
+from ptxkit.analyses.protocols.proxies import is_never_used, is_ordered_by, stands_first, unplaced
 from ptxkit.analyses.rule import Facts, select
 from ptxkit.diagnostics import Severity
 
@@ -267,3 +267,50 @@ def test_a_fence_behind_what_tells_comes_too_late() -> None:
     assert told_in_turn(fence, "") == told_in_turn(fence, fence) == []
     # whoever copies waits for what is behind the fence
     assert told_in_turn("", fence, "summed") == []
+
+
+RELEASED = """.shared .align 128 .b8 map[128];
+mov.u32 %r2, pool;
+tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], %rd3;
+FIRST
+tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], %rd3;
+tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd2], [map], 128;
+fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+fence.proxy.tensormap::generic.acquire.gpu [%rd2], 128;
+USES
+ret;
+}
+"""
+MAP_USE = "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%r2], [{}, {{%r1}}], [bar];\n"
+RELEASE = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [map], 128;"
+
+
+def test_a_map_that_is_acquired_is_released_as_the_others_are() -> None:
+    text = HEAD + RELEASED.replace("USES", MAP_USE.format("%rd1") + MAP_USE.format("%rd2"))
+
+    assert found(text.replace("FIRST", RELEASE)) == []
+    assert found(text.replace("FIRST", "")) == [("P005", "warning")]
+    # any may be released by a fence that names none
+    assert found(text.replace("FIRST", "fence.proxy.tensormap::generic.release.gpu;")) == []
+
+
+def test_a_map_that_is_not_used_needs_no_fence() -> None:
+    def unused(uses: str) -> list[bool]:
+        text = HEAD + RELEASED.replace("FIRST", RELEASE).replace("USES", uses)
+        routine = Facts(ptxkit.parse(text)).routines[0]
+        acquires = [i for i, one in enumerate(routine.instructions) if ".acquire" in one.opcode.text]
+        return [is_never_used(routine, i) for i in acquires]
+
+    assert unused(MAP_USE.format("%rd2")) == [True, False]
+    assert unused(MAP_USE.format("%rd1") + MAP_USE.format("%rd2")) == [False, False]
+
+
+def test_what_stands_before_everything_orders_nothing() -> None:
+    def first(text: str) -> bool:
+        body = f"mov.u32 %r2, pool;\n{text}fence.proxy.async.shared::cta;\nbar.sync 0;\nret;\n}}\n"
+        routine = Facts(ptxkit.parse(HEAD + body)).routines[0]
+        return stands_first(routine, next(i for i, one in enumerate(routine.instructions) if one.opcode.text.startswith("fence.proxy")))
+
+    assert first("mbarrier.init.shared::cta.b64 [bar], 1;\n")
+    assert not first("st.shared.u32 [%r2], %r1;\n")
+    assert not first("bar.sync 0;\n")
