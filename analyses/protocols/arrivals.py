@@ -79,6 +79,8 @@ def arrivals_besides(routine: Routine, use: Use, without: int) -> int | None:
 
 def threads_at(routine: Routine, use: Use) -> int | None:
     """The threads of a CTA that may come to a use, as bits; None if it is not known how they are laid out."""
+    if use.threads is not None:
+        return use.threads
     reach = uniformity(routine).reach
     return reach.instruction(use.instruction).ever if reach.template.has_places else None
 

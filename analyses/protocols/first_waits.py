@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.loops import loops
-from ptxkit.analyses.protocols.arrivals import are_same_threads
+from ptxkit.analyses.protocols.arrivals import are_same_threads, threads_at
 from ptxkit.analyses.protocols.copies import Finding
 from ptxkit.analyses.protocols.steps import Does
-from ptxkit.analyses.protocols.structure import Life, Ring, Use, Visit, first_phases, rings, visits
+from ptxkit.analyses.protocols.structure import (
+    Life,
+    Ring,
+    Use,
+    Visit,
+    first_phases,
+    life_by_thread,
+    parities_by_way,
+    rings,
+    rings_by_thread,
+    visits,
+)
 from ptxkit.analyses.protocols.ways import comes_without
 from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.uniformity import uniformity
 
 
 def standstill(routine: Routine, known: Life) -> Iterator[Finding]:
     """Waits for a first phase that only threads could complete that wait for one themselves."""
     if not known.is_closed:
         return
-    own = rings(routine)
-    blocking = {ring: [one.use for one in visits(routine, ring) if one.parity == 0 and one.use.step.is_spinning] for ring in own}
-    peeks = {ring: [one.use for one in visits(routine, ring) if one.parity == 0 and not one.use.step.is_spinning] for ring in own}
+    own = rings_by_thread(routine)
+    ways = {use: parities_by_way(routine, use) for ring in own for use in ring.of(Does.WAIT)}
+    first = {ring: [use for use in ring.of(Does.WAIT) if any(parity == 0 for parity, _ in ways[use])] for ring in own}
     starts: set[Ring] = {ring for ring in own if any(use.does is Does.ARRIVE for use in ring.others)}
+    closed: set[Use] = set()
     while True:
-        cuts = {use.instruction for ring in own if ring not in starts for use in (*blocking[ring], *peeks[ring])}
-        before = comes_without(routine, cuts)
-        more = {ring for ring in own if ring not in starts and any(before(use.instruction) for use in ring.of(Does.ARRIVE))}
+        closed = {use for ring in own if ring not in starts for use in first[ring]}
+        comes = _past_others(routine, closed)
+        while passed := {use for use in closed if any(parity != 0 and all(comes(use, end) for end in ends) for parity, ends in ways[use])}:
+            closed -= passed
+            comes = _past_others(routine, closed)
+        more = {ring for ring in own if ring not in starts and any(comes(use, use.instruction) for use in ring.of(Does.ARRIVE))}
         if not more:
             break
         starts |= more
+    blocking = {ring: [use for use in ring.of(Does.WAIT) if use in closed and use.step.is_spinning] for ring in own}
     stuck = [ring for ring in own if ring not in starts and blocking[ring] and ring.of(Does.ARRIVE)]
-    before = comes_without(routine, {use.instruction for ring in stuck for use in (*blocking[ring], *peeks[ring])})
     for ring in stuck:
         wait = blocking[ring][0]
         if len(stuck) == 1:
@@ -51,6 +67,29 @@ def standstill(routine: Routine, known: Life) -> Iterator[Finding]:
             False,
         )
         return
+
+
+def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], bool]:
+    """Tells whether those who do something can come to an instruction with none of some waits before, which nobody passes."""
+    flow, reach = control_flow(routine), uniformity(routine).reach
+    waits: dict[int, list[Use]] = {}
+    for use in life_by_thread(routine).of(Does.WAIT):
+        if routine.instructions[use.instruction].guard is None:
+            waits.setdefault(use.instruction, []).append(use)
+    by_threads: dict[int | None, Callable[[int], bool]] = {}
+
+    def comes(use: Use, i: int) -> bool:
+        threads = threads_at(routine, use)
+        if threads not in by_threads:
+            # where others wait at another object, only they are stopped
+            mine = [[use for use in own if threads is None or use.threads is None or use.threads & threads] for own in waits.values()]
+            cuts = {own[0].instruction for own in mine if own and closed.issuperset(own)}
+            if threads is not None:
+                cuts |= {flow.blocks[block].start for block in flow.reachable if not reach.block(block).ever & threads}
+            by_threads[threads] = comes_without(routine, cuts)
+        return by_threads[threads](i)
+
+    return comes
 
 
 def parities_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:

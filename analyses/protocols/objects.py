@@ -6,14 +6,18 @@ round at, if all that it is made from keeps to that: so two arrays are seen to l
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ptxkit.analyses.accesses import place
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import such
+from ptxkit.analyses.bits import bits
 from ptxkit.analyses.cfg import Via, control_flow
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import Origin, ssa
-from ptxkit.analyses.terms import Term, Terms, walk
+from ptxkit.analyses.terms import Term, Terms, evaluate, walk
+from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
@@ -110,9 +114,9 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
     parts = address.linear[1]
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
         kept, mask = parts[0][0].args
-        # the lowest bits of where an object lies are no part of it either
+        # the lowest bits of where an object lies are no part of it either, and compilers mask out what is nought besides
         low = (1 << CTA_BITS) - OBJECT_BYTES
-        if mask.constant is not None and mask.constant & low == low:
+        if mask.constant is not None and not low & ~mask.constant & ~kept.known.zeros:
             return in_its_cta(terms, kept)
     for atom, factor in parts:
         if atom.operator == "peer":
@@ -165,12 +169,33 @@ def _range(routine: Routine, atom: Term) -> Range | None:
         return low, high
     values_ = _ring(routine, atom)
     size = _size(values_) if values_ is not None else 0
-    if values_ is None or not size:
+    if values_ is None:
         return None
     ends = (0, size - 1)
     # what every value arrives as keeps to the range, if all that it is made from does
     known: dict[Term, bool] = {}
-    return ends if all(_keeps(term, ends, known) for term in (*values_.values(), atom)) else None
+    if size and all(_keeps(routine, term, ends, known) for term in (*values_.values(), atom)):
+        return ends
+    return _gone_through(atom, values_.values())
+
+
+def _gone_through(atom: Term, arriving: Collection[Term]) -> Range | None:
+    """Between which numbers a loop value is that is made from nothing but itself: all are tried that it comes to."""
+    steps = [term for term in arriving if term.constant is None]
+    if any(set(term.leaves()) != {atom} for term in steps):
+        return None
+    work = [term.constant for term in arriving if term.constant is not None]
+    found: set[int] = set()
+    while work:
+        number = work.pop()
+        if number in found:
+            continue
+        found.add(number)
+        after = [evaluate(term, lambda _: None, {atom: number}) for term in steps]
+        if len(found) > MOST_VALUES or None in after:
+            return None
+        work += [one for one in after if one is not None]
+    return (min(found), max(found)) if found and max(found) < 1 << CTA_BITS else None
 
 
 def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
@@ -188,13 +213,26 @@ def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
         if not isinstance(number, int) or numbering[number].origin is not Origin.PHI:
             return None
         for operand in numbering[number].operands:
-            if operand >= 0:
-                term = _chosen(routine, operand)
-                found[term] = term
-                work += term.leaves()
+            if operand < 0:
+                continue
+            term = _chosen(routine, operand)
+            starts = _of_places(routine, term, numbering[number].block)
+            found.update({one: one for one in starts or (term,)})
+            work += () if starts else term.leaves()
         if len(found) > MOST_VALUES:
             return None
     return found
+
+
+def _of_places(routine: Routine, term: Term, block: int) -> list[Term]:
+    """The numbers that a term is for the threads that come to a block, if it depends on nothing but their place."""
+    reach = uniformity(routine).reach
+    place_ = settler(routine).term(term)
+    if place_.constant is not None or not reach.template.has_places or not reach.template.is_known(place_):
+        return []
+    numbers = reach.template.numbers(place_)
+    own = {numbers[thread] for thread in bits(reach.block(block).ever)} if numbers is not None else set()
+    return [values(routine).terms.constant(number, term.width) for number in sorted(own)]
 
 
 def _chosen(routine: Routine, number: int) -> Term:
@@ -241,36 +279,40 @@ def _masked(term: Term) -> set[int]:
     return {high + 1} if low >= 0 else set()
 
 
-def _keeps(term: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _keeps(routine: Routine, term: Term, ends: Range, known: dict[Term, bool]) -> bool:
     """Whether a value is in a range from nought, if the loop values in it are. `known` remembers what was found for these ends."""
     found = known.get(term)
     if found is None:
-        found = known[term] = _is_within(term, ends, known)
+        found = known[term] = _is_within(routine, term, ends, known)
     return found
 
 
-def _is_within(term: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _is_within(routine: Routine, term: Term, ends: Range, known: dict[Term, bool]) -> bool:
     constant = term.constant
     if constant is not None:
         return 0 <= constant <= ends[1]
     if term.operator == "phi":
         return True
+    if term.operator == "join" and isinstance(term.data[0], int):
+        chosen = _chosen(routine, term.data[0])
+        if chosen.operator == "select":
+            return _keeps(routine, chosen, ends, known)
     if term.operator == "join" or (term.operator == "xor" and not (ends[1] + 1) & ends[1]):
-        return all(_keeps(arg, ends, known) for arg in term.args)
+        return all(_keeps(routine, arg, ends, known) for arg in term.args)
     if term.operator == "select":
         condition, yes, no = term.args
-        return _keeps(yes, ends, known) and (_keeps(no, ends, known) or _comes_round(condition, no, ends, known))
+        return _keeps(routine, yes, ends, known) and (_keeps(routine, no, ends, known) or _comes_round(routine, condition, no, ends, known))
     low, high = term.signed_bounds
     return low >= 0 and high <= ends[1]
 
 
-def _comes_round(condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _comes_round(routine: Routine, condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
     """Whether something is one more than a stage, and is not what the ring comes round at since the condition does not hold."""
     if condition.operator != "eq" or stepped not in condition.args:
         return False
     end = next((side.constant for side in condition.args if side.constant is not None), None)
     offset, parts = stepped.linear
-    return end == ends[1] + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(parts[0][0], ends, known)
+    return end == ends[1] + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(routine, parts[0][0], ends, known)
 
 
 # --- who uses them

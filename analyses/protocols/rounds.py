@@ -29,6 +29,8 @@ MOST_DEPTH = 200
 
 Numbers = frozenset[int]
 NOTHING: Numbers = frozenset()
+Firsts = tuple[int | None, int | None, int | None]
+"""A stage, the same had it never been set back to nought, and a parity; None for a number that is not known."""
 
 
 class Rounds:
@@ -197,12 +199,16 @@ class Rounds:
 
     # --- the first time
 
-    def first(self, stage: Term, parity: Term) -> list[tuple[int | None, int | None, int | None]]:
+    def first(self, stage: Term, parity: Term) -> list[Firsts]:
         """A stage, the same had it never been set back to nought, and a parity when no loop has gone round yet, for each way in.
 
         None for a number that is not known. Too many ways give none.
         """
-        found: dict[tuple[int | None, int | None, int | None], None] = {}
+        return list(dict.fromkeys([found for found, _ in self.ways_in(stage, parity)]))
+
+    def ways_in(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
+        """The same, each with the ways in for which it is so: by block the predecessor that control comes from, counted."""
+        found: list[tuple[Firsts, dict[int, int]]] = []
         work: list[dict[int, int]] = [{}]
         looked = 0
         while work:
@@ -212,10 +218,10 @@ class Rounds:
                 return []
             try:
                 here = _First(self, choice)
-                found[here.number(stage), _First(self, choice, True).number(stage), here.number(parity)] = None
+                found.append(((here.number(stage), _First(self, choice, True).number(stage), here.number(parity)), choice))
             except _Undecided as undecided:
                 work += [{**choice, undecided.block: place} for place in self._ways_in(undecided.block)]
-        return list(found)
+        return found
 
     def _ways_in(self, block: int) -> list[int]:
         """The predecessors of a block, by place, from which control comes for the first time."""

@@ -12,14 +12,17 @@ from itertools import pairwise
 
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bindings import bindings, has_such
+from ptxkit.analyses.bits import bits
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.mbarrier import OBJECT
 from ptxkit.analyses.protocols.mbarrier_operands import object_operand
 from ptxkit.analyses.protocols.objects import OBJECT_BYTES, Where, guarded, in_its_cta, where
-from ptxkit.analyses.protocols.rounds import NOTHING, Numbers, rounds
+from ptxkit.analyses.protocols.rounds import NOTHING, Firsts, Numbers, rounds
 from ptxkit.analyses.protocols.steps import Does, Step, steps
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -29,6 +32,8 @@ Base = tuple[tuple[int, int], ...]
 Place = tuple[Base, int]
 """An object: what its address starts from, and the offset."""
 
+MOST_SHARES = 32
+"""So many groups of threads are told apart by which object they use."""
 SHARED_ADDRESS_BITS = 32
 """Of addresses of shared memory."""
 
@@ -53,6 +58,8 @@ class Use:
     """Whether it may lie in another CTA of the cluster."""
     goes_round: bool = False
     """Whether the stage is a number of a loop that comes round."""
+    threads: int | None = None
+    """The threads that do this, as bits, where others do it to other objects; None if all do this that come here."""
 
     @property
     def instruction(self) -> int:
@@ -84,7 +91,16 @@ class Life:
 @fact
 def life(routine: Routine) -> Life:
     """The objects of a kernel."""
-    uses = tuple(_uses(routine))
+    return _life(routine, tuple(_uses(routine, False)))
+
+
+@fact
+def life_by_thread(routine: Routine) -> Life:
+    """The objects of a kernel, with a use for each group of threads where the place of a thread says which object it uses."""
+    return _life(routine, tuple(_uses(routine, True)))
+
+
+def _life(routine: Routine, uses: tuple[Use, ...]) -> Life:
     objects: dict[Place, list[Use]] = {}
     for use in uses:
         if use.does is Does.INIT:
@@ -106,7 +122,7 @@ def _calls_others(routine: Routine) -> bool:
     )
 
 
-def _uses(routine: Routine) -> Iterator[Use]:
+def _uses(routine: Routine, by_thread: bool) -> Iterator[Use]:
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
         operand = object_operand(bound) if isinstance(bound, Bound) else None
@@ -117,24 +133,48 @@ def _uses(routine: Routine) -> Iterator[Use]:
             if step.address is None:
                 yield Use(step, at, None, NOTHING, None, False, False, True)
                 continue
-            address = settler(routine).term(guarded(routine, i, step.address))
-            base, offset, index = address_parts(routine, address)
-            turns = rounds(routine).numbers(index)
-            # shared memory is addressed by 32 bits, however wide the register is
-            mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
-            offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
-            is_remote = in_its_cta(values(routine).terms, address) is not address
-            yield Use(
-                step,
-                at,
-                base,
-                offsets,
-                index,
-                index.constant is not None,
-                rounds(routine).is_all(index),
-                is_remote,
-                len(offsets) > 1 and _goes_round(index),
-            )
+            whole = settler(routine).term(guarded(routine, i, step.address))
+            for address, threads in _shares(routine, i, whole) if by_thread else ((whole, None),):
+                base, offset, index = address_parts(routine, address)
+                turns = rounds(routine).numbers(index)
+                # shared memory is addressed by 32 bits, however wide the register is
+                mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
+                offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
+                is_remote = in_its_cta(values(routine).terms, address) is not address
+                yield Use(
+                    step,
+                    at,
+                    base,
+                    offsets,
+                    index,
+                    index.constant is not None,
+                    rounds(routine).is_all(index),
+                    is_remote,
+                    len(offsets) > 1 and _goes_round(index),
+                    threads,
+                )
+
+
+def _shares(routine: Routine, i: int, address: Term) -> list[tuple[Term, int | None]]:
+    """An address for each group of threads for which it is another one by their place alone, with the group, as bits."""
+    terms, reach = values(routine).terms, uniformity(routine).reach
+    template = reach.template
+    own = [(atom, factor) for atom, factor in address.linear[1] if template.has_places and template.is_known(atom)]
+    if not own:
+        return [(address, None)]
+    part = terms.constant(0, address.width)
+    for atom, factor in own:
+        part = terms.add(part, terms.scale(atom, factor))
+    numbers = template.numbers(part)
+    if numbers is None:
+        return [(address, None)]
+    groups: dict[int, int] = {}
+    for thread in bits(reach.instruction(i).ever):
+        groups[numbers[thread]] = groups.get(numbers[thread], 0) | 1 << thread
+    if not 0 < len(groups) <= MOST_SHARES:
+        return [(address, None)]
+    rest = terms.sub(address, part)
+    return [(terms.add(rest, terms.constant(number, address.width)), own_) for number, own_ in sorted(groups.items())]
 
 
 def _goes_round(index: Term) -> bool:
@@ -187,7 +227,16 @@ class Ring:
 @fact
 def rings(routine: Routine) -> tuple[Ring, ...]:
     """The objects of a kernel that are initialized, by ring."""
-    known = life(routine)
+    return _rings(life(routine))
+
+
+@fact
+def rings_by_thread(routine: Routine) -> tuple[Ring, ...]:
+    """The same, of the uses by groups of threads."""
+    return _rings(life_by_thread(routine))
+
+
+def _rings(known: Life) -> tuple[Ring, ...]:
     chosen: dict[Place, Place] = {place: place for place in known.objects}
 
     def find(place: Place) -> Place:
@@ -252,9 +301,26 @@ def _first_phases(routine: Routine) -> dict[Use, frozenset[tuple[int, int]]]:
 def _phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
     if use.index is None or use.step.amount is None or use.step.by_state:
         return frozenset()
+    found = [_phase(use, way) for way in rounds(routine).first(use.index, settler(routine).term(use.step.amount))]
+    return frozenset([phase for phase in found if phase is not None])
+
+
+def _phase(use: Use, way: Firsts) -> tuple[int, int] | None:
+    stage, onward, parity = way
     size = OBJECT_BYTES * len(use.offsets)
-    found = set()
-    for stage, onward, parity in rounds(routine).first(use.index, settler(routine).term(use.step.amount)):
-        if stage is not None and onward is not None and parity is not None and not (onward - stage) % size:
-            found.add((stage, (parity ^ (onward - stage) // size) & 1))
-    return frozenset(found)
+    if stage is None or onward is None or parity is None or (onward - stage) % size:
+        return None
+    return stage, (parity ^ (onward - stage) // size) & 1
+
+
+def parities_by_way(routine: Routine, use: Use) -> list[tuple[int | None, list[int]]]:
+    """The parity that a wait asks for the first time, None if it is not known, with the last instructions of the blocks on the way in."""
+    if use.index is None or use.step.amount is None or use.step.by_state:
+        return []
+    blocks = control_flow(routine).blocks
+    found = []
+    for way, choice in rounds(routine).ways_in(use.index, settler(routine).term(use.step.amount)):
+        phase = _phase(use, way)
+        ends = [blocks[blocks[block].predecessors[place]].end - 1 for block, place in choice.items()]
+        found.append((phase[1] if phase is not None else None, ends))
+    return found

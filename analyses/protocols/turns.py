@@ -78,12 +78,13 @@ def outrun(routine: Routine) -> Iterator[Found]:
 
 
 def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Found]:
-    """The first wait of a loop that waits for more commits than are made in it, where nobody else makes any."""
-    flow = control_flow(routine)
+    """The first wait of a loop that waits for more commits than are made in it, where nobody else makes any but once."""
+    flow, innermost = control_flow(routine), loops(routine).innermost
     if not ring.waits or not ring.commits or ring.arrivals:
         return
     for loop in _outrun(routine, ring, ring):
-        if all(flow.block_of[use.instruction] in loop for use in ring.commits):
+        homes = [flow.block_of[use.instruction] for use in ring.commits]
+        if all(home in loop or innermost[home] is None for home in homes):
             wait = next(use for use in ring.waits if flow.block_of[use.instruction] in loop)
             message = "threads wait here more often in a round of the loop than products are committed to this mbarrier: they wait for ever"
             yield Found(wait.instruction, message, [(ring.commits[0].instruction, "committed here")], False)
@@ -297,7 +298,7 @@ def _waits_first(routine: Routine, back: _Ring, ring: _Ring, thread: int) -> boo
 
     def through(block: int, owes: bool) -> bool:
         """Whether it may be that the thread has not waited since it arrived."""
-        if not reach.instruction(flow.blocks[block].start).ever >> thread & 1:
+        if not reach.block(block).ever >> thread & 1:
             return False
         for i, is_wait in sorted(events.get(block, ())):
             if not reach.instruction(i).ever >> thread & 1:
