@@ -16,6 +16,8 @@ MOST_THREADS = 1024
 """Threads of a CTA, in x and in y; and altogether."""
 MOST_IN_Z = 64
 MOST_CTAS = (2**31 - 1, 65535, 65535)
+MOST_IN_CLUSTER = 16
+"""CTAs of a cluster that any device runs together (non-portable sizes)."""
 WARP = 32
 WARP_MASK = (1 << WARP) - 1
 
@@ -44,6 +46,10 @@ class Launch:
             return (self.threads[place], self.threads[place]) if self.threads else (1, self.most[place])
         if place >= 0 and stem in ("%ctaid", "%nctaid"):
             return (0, MOST_CTAS[place] - 1) if stem == "%ctaid" else (1, MOST_CTAS[place])
+        if stem in ("%cluster_ctaid", "%cluster_ctarank"):
+            return 0, MOST_IN_CLUSTER - 1
+        if stem in ("%cluster_nctaid", "%cluster_nctarank"):
+            return 1, MOST_IN_CLUSTER
         return (0, WARP - 1) if name == "%laneid" else None
 
     def known(self, name: str) -> Known:

@@ -51,7 +51,7 @@ class Extents:
         if depth > MOST_DEPTH:
             return None
         if root not in term.leaves():
-            return (0, *self._range(term))
+            return (0, *self._range(term, depth))
         if term.operator == SUM:
             return self._sum(term, root, depth + 1)
         if term.operator in ("zext", "trunc") and min(term.width, term.args[0].width) >= ADDRESS_BITS:
@@ -68,7 +68,7 @@ class Extents:
     def _of_bits(self, term: Term, root: Term, depth: int) -> _Part | None:
         """Of an address whose lower bits are swizzled or cut."""
         for one, other in (term.args, term.args[::-1]):
-            most = (other.constant or 0) ^ (1 << term.width) - 1 if term.operator == "and" else self._range(other)[1]
+            most = (other.constant or 0) ^ (1 << term.width) - 1 if term.operator == "and" else self._range(other, depth)[1]
             if most >= 1 << MOST_CUT:
                 continue
             found = self._part(one, root, depth)
@@ -82,36 +82,85 @@ class Extents:
         return None
 
     def _sum(self, term: Term, root: Term, depth: int) -> _Part | None:
-        count, least, most = 0, signed(term.offset, term.width), signed(term.offset, term.width)
-        by_thread = self._terms.constant(0, term.width)
+        count = 0
+        least = most = signed(term.offset, term.width)
+        # what threads differ in, and what a ring goes through, is told of together
+        by_thread = by_round = self._terms.constant(0, term.width)
         for atom, factor in term.parts:
-            if root not in atom.leaves() and self._team.vector(atom) is not None:
-                by_thread = self._terms.add(by_thread, self._terms.scale(atom, factor))
-                continue
-            part = self._part(atom, root, depth)
-            if part is None:
-                return None
-            ends = (factor * part[1], factor * part[2])
-            count, least, most = count + factor * part[0], least + min(ends), most + max(ends)
-        numbers = self._team.vector(by_thread)
-        if numbers is None:
-            return None
-        return (count, least + signed(min(numbers), term.width), most + signed(max(numbers), term.width))
+            scaled = self._terms.scale(atom, factor)
+            if root in atom.leaves():
+                part = self._part(atom, root, depth)
+                if part is None:
+                    return None
+                times = signed(factor, term.width)
+                count, least, most = count + times * part[0], least + min(_ends(times, part[1:])), most + max(_ends(times, part[1:]))
+            elif self._team.vector(atom) is not None:
+                by_thread = self._terms.add(by_thread, scaled)
+            else:
+                by_round = self._terms.add(by_round, scaled)
+        for rest in (by_thread, by_round):
+            own = self._signed(rest, depth)
+            least, most = least + own[0], most + own[1]
+        return (count, least, most)
 
-    def _range(self, term: Term) -> Range:
+    def _signed(self, term: Term, depth: int) -> Range:
+        """The numbers that a sum may be, signed."""
+        numbers = self._team.vector(term) or (tuple(self._rounds.numbers(term)) if self._rounds.is_all(term) else None)
+        if numbers:
+            found = [signed(number, term.width) for number in numbers]
+            return min(found), max(found)
+        return self._total(term, depth)
+
+    def _range(self, term: Term, depth: int) -> Range:
         """The numbers that a term may be, unsigned."""
         if term not in self._numbers:
-            self._numbers[term] = self._range_of(term)
+            self._numbers[term] = self._range_of(term, depth + 1)
         return self._numbers[term]
 
-    def _range_of(self, term: Term) -> Range:
+    def _range_of(self, term: Term, depth: int) -> Range:
         numbers = self._team.vector(term)
         if numbers is not None:
             return min(numbers), max(numbers)
         if self._rounds.is_all(term):
             turns = self._rounds.numbers(term)
             return min(turns), max(turns)
-        return term.bounds
+        if depth > MOST_DEPTH or term.operator not in ("mul", SUM):
+            return term.bounds
+        made = self._product(term, depth) if term.operator == "mul" else self._total(term, depth)
+        return made if made[0] >= 0 and made[1] < 1 << term.width else term.bounds
+
+    def _product(self, term: Term, depth: int) -> Range:
+        (least, most), (other_least, other_most) = (self._range(arg, depth) for arg in term.args)
+        return least * other_least, most * other_most
+
+    def _total(self, term: Term, depth: int) -> Range:
+        offset, linear = term.linear
+        least = most = signed(offset, term.width)
+        parts = {atom: signed(factor, term.width) for atom, factor in linear}
+        for atom, factor in list(parts.items()):
+            divided = _divided(atom)
+            if divided is not None and parts.get(divided[0]) == -factor:
+                # a number without all the times that another goes into it
+                del parts[atom], parts[divided[0]]
+                ends = _ends(-factor, (0, self._range(divided[1], depth)[1] - 1))
+                least, most = least + min(ends), most + max(ends)
+        for atom, factor in parts.items():
+            ends = _ends(factor, self._range(atom, depth))
+            least, most = least + min(ends), most + max(ends)
+        return least, most
+
+
+def _ends(factor: int, ends: Range) -> Range:
+    return factor * ends[0], factor * ends[1]
+
+
+def _divided(atom: Term) -> tuple[Term, Term] | None:
+    """Of how often a number goes into another, times that number: the other, and the number."""
+    if atom.operator == "mul":
+        for divided, number in (atom.args, atom.args[::-1]):
+            if divided.operator == "div.u" and divided.args[1] is number:
+                return divided.args[0], number
+    return None
 
 
 @fact

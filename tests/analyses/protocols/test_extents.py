@@ -36,6 +36,22 @@ ADDRESSES = {
         "add.u32 %r6, %r6, 1;\nsetp.lt.u32 %p2, %r6, %r9;\n@%p2 bra LOOP;\n",
         (8, 2056),
     ),
+    "turns back": (
+        "mov.u32 %r5, 0;\nLOOP:\nadd.u32 %r6, %r5, 2;\nand.b32 %r6, %r6, -4;\nsub.u32 %r6, %r5, %r6;\nadd.u32 %r6, %r6, 2;\n"
+        "shl.b32 %r6, %r6, 8;\nadd.u32 %r4, %r6, %r2;\nst.shared.u32 [%r4], %r1;\n"
+        "add.u32 %r5, %r5, 1;\nsetp.lt.u32 %p2, %r5, 9;\n@%p2 bra LOOP;\n",
+        (0, 768),
+    ),
+    "part of a cluster": (
+        "mov.u32 %r3, %cluster_ctarank;\nmov.u32 %r5, %cluster_nctaid.x;\nrem.u32 %r6, %r3, %r5;\ndiv.u32 %r7, 1024, %r5;\n"
+        "mul.lo.u32 %r6, %r6, %r7;\nadd.u32 %r4, %r2, %r6;\nst.shared.u32 [%r4+64], %r1;\n",
+        (64, 64 + 15 * 1024),
+    ),
+    "without what goes in": (
+        "mov.u32 %r3, %cluster_ctarank;\nmov.u32 %r5, %cluster_nctaid.x;\ndiv.u32 %r6, %r3, %r5;\nmul.lo.u32 %r6, %r6, %r5;\n"
+        "sub.u32 %r6, %r3, %r6;\nshl.b32 %r6, %r6, 4;\nadd.u32 %r4, %r2, %r6;\nst.shared.u32 [%r4], %r1;\n",
+        (0, 240),
+    ),
     "unknown": ("shl.b32 %r3, %r9, 4;\nadd.u32 %r4, %r2, %r3;\nst.shared.u32 [%r4], %r1;\n", None),
 }
 
