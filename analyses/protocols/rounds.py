@@ -48,6 +48,7 @@ class Rounds:
         self._found: dict[Term, Numbers] = {}
         self._varying: dict[Term, tuple[Term, ...]] = {}
         self._followed: dict[Term, bool] = {}
+        self._ways: dict[tuple[Term, Term], list[tuple[Firsts, dict[int, int]]]] = {}
 
     def numbers(self, term: Term) -> Numbers:
         """Numbers that a term takes, unsigned, if control goes every way and loops go round for long; none if they are not known."""
@@ -208,6 +209,11 @@ class Rounds:
 
     def ways_in(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
         """The same, each with the ways in for which it is so: by block the predecessor that control comes from, counted."""
+        if (stage, parity) not in self._ways:
+            self._ways[stage, parity] = self._find_ways(stage, parity)
+        return self._ways[stage, parity]
+
+    def _find_ways(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
         found: list[tuple[Firsts, dict[int, int]]] = []
         work: list[dict[int, int]] = [{}]
         looked = 0

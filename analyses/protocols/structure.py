@@ -91,13 +91,17 @@ class Life:
 @fact
 def life(routine: Routine) -> Life:
     """The objects of a kernel."""
-    return _life(routine, tuple(_uses(routine, False)))
+    return _life(routine, tuple(_uses(routine)))
 
 
 @fact
 def life_by_thread(routine: Routine) -> Life:
     """The objects of a kernel, with a use for each group of threads where the place of a thread says which object it uses."""
-    return _life(routine, tuple(_uses(routine, True)))
+    known = life(routine)
+    shares = {use: _shares(routine, use) for use in known.uses}
+    if not any(shares.values()):
+        return known
+    return _life(routine, tuple([one for use in known.uses for one in shares[use] or (use,)]))
 
 
 def _life(routine: Routine, uses: tuple[Use, ...]) -> Life:
@@ -122,7 +126,7 @@ def _calls_others(routine: Routine) -> bool:
     )
 
 
-def _uses(routine: Routine, by_thread: bool) -> Iterator[Use]:
+def _uses(routine: Routine) -> Iterator[Use]:
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
         operand = object_operand(bound) if isinstance(bound, Bound) else None
@@ -133,48 +137,52 @@ def _uses(routine: Routine, by_thread: bool) -> Iterator[Use]:
             if step.address is None:
                 yield Use(step, at, None, NOTHING, None, False, False, True)
                 continue
-            whole = settler(routine).term(guarded(routine, i, step.address))
-            for address, threads in _shares(routine, i, whole) if by_thread else ((whole, None),):
-                base, offset, index = address_parts(routine, address)
-                turns = rounds(routine).numbers(index)
-                # shared memory is addressed by 32 bits, however wide the register is
-                mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
-                offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
-                is_remote = in_its_cta(values(routine).terms, address) is not address
-                yield Use(
-                    step,
-                    at,
-                    base,
-                    offsets,
-                    index,
-                    index.constant is not None,
-                    rounds(routine).is_all(index),
-                    is_remote,
-                    len(offsets) > 1 and _goes_round(index),
-                    threads,
-                )
+            yield _use(routine, step, at, settler(routine).term(guarded(routine, i, step.address)), None)
 
 
-def _shares(routine: Routine, i: int, address: Term) -> list[tuple[Term, int | None]]:
-    """An address for each group of threads for which it is another one by their place alone, with the group, as bits."""
+def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads: int | None) -> Use:
+    base, offset, index = address_parts(routine, address)
+    turns = rounds(routine).numbers(index)
+    # shared memory is addressed by 32 bits, however wide the register is
+    mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
+    offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
+    return Use(
+        step,
+        at,
+        base,
+        offsets,
+        index,
+        index.constant is not None,
+        rounds(routine).is_all(index),
+        in_its_cta(values(routine).terms, address) is not address,
+        len(offsets) > 1 and _goes_round(index),
+        threads,
+    )
+
+
+def _shares(routine: Routine, use: Use) -> list[Use]:
+    """A use for each group of threads for which the object is another one by their place alone; none if that is not so."""
     terms, reach = values(routine).terms, uniformity(routine).reach
     template = reach.template
-    own = [(atom, factor) for atom, factor in address.linear[1] if template.has_places and template.is_known(atom)]
-    if not own:
-        return [(address, None)]
+    # an object without a base, or with one start only, is the same for all
+    if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_places:
+        return []
+    address = settler(routine).term(guarded(routine, use.instruction, use.step.address))
     part = terms.constant(0, address.width)
-    for atom, factor in own:
-        part = terms.add(part, terms.scale(atom, factor))
-    numbers = template.numbers(part)
+    for atom, factor in address.linear[1]:
+        if template.is_known(atom):
+            part = terms.add(part, terms.scale(atom, factor))
+    numbers = template.numbers(part) if part.constant is None else None
     if numbers is None:
-        return [(address, None)]
+        return []
     groups: dict[int, int] = {}
-    for thread in bits(reach.instruction(i).ever):
+    for thread in bits(reach.instruction(use.instruction).ever):
         groups[numbers[thread]] = groups.get(numbers[thread], 0) | 1 << thread
-    if not 0 < len(groups) <= MOST_SHARES:
-        return [(address, None)]
+    if len(groups) > MOST_SHARES:
+        return []
     rest = terms.sub(address, part)
-    return [(terms.add(rest, terms.constant(number, address.width)), own_) for number, own_ in sorted(groups.items())]
+    own = [(terms.add(rest, terms.constant(number, address.width)), threads) for number, threads in sorted(groups.items())]
+    return [_use(routine, use.step, use.where, where_, threads) for where_, threads in own]
 
 
 def _goes_round(index: Term) -> bool:
@@ -233,7 +241,8 @@ def rings(routine: Routine) -> tuple[Ring, ...]:
 @fact
 def rings_by_thread(routine: Routine) -> tuple[Ring, ...]:
     """The same, of the uses by groups of threads."""
-    return _rings(life_by_thread(routine))
+    known = life_by_thread(routine)
+    return rings(routine) if known is life(routine) else _rings(known)
 
 
 def _rings(known: Life) -> tuple[Ring, ...]:
