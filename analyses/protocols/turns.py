@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from ptxkit.analyses.arithmetic import signed
 from ptxkit.analyses.bits import bits, mask_of
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg import ControlFlow, control_flow
 from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.loops import Loop, loops
 from ptxkit.analyses.protocols.alike import places_of, ring_of
@@ -26,8 +26,10 @@ from ptxkit.analyses.protocols.structure import SHARED_ADDRESS_BITS, Use, addres
 from ptxkit.analyses.protocols.tcgen05 import tensor
 from ptxkit.analyses.protocols.ways import comes_without, next_among
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term
 from ptxkit.analyses.uniformity import uniformity
+from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
 
 MOST_KINDS = 32
@@ -180,12 +182,13 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
     """The loops in each round of which, on all ways by some wait, more waits are passed at one ring than commits made to another."""
     block_of = control_flow(routine).block_of
     weight: dict[int, int] = {}
-    for use in ring.waits:
-        weight[block_of[use.instruction]] = weight.get(block_of[use.instruction], 0) - 1
+    homes = [_deciders(routine).get(use.instruction, block_of[use.instruction]) for use in ring.waits]
+    for home in homes:
+        weight[home] = weight.get(home, 0) - 1
     for use in back.commits:
         weight[block_of[use.instruction]] = weight.get(block_of[use.instruction], 0) + 1
     committed = mask_of([block_of[use.instruction] for use in back.commits])
-    waited = mask_of([block_of[use.instruction] for use in ring.waits])
+    waited = mask_of(homes)
     for loop in loops(routine).loops:
         waits = loop.blocks & waited & ~mask_of(loop.latches)
         if not waits or not loop.blocks & committed or not loop.is_reducible:
@@ -204,13 +207,62 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
 def _turns(routine: Routine) -> list[dict[int, list[int]]]:
     """By loop, what comes after what in one round, among blocks in which mbarrier objects are used, the first and the last."""
     flow = control_flow(routine)
-    used = mask_of([flow.block_of[use.instruction] for use in life(routine).uses])
+    used = mask_of([*[flow.block_of[use.instruction] for use in life(routine).uses], *_deciders(routine).values()])
     found = []
     for loop in loops(routine).loops:
         within = [block for block in flow.order if block in loop]
         onward = {block: [to for to in flow.blocks[block].successors if to in loop and to != loop.header] for block in within}
         found.append(next_among(onward, {block for block in within if used >> block & 1}.union(loop.latches, [loop.header])))
     return found
+
+
+@fact
+def _deciders(routine: Routine) -> dict[int, int]:
+    """The waits that are left out if what was asked before says yes, with the block that decides: who passes that has been told."""
+    asks = {use.instruction for use in life(routine).of(Does.WAIT) if not use.step.is_spinning}
+    found = {}
+    for use in life(routine).of(Does.WAIT) if asks else ():
+        block = _decider(routine, use.instruction) if use.step.is_spinning else -1
+        if block >= 0 and asks & _sources(routine, block):
+            found[use.instruction] = block
+    return found
+
+
+def _decider(routine: Routine, wait: int) -> int:
+    """The block from which control comes either to a loop that waits or to where that leaves to; -1 if there is none."""
+    flow, forest = control_flow(routine), loops(routine)
+    index = forest.innermost[flow.block_of[wait]]
+    loop = forest.loops[index] if index is not None else None
+    entries = [block for block in flow.blocks[loop.header].predecessors if block not in loop] if loop is not None else []
+    if loop is None or len(entries) != 1:
+        return -1
+    at = entries[0]
+    while len(flow.blocks[at].successors) == 1 and len(flow.blocks[at].predecessors) == 1:
+        at = flow.blocks[at].predecessors[0]
+    ends = {_onward(flow, block) for _, block in forest.exits(loop)}
+    return at if any({_onward(flow, block)} == ends for block in flow.blocks[at].successors) else -1
+
+
+def _onward(flow: ControlFlow, block: int) -> int:
+    """Where control comes from a block in which nothing but a jump stands."""
+    one = flow.blocks[block]
+    return one.successors[0] if one.end - one.start == 1 and len(one.successors) == 1 else block
+
+
+def _sources(routine: Routine, block: int) -> set[int]:
+    """The instructions that write what decides where control goes from the end of a block, through loops and where ways meet."""
+    known, numbering = values(routine), ssa(routine).values
+    guard = known.guard(control_flow(routine).blocks[block].end - 1)
+    work = list(guard.leaves()) if guard is not None else []
+    seen: set[Term] = set()
+    while work and len(seen) < MOST_KINDS:
+        leaf = work.pop()
+        number = leaf.data[0] if leaf.operator in ("phi", "value", "join") and leaf.data else None
+        if leaf in seen or not isinstance(number, int):
+            continue
+        seen.add(leaf)
+        work += [inner for operand in numbering[number].operands if operand >= 0 for inner in known.of(operand).leaves()]
+    return {numbering[leaf.data[0]].instruction for leaf in seen if isinstance(leaf.data[0], int)}
 
 
 def _most(ways: Mapping[int, list[int]], weight: Mapping[int, int], start: int) -> dict[int, int]:
