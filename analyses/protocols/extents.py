@@ -107,7 +107,7 @@ class Extents:
         """The numbers that a sum may be, signed."""
         numbers = self._team.vector(term) or (tuple(self._rounds.numbers(term)) if self._rounds.is_all(term) else None)
         if numbers:
-            found = [signed(number, term.width) for number in numbers]
+            found = [signed(number, term.width) for number in set(numbers)]
             return min(found), max(found)
         return self._total(term, depth)
 

@@ -361,11 +361,17 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
 
 def _span(routine: Routine, touch: Touch, address: Term) -> tuple[int, int] | None:
     """The least and the greatest that lies between an address and what it starts from, over all threads; None if unknown."""
-    known = values(routine)
-    for leaf in address.leaves():
-        if leaf is touch.root or (leaf.operator == "address" and known.symbol(leaf) is touch.root):
-            return extents(routine).of(address, leaf)
-    return None
+    found, key = _spans(routine), (address, touch.root)
+    if key not in found:
+        known = values(routine)
+        roots = [leaf for leaf in address.leaves() if leaf is touch.root or (leaf.operator == "address" and known.symbol(leaf) is touch.root)]
+        found[key] = extents(routine).of(address, roots[0]) if roots else None
+    return found[key]
+
+
+@fact
+def _spans(routine: Routine) -> dict[tuple[Term, Symbol | Term], tuple[int, int] | None]:
+    return {}
 
 
 @frozen
