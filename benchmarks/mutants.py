@@ -35,6 +35,7 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.dataflow import solve
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.liveness import liveness
+from ptxkit.analyses.protocols.box_bytes import box_bytes
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.held import Kind
 from ptxkit.analyses.protocols.objects import uses
@@ -116,7 +117,7 @@ def unordered(routine: Routine, mutant: Routine, i: int) -> frozenset[str]:
         return frozenset()
     if ".shared" not in routine.instructions[i].opcode.text:
         return frozenset(("global memory",))
-    if is_ordered_by(routine, i):
+    if is_ordered_by(routine, i, box_bytes):
         return frozenset(("same bytes",))
     return unplaced(mutant)
 

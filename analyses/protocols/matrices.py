@@ -31,6 +31,16 @@ FIELD = (1 << 14) - 1
 STRIDE_BIT = 32
 """From this bit on, a descriptor says how far apart groups of eight rows are, if rows lie one behind the other."""
 ROWS = 8
+ROW_BYTES = 128
+"""Of a row that is swizzled, at most."""
+DEPTH_BYTES = 32
+"""Of the other side of a matrix: what one instruction multiplies."""
+LEADING_BIT, LAYOUT_BIT = 16, 61
+"""From these bits on a descriptor says how far apart parts are the other way, and how rows are swizzled."""
+KINDS = {".kind::f16": (2,), ".kind::tf32": (4,), ".kind::i8": (1,), ".kind::f8f6f4": (1,)}
+"""How many bytes an element has in shared memory, where the instruction says it (9.1:9.7.16.2)."""
+WIDTHS = {1: 128, 2: 128, 4: 64, 6: 32}
+"""How many bytes of a row are swizzled together."""
 TRANSPOSED_BITS = {"a": 15, "b": 16}
 """The bits of an instruction descriptor that say that columns lie one behind the other (9.1:9.7.16.4.2)."""
 N_BIT, M_BIT = 17, 24
@@ -59,6 +69,12 @@ class Matrix:
 def descriptors(routine: Routine) -> tuple[tuple[int, Term], ...]:
     """The operands that describe matrices in shared memory to tensor cores, with their instructions."""
     return tuple([(i, held(routine, term)) for i, _, term in _operands(routine)])
+
+
+def described_operands(routine: Routine) -> Iterator[tuple[int, str, Term]]:
+    """The same, with the names of the operands."""
+    for i, memory, term in _operands(routine):
+        yield i, memory.operand, held(routine, term)
 
 
 @fact
@@ -91,8 +107,45 @@ def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
     return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
 
 
+def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
+    """How many bytes a matrix that is swizzled has at most from the start of the row on in which it starts; 0 if that is not known."""
+    bound = bindings(routine)[i]
+    count, is_turned = _line_count(routine, i, bound, operand) if isinstance(bound, Bound) else (0, False)
+    # the address and the stage belong to other bits, whatever they are
+    words = {evaluate(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
+    fields = {
+        (word >> LEADING_BIT & FIELD, word >> STRIDE_BIT & FIELD, WIDTHS.get(word >> LAYOUT_BIT & 7, 0)) if word is not None else (0, 0, 0)
+        for word in words
+    }
+    if not count or len(fields) != 1:
+        return 0
+    leading, stride, width = fields.pop()
+    if not width or not stride:
+        return 0
+    if not is_turned:
+        return (count // ROWS - 1) * (stride << UNIT_BITS) + ROWS * ROW_BYTES
+    # parts as wide as what is swizzled lie so far apart, and eights of columns as far as the other field says, or the other way round
+    apart = [
+        (-(count * size // -width) - 1) * one + (DEPTH_BYTES // size // ROWS - 1) * other
+        for size in _element_bytes(bound)
+        for one, other in ((leading, stride), (stride, leading))
+    ]
+    return (max(apart) << UNIT_BITS) + ROWS * ROW_BYTES
+
+
+def _element_bytes(bound: Bound | object) -> tuple[int, ...]:
+    """How many bytes an element may have."""
+    return next((sizes for word, sizes in KINDS.items() if isinstance(bound, Bound) and bound.has(word)), (1, 2, 4))
+
+
 def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
     """How many rows a matrix has that lie one behind the other; 0 if that is not known, or columns do."""
+    count, is_turned = _line_count(routine, i, bound, operand)
+    return 0 if is_turned else count
+
+
+def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[int, bool]:
+    """How many rows a first matrix has, or columns a second, 0 if that is not known; and whether it lies the other way than these."""
     known = values(routine)
 
     def number(name: str) -> int | None:
@@ -102,16 +155,15 @@ def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
 
     if bound.operand("idesc") is not None:
         word = number("idesc")
-        if word is None or word >> TRANSPOSED_BITS[operand] & 1:
-            return 0
+        if word is None:
+            return 0, False
         count = (word >> M_BIT & 31) << 4 if operand == "a" else (word >> N_BIT & 63) << 3
-        return count // 2 if bound.has(".cta_group::2") else count
+        return count // 2 if bound.has(".cta_group::2") else count, bool(word >> TRANSPOSED_BITS[operand] & 1)
     shape = _SHAPE.fullmatch(bound.fragments[0].shape) if bound.fragments else None
     # where the first matrix is in registers, what is written is of the second
     named = [name for name in (operand + "trans", "atrans") if bound.operand(name) is not None]
-    if shape is None or (named and number(named[0]) != 0):
-        return 0
-    return int(shape["m" if operand == "a" else "n"])
+    turned = number(named[0]) if named else 0
+    return (int(shape["m" if operand == "a" else "n"]), turned != 0) if shape is not None and turned is not None else (0, False)
 
 
 def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from bisect import bisect_right
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -25,7 +25,17 @@ from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.extents import ADDRESS_BITS, extents
 from ptxkit.analyses.protocols.found import Found
-from ptxkit.analyses.protocols.matrices import ASYNC, SHARED, descriptors, held, is_shared_variable, start
+from ptxkit.analyses.protocols.matrices import (
+    ASYNC,
+    ROW_BYTES,
+    SHARED,
+    described_operands,
+    descriptors,
+    held,
+    is_shared_variable,
+    matrix_bytes,
+    start,
+)
 from ptxkit.analyses.protocols.team import Team, Vector, team
 from ptxkit.analyses.protocols.ways import between, comes_to
 from ptxkit.analyses.routine import Routine, fact
@@ -48,6 +58,10 @@ TILE_BYTES = 1 << 10
 """Matrices start at multiples of so many bytes, where it matters."""
 MOST_REACH = 1 << 16
 """Where it must not be more, this is taken."""
+
+
+BoxBytes = Callable[[Routine, int], int]
+"""Tells how many bytes a copy has at most, 0 if that is not known."""
 
 
 class Meeting(enum.Enum):
@@ -76,6 +90,8 @@ class Touch:
     """Whether an asynchronous copy of the generic proxy writes it."""
     is_sure: bool = True
     """Whether each thread has its own address, and nothing else chooses it."""
+    matrix: tuple[str, Term] | None = None
+    """The operand that describes it to tensor cores, and the descriptor."""
 
 
 @frozen
@@ -155,18 +171,18 @@ def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iter
             yield found
 
 
-def is_ordered_by(routine: Routine, fence: int) -> bool:
+def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = None) -> bool:
     """Whether there may be touches, through the generic proxy and then through the async one, that this fence alone orders on some way."""
     if not has_proxy(routine, ASYNC):
         return False
     writes, reads, later = list(generic_touches(routine, "write")), list(generic_touches(routine, "read")), list(async_writes(routine))
     for before, after in ((writes, list(async_reads(routine))), (reads, later), (writes, later)):
         state = next((state for _, state in _states(routine, before, {fence})), _State())
-        if any(_meets_any(routine, before, after, left) for left in _let_go(routine, before, fence, state.fresh)):
+        if any(_meets_any(routine, before, after, left, box_bytes) for left in _let_go(routine, before, fence, state.fresh)):
             return True
         # what was told before the fence is ordered by it only for what comes behind
         for end, found, own in _arriving(routine, before, after, fence, _State(told=state.told)):
-            if _meets_any(routine, before, [end], (found.fresh | found.told) & own):
+            if _meets_any(routine, before, [end], (found.fresh | found.told) & own, box_bytes):
                 return True
     return False
 
@@ -179,9 +195,35 @@ def _let_go(routine: Routine, before: list[Touch], fence: int, fresh: int) -> It
         yield state.fresh | state.told
 
 
-def _meets_any(routine: Routine, before: list[Touch], after: list[Touch], some: int) -> bool:
-    pairs = [(before[place_], end) for place_ in bits(some) for end in after]
-    return any(one.root is end.root and meet(routine, one, end, MOST_REACH) is not None for one, end in pairs)
+def _meets_any(routine: Routine, before: list[Touch], after: Sequence[Touch], some: int, box_bytes: BoxBytes | None) -> bool:
+    pairs = [(before[place_], end) for place_ in bits(some) for end in after if before[place_].root is end.root]
+    met = [(one, end) for one, end in pairs if meet(routine, one, end, MOST_REACH) is not None]
+    return any(not _ends_before(routine, end, one, box_bytes) for one, end in met)
+
+
+def _ends_before(routine: Routine, end: Touch, one: Touch, box_bytes: BoxBytes | None) -> bool:
+    """Whether what is touched through the async proxy ends before another touch starts, by the most that it may have."""
+    row = ROW_BYTES if end.matrix is not None else 1
+    if end.matrix is not None:
+        size = matrix_bytes(routine, end.instruction, *end.matrix)
+    else:
+        size = box_bytes(routine, end.instruction) if box_bytes is not None else 0
+    firsts = [_span(routine, one, address) for address in one.addresses]
+    for to in end.addresses:
+        own, start_ = _span(routine, end, to), _start_of(routine, end, to)
+        if not size or own is None or start_ is None or start_.alignment % row:
+            return False
+        # a matrix may start within a row
+        last = own[1] // row * row + size
+        if any(first is None or first[0] < last for first in firsts):
+            return False
+    return True
+
+
+def _start_of(routine: Routine, touch: Touch, address: Term) -> Term | None:
+    """The leaf of an address that stands for what a touch starts from."""
+    known, root = values(routine), touch.root
+    return next((leaf for leaf in address.leaves() if leaf is root or (leaf.operator == "address" and known.symbol(leaf) is root)), None)
 
 
 def stands_first(routine: Routine, fence: int) -> bool:
@@ -363,9 +405,8 @@ def _span(routine: Routine, touch: Touch, address: Term) -> tuple[int, int] | No
     """The least and the greatest that lies between an address and what it starts from, over all threads; None if unknown."""
     found, key = _spans(routine), (address, touch.root)
     if key not in found:
-        known = values(routine)
-        roots = [leaf for leaf in address.leaves() if leaf is touch.root or (leaf.operator == "address" and known.symbol(leaf) is touch.root)]
-        found[key] = extents(routine).of(address, roots[0]) if roots else None
+        root = _start_of(routine, touch, address)
+        found[key] = extents(routine).of(address, root) if root is not None else None
     return found[key]
 
 
@@ -595,10 +636,10 @@ def _async_reads(routine: Routine) -> Iterator[Touch]:
             touch = _touch(routine, access, access.bytes or LEAST_BYTES)
             if touch is not None:
                 yield touch
-    for i, term in descriptors(routine):
+    for i, operand, term in described_operands(routine):
         found = _described(routine, i, term, roots)
         if found is not None:
-            yield found
+            yield attrs.evolve(found, matrix=(operand, term))
 
 
 @fact

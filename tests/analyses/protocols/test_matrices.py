@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses.protocols.matrices import described, descriptors, matrices
+from ptxkit.analyses.protocols.matrices import described, described_operands, descriptors, matrices, matrix_bytes
 from ptxkit.analyses.protocols.untold import untold
 from ptxkit.analyses.rule import Facts
 from ptxkit.analyses.values import values
@@ -136,3 +136,32 @@ def test_warps_with_other_tasks_read_what_was_not_fenced() -> None:
     assert found(["", FENCE]) == [(True, False)]
     # whoever reads has waited for what stands before the first fence
     assert found(["", "", FENCE, FENCE, FENCE]) == [(True, False)]
+
+
+SWIZZLED = "shr.u32 %r3, %r2, 4;\nand.b32 %r3, %r3, 16383;\ncvt.u64.u32 %rd1, %r3;\nor.b64 %rd1, %rd1, {};\n"
+"""Rows of 128 bytes that are swizzled, eights of them 1024 bytes apart, and parts 16384 bytes apart the other way."""
+FIELDS = 2 << 61 | 64 << 32 | 1024 << 16
+SIZES = {
+    # 128 x 32 in bits 24 to 28, and 17 to 22
+    "rows": (8 << 24 | 4 << 17, {"a": 16 * 1024, "b": 4 * 1024}),
+    "columns": (8 << 24 | 4 << 17 | 3 << 15, {"a": 16384 + 1024 + 1024, "b": 16384 + 1024}),
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_how_many_bytes_a_matrix_has_at_most(name: str) -> None:
+    word, expected = SIZES[name]
+    product = f"mov.u32 %r21, {word};\ntcgen05.mma.cta_group::1.kind::f16 [%r20], %rd1, %rd1, %r21, 0;\nret;\n}}\n"
+    routine = Facts(ptxkit.parse(HEAD + SWIZZLED.format(FIELDS) + product)).routines[0]
+    found = {operand: matrix_bytes(routine, i, operand, term) for i, operand, term in described_operands(routine)}
+
+    assert found["a"] == expected["a"]
+    assert found["b"] <= expected["b"]
+
+
+@pytest.mark.parametrize("fields", [64 << 32, 2 << 61])
+def test_what_is_not_swizzled_or_has_no_stride_may_be_anywhere(fields: int) -> None:
+    product = f"mov.u32 %r21, {SIZES['rows'][0]};\n" + PRODUCT.replace(", 0, %r21", ", %rd1, %r21")
+    routine = Facts(ptxkit.parse(HEAD + SWIZZLED.format(fields) + product)).routines[0]
+
+    assert {matrix_bytes(routine, i, operand, term) for i, operand, term in described_operands(routine)} == {0}
