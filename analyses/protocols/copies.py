@@ -340,7 +340,7 @@ class _Watch(Observer):
         if operation.idle is not None and operation.idle.constant and access.reads:
             # zeros come from nowhere: no program is known that must wait for them before it reads
             return True
-        tried = (key, operation.signature, moment.choices.shape)
+        tried = (key, operation.signature, moment.threads, moment.choices.shape)
         if key in self.hazards or tried in self.seen:
             return True
         self.seen.add(tried)

@@ -48,7 +48,7 @@ from ptxkit.analyses.cfg import ControlFlow, Edge, Via, callees, calls, control_
 from ptxkit.analyses.dataflow import union
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.loops import loops
-from ptxkit.analyses.protocols.choices import Choices, Model
+from ptxkit.analyses.protocols.choices import Choices, Model, conjuncts
 from ptxkit.analyses.protocols.effects import Action, Effect, Reach, Sync, effects, syncs
 from ptxkit.analyses.protocols.environment import Environment, Evaluator, settler
 from ptxkit.analyses.protocols.team import Team, team
@@ -412,6 +412,7 @@ class _Explorer:
         self.moving = {header: self._moving(loop.blocks, parts) for header, loop in self.headers.items()}
         self.lively = self._lively()
         self.starters = self._starters()
+        self.sides: dict[tuple[Term, bool], int] = {}
         self.seen: set[Hashable] = set()
         self.visits = [0] * len(self.flow.blocks)
         self.steps = 0
@@ -780,21 +781,28 @@ class _Explorer:
         for holds, target in ways:
             if target is None:
                 continue
-            if where is not None:
-                side = where if holds else self.team.everyone & ~where
-                if not state.threads & side:
-                    continue
-                parts = state.crowd & ~side
-                partings = (*state.partings, (meet, state.crowd)) if parts and meet >= 0 else state.partings
-                new = attrs.evolve(state, threads=state.threads & side, crowd=state.crowd & side, partings=partings)
-            else:
-                choices = state.choices.choose(condition, holds)
-                if choices is None:
-                    continue
-                new = attrs.evolve(state, choices=choices)
+            side = self._side(condition, holds)
+            choices = state.choices.choose(condition, holds) if where is None else state.choices
+            if choices is None or not state.threads & side:
+                continue
+            parts = state.crowd & ~side
+            partings = (*state.partings, (meet, state.crowd)) if parts and meet >= 0 else state.partings
+            new = attrs.evolve(state, threads=state.threads & side, crowd=state.crowd & side, partings=partings, choices=choices)
             found.append(self._to(new, target))
         found.sort(key=lambda one: self._worth(state.block, one.block))
         return found
+
+    def _side(self, condition: Term, holds: bool) -> int:
+        """The threads for which a predicate may hold, or not, by their place, as bits."""
+        key = (condition, holds)
+        if key not in self.sides:
+            side = self.team.everyone
+            for part, comes in conjuncts(self.values.terms, condition, holds):
+                where = self.team.where(part)
+                if where is not None:
+                    side &= where if comes else ~where
+            self.sides[key] = side
+        return self.sides[key]
 
     def _worth(self, block: int, target: int) -> tuple[bool, bool, int]:
         """What is followed first: what stays in the loop, and what has more to look at."""

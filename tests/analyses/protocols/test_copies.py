@@ -286,6 +286,46 @@ class TestTurns:
         return TURNS.format(**{"wait": "cp.async.wait_group 0;", "barrier": "bar.sync 0;", "last": "bar.sync 0;", **parts})
 
 
+# One warp, if it is told to, goes a way of its own; then each thread overwrites what one of the other warp has.
+PARTLY = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 data, .param .u32 apart)
+.reqntid 64, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<40>;
+.reg .b64 %rd<9>;
+.shared .align 128 .b8 tile[1024];
+ld.param.u64 %rd1, [data];
+ld.param.u32 %r1, [apart];
+mov.u32 %r4, %tid.x;
+shl.b32 %r5, %r4, 4;
+mov.u32 %r6, tile;
+add.s32 %r7, %r6, %r5;
+xor.b32 %r8, %r5, 512;
+add.s32 %r9, %r6, %r8;
+cp.async.cg.shared.global [%r7], [%rd1], 16;
+cp.async.commit_group;
+setp.lt.u32 %p1, %r4, 32;
+setp.ne.s32 %p2, %r1, 0;
+and.pred %p3, %p1, %p2;
+@!%p3 bra ON;
+bar.warp.sync -1;
+ON:
+{wait}
+bar.sync 0;
+st.shared.v4.u32 [%r9], {{%r4, %r4, %r4, %r4}};
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("wait", "rules"), [("cp.async.wait_all;", set()), ("", {"A001"})])
+def test_who_goes_a_way_by_its_place_and_by_what_is_given(wait: str, rules: set[str]) -> None:
+    assert told(PARTLY.format(wait=wait)) == rules
+
+
 class TestBulkStores:
     RIGHT = {
         "wait": "cp.async.bulk.wait_group.read 1;",
