@@ -99,7 +99,7 @@ class Choices:
         compared = comparison(self.terms, positive)
         if compared is None or (known := self.ranges.get(compared[0])) is None:
             return None
-        holds, fails = _narrowed(known, compared[1:], True), _narrowed(known, compared[1:], False)
+        holds, fails = (_narrowed(compared[0], known, compared[1:], way) for way in (True, False))
         if holds is None or fails is None:
             return (holds is not None) is is_positive
         return None
@@ -116,7 +116,7 @@ class Choices:
         ranges, shape = self.ranges, self.shape
         compared = comparison(self.terms, positive)
         if compared is not None:
-            narrowed = _narrowed(ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
+            narrowed = _narrowed(compared[0], ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
             if narrowed is None:
                 return None
             ranges = {**ranges, compared[0]: narrowed}
@@ -229,7 +229,8 @@ def _whole(term: Term) -> tuple[int, int]:
     return term.signed_bounds
 
 
-def _narrowed(known: tuple[int, int], compared: tuple[str, bool, int], holds: bool) -> tuple[int, int] | None:
+def _narrowed(term: Term, known: tuple[int, int], compared: tuple[str, bool, int], holds: bool) -> tuple[int, int] | None:
+    """The range that is left for a sum when it compares so, or does not: from and up to a multiple of what it is known to be one of."""
     low, high = known
     operator, as_is, number = compared
     if operator == "eq":
@@ -245,6 +246,8 @@ def _narrowed(known: tuple[int, int], compared: tuple[str, bool, int], holds: bo
         high = min(high, number - 1 if as_is else -number)
     else:
         low = max(low, number if as_is else 1 - number)
+    step = term.alignment or 1
+    low, high = -(-low // step) * step, high // step * step
     return (low, high) if low <= high else None
 
 

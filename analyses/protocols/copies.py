@@ -15,7 +15,7 @@ from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.lanes import lanes
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.protocols.choices import Model
+from ptxkit.analyses.protocols.choices import Choices, Model
 from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.protocols.environment import settler
 from ptxkit.analyses.protocols.matrices import matrices
@@ -157,6 +157,8 @@ class _Watch(Observer):
         }
         self.is_unclear = self._has_unknown()
         self.failures = 0
+        self.possible: dict[Choices, bool] = {}
+        """Of the choices of paths on which a touch was not proved, whether there are inputs for them alone."""
         self.hazards: dict[tuple[int, int, str], _Hazard] = {}
         self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
@@ -347,14 +349,25 @@ class _Watch(Observer):
         if operation.queue == BULK and moment.hinges(operation) and moment.skipped(operation):
             # a wait that the path does not come by may well be taken whenever the copy is
             return True
-        if self.failures >= MOST_FAILURES:
+        if self._gives_up(moment):
             return True
         model = moment.model(operation, thread=threads[1], others=threads[:1], idle=None if access.writes else False)
-        self.failures += model is None
+        if model is None:
+            self._fail(moment)
         if model is not None:
             were_used = any(one.signature in self.used for one in memory.latest)
             self.hazards[key] = _Hazard(moment, operation, access, threads, memory.latest, were_used, model)
         return True
+
+    def _gives_up(self, moment: Moment) -> bool:
+        """Whether no inputs are looked for any more, or none on this path, for which there are none."""
+        return self.failures >= MOST_FAILURES or not self.possible.get(moment.choices, True)
+
+    def _fail(self, moment: Moment) -> None:
+        """No inputs were found; it is remembered if that is so whatever is touched on this path."""
+        self.failures += 1
+        if moment.choices not in self.possible:
+            self.possible[moment.choices] = moment.is_possible()
 
     def _is_ordered(self, moment: Moment, operation: Operation) -> bool:
         """Whether a barrier that is not for the whole CTA was met since the start of an operation."""
@@ -384,11 +397,11 @@ class _Watch(Observer):
         if key in self.found or read.region.base[0] != region.base[0]:
             return
         threads = self.regions.meet(read.region, region, True)
-        if threads is None or self.failures >= MOST_FAILURES:
+        if threads is None or self._gives_up(moment):
             return
         also = [(read.condition, True)] if read.condition is not None else []
         if moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1], also=also) is None:
-            self.failures += 1
+            self._fail(moment)
             return
         one, other = (self.regions.team.name(thread) for thread in threads)
         self.found[key] = Finding(

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.dataflow import solve, union
 from ptxkit.analyses.launch import WARP
 from ptxkit.analyses.loops import loops
 from ptxkit.analyses.protocols.team import team
@@ -88,6 +90,19 @@ class Evaluator:
     def merges(self, block: int) -> bool:
         """Whether the terms depend on the way by which control comes to a block."""
         return block in self._phis
+
+    def live(self, asked: Mapping[int, Iterable[Term]]) -> tuple[int, ...]:
+        """By block, the values that terms depend on that are asked about in it or later, as bits. `asked` are these terms, by block."""
+        blocks = range(len(self._flow.blocks))
+        uses = [mask_of([number for term in asked.get(block, ()) for number in self.needs(term)]) for block in blocks]
+        made = [mask_of([*self._phis.get(block, ()), *self._fickle.get(block, ())]) for block in blocks]
+        for block, numbers in self._phis.items():
+            for place, before in enumerate(self._flow.blocks[block].predecessors):
+                operands = [self._ssa.values[number].operands[place] for number in numbers]
+                arriving = [self.settle(self.known.of(operand)) for operand in operands if operand >= 0]
+                uses[before] |= mask_of([number for term in arriving for number in self.needs(term)])
+        solved = solve(self._flow, lambda block, after: (uses[block] | after) & ~made[block], union, lambda _: None, 0, True)
+        return tuple([uses[block] | after for block, after in enumerate(solved.after)])
 
     def _changes(self, leaf: Term) -> bool:
         """Whether a leaf is another number in every iteration of a loop."""

@@ -272,6 +272,11 @@ class Moment:
         chosen = (self.threads & -self.threads).bit_length() - 1 if thread is None else thread
         return self.choices.model(self.team, (max(0, chosen),), [*wanted, *also], others)
 
+    def is_possible(self) -> bool:
+        """Whether numbers are found with which a thread takes this path, whatever it does on it."""
+        first = (self.threads & -self.threads).bit_length() - 1
+        return self.choices.model(self.team, (max(0, first),)) is not None
+
     def since(self, operation: Operation) -> list[Trail]:
         """The steps from the start of an operation up to here, both excluded, in the order of the path."""
         found = []
@@ -410,6 +415,7 @@ class _Explorer:
         self.small = self._small()
         parts = self._changing(terms)
         self.moving = {header: self._moving(loop.blocks, parts) for header, loop in self.headers.items()}
+        self.live = self.evaluator.live({block: list(self._asked(block)) for block in range(len(self.flow.blocks))})
         self.lively = self._lively()
         self.starters = self._starters()
         self.sides: dict[tuple[Term, bool], int] = {}
@@ -495,6 +501,13 @@ class _Explorer:
             if not called.names or called.is_indirect or any(name in inside for name in called.names):
                 found.add(i)
         return found
+
+    def _asked(self, block: int) -> Iterator[Term]:
+        """The terms that are asked about in a block."""
+        for i in self.events.get(block, ()):
+            yield from self.watched.get(i, ())
+            yield from [asked[i] for asked in (self.guards, self.idle) if i in asked]
+        yield from [asked[block] for asked in (self.branches, self.small) if block in asked]
 
     def _small(self) -> dict[int, Term]:
         """By block, the predicate of a branch between parts where nothing happens but that a term becomes one or another, as in a ring."""
@@ -595,6 +608,8 @@ class _Explorer:
         loop = self.headers.get(block)
         if loop is None and len(self.flow.blocks[block].predecessors) < 2:
             return True
+        live = self.live[block]
+        state.environment = {number: term for number, term in state.environment.items() if live >> number & 1}
         if loop is not None:
             rounds = 1 if state.source < 0 or not loop.blocks >> state.source & 1 else state.rounds.get(block, 0) + 1
             state.rounds = {**state.rounds, block: rounds}

@@ -21,6 +21,17 @@ class TestChoices:
         assert chosen.says(above) is False
         assert chosen.choose(above, True) is None
 
+    def test_a_range_without_a_multiple_contradicts(self) -> None:
+        terms = Terms()
+        whole = terms.scale(terms.leaf("parameter", 32, ("n",)), 128)
+        large = terms.apply("lt.s", 1, (terms.constant(256, 32), whole))
+        larger = terms.apply("lt.s", 1, (terms.constant(320, 32), whole))
+        chosen = Choices(terms).choose(large, True)
+
+        assert chosen is not None
+        assert chosen.says(larger) is True
+        assert chosen.choose(larger, False) is None
+
     def test_sums_are_compared_without_their_constants(self) -> None:
         terms = Terms()
         n = terms.leaf("parameter", 32, ("n",))

@@ -326,6 +326,50 @@ def test_who_goes_a_way_by_its_place_and_by_what_is_given(wait: str, rules: set[
     assert told(PARTLY.format(wait=wait)) == rules
 
 
+# An odd number is no double one: nobody takes the way on which this reads first what it copied.
+NEVER = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 .ptr .global .align 16 data, .param .u32 n)
+.reqntid 32, 1, 1
+{{
+.reg .pred %p<9>;
+.reg .b32 %r<40>;
+.reg .b64 %rd<9>;
+.shared .align 128 .b8 tile[512];
+ld.param.u64 %rd1, [data];
+ld.param.u32 %r1, [n];
+mov.u32 %r4, %tid.x;
+shl.b32 %r5, %r4, 4;
+mov.u32 %r6, tile;
+add.s32 %r7, %r6, %r5;
+cp.async.cg.shared.global [%r7], [%rd1], 16;
+cp.async.commit_group;
+and.b32 %r10, %r1, 1;
+rem.u32 %r11, %r1, 4;
+setp.eq.s32 %p1, %r10, 1;
+setp.eq.s32 %p2, %r11, 2;
+and.pred %p3, %p1, %p2;
+@!%p3 bra OTHERWISE;
+{reads}
+cp.async.wait_all;
+ret;
+OTHERWISE:
+{wait}
+ld.shared.u32 %r12, [%r7];
+cp.async.wait_all;
+ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(("wait", "rules"), [("cp.async.wait_all;", set()), ("", {"A001"})])
+def test_inputs_are_looked_for_on_other_paths_where_one_has_none(wait: str, rules: set[str]) -> None:
+    reads = "\n".join([f"ld.shared.u32 %r{20 + place}, [%r7];" for place in range(2 * MOST_FAILURES)])
+
+    assert told(NEVER.format(wait=wait, reads=reads)) == rules
+
+
 class TestBulkStores:
     RIGHT = {
         "wait": "cp.async.bulk.wait_group.read 1;",
