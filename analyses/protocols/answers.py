@@ -7,7 +7,9 @@ of a ring is there several times, unrolled or with its first round in front, eac
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
+from ptxkit.analyses.cfg import control_flow
 from ptxkit.analyses.protocols.alike import groups, places_of, ring_of
 from ptxkit.analyses.protocols.effects import syncs
 from ptxkit.analyses.protocols.found import Found
@@ -36,13 +38,14 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
     waits = groups([use for use in uses(routine) if not use.arrives])
     pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not wait.meets(commit.places)]
     refills = _refills(routine, known.commits) if pairs else []
+    events = _events(routine, {i for group in (*waits, *commits) for i in group.instructions}, products) if pairs else set()
     found: dict[int, Found] = {}
     for wait, commit in pairs[:MOST_PAIRS]:
         is_ring = any(wait.meets((place,)) and commit.meets(given) for place, given in refills)
         # where it is done twice and left out once, the rounds may be meant to differ
         if not is_ring and len(wait.instructions) < FEW:
             continue
-        answered, bare = _answers(routine, wait.instructions, commit.instructions, products)
+        answered, bare = _answers(routine, wait.instructions, commit.instructions, products, events)
         if len(bare) == 1 and len(answered) >= (1 if is_ring else FEW - 1):
             at, end = next(iter(bare.items()))
             other = min(answered)
@@ -104,8 +107,21 @@ def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tupl
     return [(place, tuple([waits[wait] for wait in state])) for i, state in ways for place in fills.get(i, ())]
 
 
-def _answers(routine: Routine, waits: frozenset[int], commits: frozenset[int], products: set[int]) -> tuple[set[int], dict[int, int]]:
-    """The waits behind which products are always committed before the next wait, and the others with that next one."""
+def _events(routine: Routine, marks: set[int], products: set[int]) -> set[int]:
+    """Waits and commits, and of products that stand in one block with none of these between, the first."""
+    block_of = control_flow(routine).block_of
+    ordered = sorted(marks | products)
+    again = {i for before, i in pairwise(ordered) if {before, i}.isdisjoint(marks) and block_of[before] == block_of[i]}
+    return set(ordered) - again
+
+
+def _answers(
+    routine: Routine, waits: frozenset[int], commits: frozenset[int], products: set[int], events: set[int]
+) -> tuple[set[int], dict[int, int]]:
+    """The waits behind which products are always committed before the next wait, and the others with that next one.
+
+    All of these are among the `events`; so may be waits and commits of other objects.
+    """
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         """The waits that were passed; those behind which a product was started, as numbers below nought."""
@@ -113,11 +129,11 @@ def _answers(routine: Routine, waits: frozenset[int], commits: frozenset[int], p
             return frozenset((i,))
         if i in commits:
             return frozenset()
-        return frozenset([~wait if wait >= 0 else wait for wait in state])
+        return frozenset([~wait if wait >= 0 else wait for wait in state]) if state and i in products else state
 
     answered: set[int] = set()
     bare: dict[int, int] = {}
-    for i, state in states(routine, waits | commits | products, step):
+    for i, state in states(routine, events, step):
         started = [~wait for wait in state if wait < 0]
         if i in commits:
             answered.update(started)

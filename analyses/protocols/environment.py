@@ -198,6 +198,9 @@ class Evaluator:
         return {number: found for number, found in environment.items() if number not in self._changed}
 
     def _put(self, term: Term, environment: Environment) -> Term:
+        if term.operator == SUM:
+            # many addresses are made of the same few atoms
+            return rebuilt(self.terms, term, {atom: self.term(atom, environment) for atom, _ in term.parts})
         stack = [term]
         done: dict[Term, Term] = {}
         while stack:
@@ -223,9 +226,10 @@ def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
     """A term with others in place of what it is made of."""
     if at.operator != SUM:
         return terms.apply(at.operator, at.width, tuple([done[arg] for arg in at.args]))
-    found = terms.constant(at.offset, at.width)
+    found = terms.part(at, tuple([part for part in at.parts if done[part[0]] is part[0]]))
     for atom, factor in at.parts:
-        found = terms.add(found, terms.scale(done[atom], factor))
+        if done[atom] is not atom:
+            found = terms.add(found, terms.scale(done[atom], factor))
     return found
 
 

@@ -39,7 +39,7 @@ from ptxkit.analyses.protocols.matrices import (
 from ptxkit.analyses.protocols.team import Team, Vector, team
 from ptxkit.analyses.protocols.ways import between, comes_to
 from ptxkit.analyses.routine import Routine, fact
-from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.terms import Parts, Term, Terms, walk
 from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import Values, values
 from ptxkit.frozen import frozen
@@ -383,17 +383,17 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
         if writes[1] - reads[0] <= -one.bytes or writes[0] - reads[1] >= max(other.bytes, reach):
             return None
     is_usual = one.is_async and other.is_tensor and _is_unfenced_by_custom(routine, one.instruction, other.instruction)
-    apart = values(routine).terms.sub(at, to) if at.width == to.width else None
-    numbers = _spread(routine, one, apart, team(routine)) if apart is not None else None
-    if apart is not None and numbers is not None:
+    apart = _difference(routine, at, to) if at.width == to.width else None
+    numbers = _spread(routine, one, *apart, team(routine)) if apart is not None else None
+    if numbers is not None:
         # what is read is no less than this: behind its start, only what it starts with is known
         if numbers.has_between(-one.bytes, other.bytes):
             return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN if one.is_sure and other.is_sure else Meeting.LIKELY
         return Meeting.POSSIBLE if numbers.has_between(0, reach) else None
-    if apart is not None and not _is_near(apart, reach):
+    if apart is not None and not _is_near(values(routine).terms.sub(at, to), reach):
         return None
     if apart is not None and not is_usual:
-        first = _spread(routine, one, apart, _first(routine))
+        first = _spread(routine, one, *apart, _first(routine))
         if first is not None and first.has_between(-one.bytes, other.bytes):
             return Meeting.LIKELY
     # memory of no declared size is shared out by the program itself
@@ -428,13 +428,33 @@ class _Spread:
         return at < len(self.numbers) and self.numbers[at] + self.offset < high
 
 
-def _spread(routine: Routine, touch: Touch, term: Term, crew: Team) -> _Spread | None:
-    """What a term is for those threads that may come to a touch; None if that is not known.
+def _difference(routine: Routine, at: Term, to: Term) -> tuple[Term, int]:
+    """How far an address lies from another: a term without constant, and a number.
 
-    Of a ring, or a tile, many terms differ in a constant only: what they are besides is looked at once.
+    Of a ring, or a tile, many addresses differ in a constant only: what they are besides is looked at once.
     """
+    known, terms = _differences(routine), values(routine).terms
+    (offset, parts), (other, others) = at.linear, to.linear
+    key = (at.width, parts, others)
+    if key not in known:
+        known[key] = _in_two(terms, terms.sub(_in_two(terms, at)[0], _in_two(terms, to)[0]))
+    base, more = known[key]
+    return base, signed(more + offset - other & (1 << at.width) - 1, at.width)
+
+
+@fact
+def _differences(routine: Routine) -> dict[tuple[int, Parts, Parts], tuple[Term, int]]:
+    return {}
+
+
+def _in_two(terms: Terms, term: Term) -> tuple[Term, int]:
+    """A term as one without constant, and a number."""
     offset = signed(term.linear[0], term.width)
-    base = values(routine).terms.sub(term, values(routine).terms.constant(offset, term.width))
+    return terms.sub(term, terms.constant(offset, term.width)), offset
+
+
+def _spread(routine: Routine, touch: Touch, base: Term, offset: int, crew: Team) -> _Spread | None:
+    """What a term and a number are together for those threads that may come to a touch; None if that is not known."""
     reach = uniformity(routine).reach
     comes = reach.instruction(touch.instruction).ever if reach.template.has_places else -1
     known, key = _spreads(routine), (base, comes, crew is team(routine))
@@ -443,9 +463,9 @@ def _spread(routine: Routine, touch: Touch, term: Term, crew: Team) -> _Spread |
     numbers = known[key]
     if not numbers:
         return _Spread(()) if numbers is not None else None
-    if max(abs(offset), -numbers[0], numbers[-1]) < 1 << (term.width - 2):
+    if max(abs(offset), -numbers[0], numbers[-1]) < 1 << (base.width - 2):
         return _Spread(numbers, offset)
-    return _Spread(tuple(sorted({signed(number + offset & (1 << term.width) - 1, term.width) for number in numbers})))
+    return _Spread(tuple(sorted({signed(number + offset & (1 << base.width) - 1, base.width) for number in numbers})))
 
 
 @fact
@@ -469,8 +489,19 @@ def is_filled(routine: Routine, read: Touch, write: Touch) -> bool:
     start_, least = _first_start(routine, read), _first_start(routine, write)
     if not read.is_tensor or start_ is None or least is None:
         return False
-    fills = [_first_start(routine, fill) for fill in async_writes(routine) if fill.root is read.root]
-    return any(fill is not None and least // TILE_BYTES <= fill // TILE_BYTES and 0 <= start_ - fill < MOST_BYTES for fill in fills)
+    fills = _filled(routine).get(id(read.root), ())
+    return any(least // TILE_BYTES <= fill // TILE_BYTES and 0 <= start_ - fill < MOST_BYTES for fill in fills)
+
+
+@fact
+def _filled(routine: Routine) -> dict[int, list[int]]:
+    """By what addresses start from, where copies through the async proxy fill memory."""
+    found: dict[int, list[int]] = {}
+    for fill in async_writes(routine):
+        first = _first_start(routine, fill)
+        if first is not None:
+            found.setdefault(id(fill.root), []).append(first)
+    return found
 
 
 def _first_start(routine: Routine, touch: Touch) -> int | None:
@@ -483,7 +514,8 @@ def first_ends(routine: Routine, touch: Touch) -> tuple[int, int] | None:
     """The first address of a touch, from its root, and the last, in the first stage of every ring."""
     known = _first_ends(routine)
     if touch.addresses not in known:
-        found = [_spread(routine, touch, address, _first(routine)) for address in touch.addresses]
+        parts = [_in_two(values(routine).terms, address) for address in touch.addresses]
+        found = [_spread(routine, touch, *part, _first(routine)) for part in parts]
         ends = [end + own.offset for own in found if own is not None and own.numbers for end in (own.numbers[0], own.numbers[-1])]
         known[touch.addresses] = (min(ends), max(ends)) if ends else None
     return known[touch.addresses]

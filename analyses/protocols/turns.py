@@ -193,26 +193,36 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
         waits = loop.blocks & waited & ~mask_of(loop.latches)
         if not waits or not loop.blocks & committed or not loop.is_reducible:
             continue
-        ways = _turns(routine)[loop.index]
-        ahead = _most(ways, weight, loop.header)
+        turn = _turns(routine)[loop.index]
+        ahead = _most(turn, weight, loop.header)
         for block in bits(waits):
-            onward = _most(ways, weight, block) if block in ahead else {}
+            onward = _most(turn, weight, block) if block in ahead else {}
             ends = [onward[latch] + weight.get(latch, 0) for latch in loop.latches if latch in onward]
             if ends and ahead[block] + max(ends) < 0:
                 yield loop
                 break
 
 
+@frozen(eq=False)
+class _Turn:
+    """What comes after what in one round of a loop, among blocks in which mbarrier objects are used, the first and the last."""
+
+    onward: dict[int, list[int]]
+    back: int
+    """How many of these edges lead back: into inner loops."""
+
+
 @fact
-def _turns(routine: Routine) -> list[dict[int, list[int]]]:
-    """By loop, what comes after what in one round, among blocks in which mbarrier objects are used, the first and the last."""
+def _turns(routine: Routine) -> list[_Turn]:
     flow = control_flow(routine)
     used = mask_of([*[flow.block_of[use.instruction] for use in life(routine).uses], *_deciders(routine).values()])
     found = []
     for loop in loops(routine).loops:
         within = [block for block in flow.order if block in loop]
-        onward = {block: [to for to in flow.blocks[block].successors if to in loop and to != loop.header] for block in within}
-        found.append(next_among(onward, {block for block in within if used >> block & 1}.union(loop.latches, [loop.header])))
+        edges = {block: [to for to in flow.blocks[block].successors if to in loop and to != loop.header] for block in within}
+        onward = next_among(edges, {block for block in within if used >> block & 1}.union(loop.latches, [loop.header]))
+        place = {block: i for i, block in enumerate(onward)}
+        found.append(_Turn(onward, sum([place[to] <= place[block] for block, following in onward.items() for to in following])))
     return found
 
 
@@ -265,15 +275,13 @@ def _sources(routine: Routine, block: int) -> set[int]:
     return {numbering[leaf.data[0]].instruction for leaf in seen if isinstance(leaf.data[0], int)}
 
 
-def _most(ways: Mapping[int, list[int]], weight: Mapping[int, int], start: int) -> dict[int, int]:
+def _most(turn: _Turn, weight: Mapping[int, int], start: int) -> dict[int, int]:
     """The most that ways from the start of a block to that of others weigh in one round of a loop; nothing if there is no end to it."""
     most = {start: 0}
-    place = {block: i for i, block in enumerate(ways)}
     # a way goes back at most once by each edge that leads back, unless its turns weigh more and more
-    back = sum([place[after] <= place[block] for block, following in ways.items() for after in following])
-    for _ in range(back + 2):
+    for _ in range(turn.back + 2):
         changed = False
-        for block, following in ways.items():
+        for block, following in turn.onward.items():
             if block not in most:
                 continue
             through = most[block] + weight.get(block, 0)
@@ -281,7 +289,7 @@ def _most(ways: Mapping[int, list[int]], weight: Mapping[int, int], start: int) 
                 if most.get(after, through - 1) < through:
                     most[after] = through
                     changed = True
-        if not changed:
+        if not changed or not turn.back:
             return most
     return {}
 

@@ -85,7 +85,10 @@ def states(
         if flow.block_of[i] in flow.reachable:
             by_block.setdefault(flow.block_of[i], []).append(i)
 
-    ahead = next_among({block: flow.blocks[block].successors for block in flow.order}, by_block)
+    known, kept = _ahead(routine), frozenset(by_block)
+    if kept not in known:
+        known[kept] = next_among({block: flow.blocks[block].successors for block in flow.order}, kept)
+    ahead = known[kept]
     before: dict[int, frozenset[int]] = dict.fromkeys(ahead, frozenset())
     pending = set(ahead)
     while pending:
@@ -105,6 +108,12 @@ def states(
         for i in own:
             yield i, state
             state = step(i, state)
+
+
+@fact
+def _ahead(routine: Routine) -> dict[frozenset[int], dict[int, list[int]]]:
+    """By blocks, which of them come next."""
+    return {}
 
 
 def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dict[int, list[int]]:
