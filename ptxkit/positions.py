@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import functools
+from collections.abc import Iterator
 
 from ptxkit.diagnostics import Span
 from ptxkit.syntax.nodes import Block, Error, Function, Module, Node, Path, Section, Statement
@@ -14,33 +15,29 @@ class Index:
 
     def __init__(self, module: Module) -> None:
         self.module = module
-        pieces: list[str] = []
-        starts: dict[Path, int] = {}
-        stack: list[tuple[Path, Node | str]] = [((), module)]
+        texts: list[str] = []
         at = 0
+        # by block, section or function, where its children start
+        own: list[int] = []
+        self._children: dict[Path, list[int]] = {(): own}
+        stack: list[tuple[Path, Iterator[str | Node], list[int]]] = [((), iter(module.pieces()), own)]
         while stack:
-            path, node = stack.pop()
-            if isinstance(node, str):
-                pieces.append(node)
-                at += len(node)
-                continue
-            starts[path] = at
-            if isinstance(node, Module | Block | Function | Section):
-                inner: list[tuple[Path, Node | str]] = []
-                i = 0
-                for piece in node.pieces():
-                    if isinstance(piece, str):
-                        inner.append((path, piece))
-                    else:
-                        inner.append(((*path, i), piece))
-                        i += 1
-                stack.extend(reversed(inner))
+            path, pieces, starts = stack[-1]
+            for piece in pieces:
+                if not isinstance(piece, str):
+                    if isinstance(piece, Block | Function | Section):
+                        inner: Path = (*path, len(starts))
+                        starts.append(at)
+                        own = self._children[inner] = []
+                        stack.append((inner, iter(piece.pieces()), own))
+                        break
+                    starts.append(at)
+                    piece = piece.text
+                texts.append(piece)
+                at += len(piece)
             else:
-                text = node.text
-                pieces.append(text)
-                at += len(text)
-        self.text = "".join(pieces)
-        self._starts = starts
+                stack.pop()
+        self.text = "".join(texts)
 
     @functools.cached_property
     def line_starts(self) -> list[int]:
@@ -73,10 +70,10 @@ class Index:
 
     def offset(self, path: Path) -> int:
         """Where the node at a path starts; a statement starts after the white space and comments that lead it."""
-        known = len(path)
-        while path[:known] not in self._starts:
-            known -= 1
-        at = self._starts[path[:known]]
+        at = known = 0
+        while known < len(path) and (starts := self._children.get(path[:known])) is not None:
+            at = starts[path[known]]
+            known += 1
         node = self.module.at(path[:known])
         for step in path[known:]:
             i = 0
@@ -116,7 +113,8 @@ class Index:
     @functools.cached_property
     def _places(self) -> list[tuple[int, Path]]:
         """Where statements and blocks start, in the order of the text; of those that start at one place the innermost is last."""
-        return sorted((start, path) for path, start in self._starts.items())
+        places = [(start, (*path, i)) for path, starts in self._children.items() for i, start in enumerate(starts)]
+        return sorted([(0, ()), *places])
 
     def span(self, path: Path) -> Span:
         """The span of the node at a path, without what leads it; of a function, that of its header."""

@@ -68,6 +68,8 @@ class Agent:
     """By object, the phase in which it last arrived."""
     waits: dict[int, int] = attrs.field(factory=dict)
     """By object, the instruction that it last waited with."""
+    asked: int = -1
+    """What had changed when it last asked for an object in vain."""
     peeks: dict[int, int] = attrs.field(factory=dict)
     """By object, the instruction that asked for it without waiting."""
     fenced: Clock = attrs.field(factory=dict)
@@ -192,6 +194,8 @@ class Machine:
         self.is_eager = is_eager
         """Whether agents go as far as they can when it is their turn, in place of one event, and those who wait are first."""
         self.has_completed = False
+        self.changes = 0
+        """How many objects were initialized and phases completed: whoever waits goes on only by one of these."""
         self.end = end
         self.is_late = False
         """Whether the run was not finished by the time that it was to end."""
@@ -225,8 +229,10 @@ class Machine:
                 threads = [trace.threads[place] for place in places]
                 self.agents.append(Agent(len(self.agents), trace, (trace.rank, warp), places, threads))
         self.agents.sort(key=lambda agent: (agent.trace.rank, agent.threads[0]))
+        self.of_warp: dict[tuple[int, int], list[Agent]] = {}
         for index, agent in enumerate(self.agents):
             agent.index = index
+            self.of_warp.setdefault(agent.warp, []).append(agent)
         self.objects: dict[int, Object] = {}
         self.by_number: dict[int, Object] = {}
         self.faults: dict[tuple[str, int, int], Fault] = {}
@@ -395,8 +401,10 @@ class Machine:
 
     def _meet(self, agents: list[Agent], clocks: list[Clock]) -> None:
         """Agents meet: all know of one another."""
-        merged: Clock = {}
-        for clock in (*[self._release(agent) for agent in agents], *clocks):
+        if not agents:
+            return
+        merged = self._release(agents[0])
+        for clock in (*[self._release(agent) for agent in agents[1:]], *clocks):
             _merge(merged, clock)
         for agent in agents:
             agent.clock = dict(merged)
@@ -425,6 +433,7 @@ class Machine:
             number = -1 - len(self.by_number)
             new = Object(number, address, count, event.step.instruction, agent.index, agent.at, count)
             self.objects[address] = self.by_number[number] = new
+            self.changes += 1
         return True
 
     def _inval(self, agent: Agent, event: Event) -> bool:
@@ -616,6 +625,7 @@ class Machine:
         found.lasts.append(found.last)
         found.clock = dict(found.clock)
         found.phase += 1
+        self.changes += 1
         self.has_completed = True
         found.pending = found.count
         found.history.append(found.arrivals)
@@ -627,6 +637,8 @@ class Machine:
         return True
 
     def _wait(self, agent: Agent, event: Event) -> bool:
+        if agent.asked == self.changes:
+            return False
         if event.address is not None and _is_alike(event.address) and (event.amount is None or _is_alike(event.amount)):
             # the same for all threads, as it mostly is
             lanes = {plain(event.address[0]): event.amount[0] if event.amount is not None else -1}
@@ -638,7 +650,9 @@ class Machine:
         for address, amount in lanes.items():
             found = self.objects.get(address)
             if found is None or not self._passes(agent, event, found, amount):
+                agent.asked = self.changes
                 return False
+        agent.asked = -1
         for address in lanes:
             found = self._object(agent, event, address)
             assert found is not None
@@ -723,7 +737,7 @@ class Machine:
         return True
 
     def _join(self, agent: Agent, event: Event) -> bool:
-        mates = [one for one in self.agents if one.warp == agent.warp and one is not agent]
+        mates = [one for one in self.of_warp[agent.warp] if one is not agent]
         if not mates:
             return True
         members = next(self._lanes(agent, event))[1]
