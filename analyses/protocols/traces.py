@@ -235,7 +235,11 @@ class Tracer:
 
     def _evaluator(self, wanted: list[Term]) -> Evaluator:
         if self.setting is None:
-            return Evaluator(self.routine, [self._settle(term) for term in wanted])
+            # the same for all ranks, and for all numbers of threads
+            shared = _evaluators(self.routine)
+            if not shared:
+                shared.append(Evaluator(self.routine, [self._settle(term) for term in wanted]))
+            return shared[0]
         followed = frozenset([number for fetch in all_fetches(self.routine).values() for number in fetch.numbers])
         terms = [self._settle(term) for term in wanted]
         while True:
@@ -1020,6 +1024,12 @@ def _narrowed(event: Event, keep: list[int]) -> Event:
 
 def _some(numbers: Numbers | None, keep: list[int]) -> Numbers | None:
     return numbers if numbers is None or len(numbers) == 1 else tuple([numbers[place] for place in keep])
+
+
+@fact
+def _evaluators(routine: Routine) -> list[Evaluator]:
+    """The evaluator of all runs of a kernel of which the launch is not known, if there was one."""
+    return []
 
 
 def _parameters(routine: Routine) -> list[tuple[str, Path]]:
