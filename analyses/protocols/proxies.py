@@ -403,7 +403,7 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
 
 def _span(routine: Routine, touch: Touch, address: Term) -> tuple[int, int] | None:
     """The least and the greatest that lies between an address and what it starts from, over all threads; None if unknown."""
-    found, key = _spans(routine), (address, touch.root)
+    found, key = _spans(routine), (address, id(touch.root))
     if key not in found:
         root = _start_of(routine, touch, address)
         found[key] = extents(routine).of(address, root) if root is not None else None
@@ -411,7 +411,7 @@ def _span(routine: Routine, touch: Touch, address: Term) -> tuple[int, int] | No
 
 
 @fact
-def _spans(routine: Routine) -> dict[tuple[Term, Symbol | Term], tuple[int, int] | None]:
+def _spans(routine: Routine) -> dict[tuple[Term, int], tuple[int, int] | None]:
     return {}
 
 
@@ -669,9 +669,9 @@ def _async_reads(routine: Routine) -> Iterator[Touch]:
             if touch is not None:
                 yield touch
     for i, operand, term in described_operands(routine):
-        found = _described(routine, i, term, roots)
+        found = _described(routine, i, operand, term, roots)
         if found is not None:
-            yield attrs.evolve(found, matrix=(operand, term))
+            yield found
 
 
 @fact
@@ -791,13 +791,15 @@ def _bases(known: Values, address: Term) -> list[Term]:
     return found
 
 
-def _described(routine: Routine, i: int, term: Term, roots: set[Term]) -> Touch | None:
+def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Term]) -> Touch | None:
     """The touch of what a descriptor describes: in a variable, or from one of these places on."""
     known = values(routine)
     address = start(known.terms, term, lambda atom: atom in roots or is_shared_variable(known, atom))
     address = _in_shared(known, address) if address is not None else None
     root = _root(known, address, True) if address is not None else None
-    return Touch(i, root, (address,), LEAST_BYTES, is_tensor=True) if address is not None and root is not None else None
+    if address is None or root is None:
+        return None
+    return Touch(i, root, (address,), LEAST_BYTES, is_tensor=True, matrix=(operand, term))
 
 
 # --- tensor maps
