@@ -19,6 +19,7 @@ from ptxkit.analyses.protocols.twins import twins
 from ptxkit.analyses.protocols.ways import comes_to, states
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.terms import Term
 from ptxkit.analyses.values import values
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -362,6 +363,35 @@ def unwaited_stores(routine: Routine) -> Iterator[Found]:
         if i in ends and state:
             first = min(state)
             yield Found(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
+
+
+def stores_read_back(routine: Routine) -> Iterator[Found]:
+    """Loads of what was stored to tensor memory right before, with no wait for the store between."""
+    known = tensor(routine)
+    if known is None or STORES not in known.starts or LOADS not in known.starts:
+        return
+    waits = {i for i, own in effects(routine).items() if any(e.queue == STORES and e.action is Action.WAIT for e in own)}
+    block_of, loads_ = control_flow(routine).block_of, set(known.starts[LOADS])
+    stored: dict[Term, int] = {}
+    home = -1
+    for i in sorted({*waits, *known.starts[STORES], *loads_}):
+        # in another block the same term may be another number
+        if i in waits or block_of[i] != home:
+            stored, home = {}, block_of[i]
+        address = _address(routine, i) if i not in waits else None
+        if address is None:
+            continue
+        if i not in loads_:
+            stored.setdefault(address, i)
+        elif address in stored:
+            message = "this loads what a store to tensor memory may still be writing: no tcgen05.wait::st lies between"
+            yield Found(i, message, [(stored.pop(address), "stored here")], False)
+
+
+def _address(routine: Routine, i: int) -> Term | None:
+    bound = bindings(routine)[i]
+    operand = bound.operand(bound.memory[0].operand) if isinstance(bound, Bound) and bound.memory else None
+    return values(routine).operand(i, routine.instructions[i].operands[operand.path[0]]) if operand is not None else None
 
 
 def unfenced(routine: Routine) -> Iterator[Found]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.protocols.lone_loads import lone_loads
 from ptxkit.analyses.protocols.reports import found_reports, held_reports, lines
-from ptxkit.analyses.protocols.tcgen05 import handed_on_loads, left_out_waits, loads, touched_loads, unwaited_stores
+from ptxkit.analyses.protocols.tcgen05 import handed_on_loads, left_out_waits, loads, stores_read_back, touched_loads, unwaited_stores
 from ptxkit.analyses.rule import Facts, Rule
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -26,7 +26,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         where = lines(facts, routine, [touch.opener for touch in usual])
         note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
         yield from held_reports(facts, RULE, routine, loads(routine), told, why, note, Severity.INFO)
-        yield from found_reports(facts, RULE, routine, unwaited_stores(routine))
+        yield from found_reports(facts, RULE, routine, [*unwaited_stores(routine), *stores_read_back(routine)])
         yield from found_reports(facts, RULE, routine, [*handed_on_loads(routine), *left_out_waits(routine)])
 
 

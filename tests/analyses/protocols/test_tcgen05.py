@@ -276,3 +276,15 @@ def test_a_copy_of_a_load_that_lacks_the_wait_of_the_other_is_told() -> None:
     assert len(told(WAIT_LOADS, "")) == 1
     assert not told(WAIT_LOADS, WAIT_LOADS)
     assert not told(WAIT_LOADS, "", "")
+
+
+def test_what_is_stored_is_there_only_behind_a_wait() -> None:
+    store = "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r1], {%r2};\n"
+    back = load_only(3) + WAIT_LOADS
+
+    def told(body: str) -> list[Severity]:
+        return [one.severity for one in findings(body, "T003") if "may still be writing" in one.message]
+
+    assert told(store + back) == [Severity.WARNING]
+    assert not told(store + "tcgen05.wait::st.sync.aligned;\n" + back)
+    assert not told(store + "add.u32 %r1, %r1, 1;\n" + back)
