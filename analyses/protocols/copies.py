@@ -31,7 +31,7 @@ from ptxkit.isa.binding import Bound
 COPY, BULK = "cp.async", "bulk"
 QUEUES = (COPY, BULK)
 SHARED = ".shared"
-MOST_FAILURES = 4
+MOST_FAILURES = 8
 """After so many paths for which no input was found, none is looked for any more in a function."""
 
 
