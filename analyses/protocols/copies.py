@@ -22,6 +22,7 @@ from ptxkit.analyses.protocols.matrices import matrices
 from ptxkit.analyses.protocols.proxies import LEAST_BYTES
 from ptxkit.analyses.protocols.queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.protocols.regions import Region, Regions, regions
+from ptxkit.analyses.protocols.ways import comes_to
 from ptxkit.analyses.routine import Routine, fact
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.terms import Term, walk
@@ -550,19 +551,26 @@ class _Watch(Observer):
         is_ahead = self._is_ahead(hazard)
         is_note = is_ahead and hazard.access.reads
         if is_note:
-            notes = (*notes, "no bug if the copies that a loop starts for rounds that never come are of no bytes")
+            notes = (*notes, "no bug if the copies for rounds of a loop that never come are of no bytes")
         self._add(Finding(rule, at, child, message, notes, steps, not is_ahead, is_note))
 
     def _is_ahead(self, hazard: _Hazard) -> bool:
-        """Whether a loop started a copy that may be of no bytes, and only what comes behind the loop reads its place.
+        """Whether a loop, or what stands before it, started a copy that may be of no bytes, and only what comes behind reads its place.
 
         Such a loop copies ahead, and makes the last copies empty by what it was told of the sizes; which sizes go together it does not say.
+        If it goes round less often than it copies ahead, these are copies from before it.
         """
         if hazard.operation.idle is None:
             return False
-        flow, forest = control_flow(self.routine), loops(self.routine)
-        index = forest.innermost[flow.block_of[hazard.operation.instruction]]
-        return index is not None and flow.block_of[hazard.moment.instruction] not in forest.loops[index]
+        flow = control_flow(self.routine)
+        start, end = hazard.operation.instruction, hazard.moment.instruction
+        starts = self._instructions(COPY, Action.OPEN)
+        for loop in loops(self.routine).loops:
+            own = [i for i in starts if flow.block_of[i] in loop]
+            if own and flow.block_of[end] not in loop and all(comes_to(self.routine, i, end) for i in own):
+                if start in own or all(comes_to(self.routine, start, i) for i in own):
+                    return True
+        return False
 
     def _why_early(self, hazard: _Hazard) -> tuple[str, int]:
         moment, operation = hazard.moment, hazard.operation

@@ -644,6 +644,22 @@ def test_copies_ahead_of_a_loop_may_be_of_no_bytes(size: str, severities: list[S
     assert [one.severity for one in found if one.rule == "A003"] == severities
 
 
+@pytest.mark.parametrize(("bytes_", "severity"), [(", 16, %r6;", Severity.INFO), (", 16;", Severity.ERROR)])
+def test_so_may_copies_before_a_loop_that_does_not_come_to_them(bytes_: str, severity: Severity) -> None:
+    # two rounds are copied ahead, and whether there is one is asked at the top
+    text = AHEAD.replace("SIZE", "%r11").replace(
+        "mov.u32 %r5, 2048;\n",
+        "setp.ne.u32 %p1, %r11, 0;\nselp.b32 %r6, 16, 0, %p1;\ncp.async.cg.shared.global [%r3+2048], [%rd1]" + bytes_ + "\n"
+        "cp.async.commit_group;\nmov.u32 %r5, 0;\ncp.async.wait_group 1;\nsetp.eq.u32 %p2, %r1, 0;\n@%p2 bra DONE;\n",
+    )
+    text = text.replace("@%p2 bra LOOP;\n", "@%p2 bra LOOP;\nDONE:\n")
+
+    found = lint(ptxkit.parse(text), select(["A"]))
+
+    first = text[: text.index("cp.async.wait_group")].count("\n") + 1
+    assert [one.severity for one in found if one.rule == "A003" and one.span.line == first] == [severity]
+
+
 def test_copies_ahead_that_are_always_of_bytes_are_waited_for() -> None:
     found = lint(ptxkit.parse(AHEAD.replace(", 16, %r6;", ", 16;").replace("SIZE", "%r1")), select(["A"]))
 
