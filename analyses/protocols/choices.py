@@ -28,6 +28,8 @@ MOST_EVALUATED = 200_000
 """So many times a term is worked out for a thread; where numbers are found, they are after some hundred, or thousand if terms are large."""
 MOST_WITHIN = 8
 """So many of the predicates within another are looked at, those that stand less deep."""
+_NEAR = 1 << 16
+"""Numbers of 32 bits and more that are so near to the greatest signed one are not tried: sums overflow, as with sizes that nobody has."""
 _STARTS = (0, 1, 64, 1000)
 """What all leaves are at first, by turns."""
 _USUAL = (
@@ -338,11 +340,12 @@ class _Search:
         shifted = [number << shift for shift in range(1, 12) for number in range(1, 10)]
         seen = set()
         constants = sorted(self.constants, key=lambda number: (abs(number), number < 0))
-        for number in itertools.chain(bounds, constants, _USUAL, (-1, mask >> 1), shifted):
+        for number in itertools.chain(bounds, constants, _USUAL, (-1,), shifted):
             for scaled in (number, number * (leaf.alignment or 1)):
                 value = scaled & mask
                 fits = not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span
-                if fits and value not in seen:
+                overflows = leaf.width >= 32 and abs(value - (mask >> 1)) < _NEAR
+                if fits and not overflows and value not in seen:
                     seen.add(value)
                     yield value
 

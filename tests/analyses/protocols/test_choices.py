@@ -53,6 +53,17 @@ class TestChoices:
         found = many.model(TEAM, (0,))
         assert found is not None and 9 < found[place] < found[count] < 20
 
+    def test_sizes_are_not_so_large_that_sums_overflow(self) -> None:
+        terms = Terms()
+        n = terms.leaf("parameter", 32, ("n",))
+        tiles = terms.apply("shr.s", 32, (terms.add(n, terms.constant(31, 32)), terms.constant(5, 32)))
+        some = Choices(terms).choose(terms.apply("lt.s", 1, (terms.constant(0, 32), n)), True)
+        none = some.choose(terms.apply("lt.s", 1, (tiles, terms.constant(0, 32))), True) if some is not None else None
+        assert some is not None and none is not None
+
+        assert some.model(TEAM, (0,)) is not None
+        assert none.model(TEAM, (0,)) is None
+
     def test_model_takes_the_path(self) -> None:
         terms = Terms()
         n = terms.leaf("parameter", 32, ("n",))
