@@ -23,7 +23,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import attrs
@@ -32,7 +32,7 @@ from apart import first_met, reasons
 from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.bits import mask_of
 from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.dataflow import solve
+from ptxkit.analyses.dataflow import solve, union
 from ptxkit.analyses.dominators import dominators
 from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.protocols.box_bytes import box_bytes
@@ -203,13 +203,7 @@ def unread(routine: Routine, wait: int) -> int:
                 state &= ~mask_of(named.reads[j])
         return state
 
-    def join(states: Iterable[int]) -> int:
-        found = 0
-        for state in states:
-            found |= state
-        return found
-
-    before = solve(flow, through, join, lambda _: None, 0).before
+    before = solve(flow, through, union, lambda _: None, 0).before
     block = flow.block_of[wait]
     return through(block, before[block], wait)
 

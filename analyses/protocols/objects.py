@@ -168,9 +168,9 @@ def _range(routine: Routine, atom: Term) -> Range | None:
     if low >= 0 and high < 1 << CTA_BITS:
         return low, high
     values_ = _ring(routine, atom)
-    size = _size(values_) if values_ is not None else 0
     if values_ is None:
         return None
+    size = _size(values_)
     ends = (0, size - 1)
     # what every value arrives as keeps to the range, if all that it is made from does
     known: dict[Term, bool] = {}
