@@ -248,6 +248,8 @@ def _kinds(bound: Bound, name: str, type: str) -> str:
             bits = types()[type].bits
             size = types()["." + one].bits
             return one if size == bits or one == "tf32" else f"{one}x{bits // size}" if size >= 8 else f"b{bits}"
+        if name == "e":
+            return "meta_tf32" if found[1] == "tf32" else "meta"
         return type[1:]
     return type[1:]
 
@@ -452,7 +454,7 @@ def _moves(form: Form) -> Iterator[Test]:
             if type in (".u32", ".u64", ".u16", ".pred"):
                 for special in SPECIALS:
                     known = special_register(special)
-                    if known is None or type not in (known.types[0], ".u16") or (type == ".u16" and (known.types[0] != ".u32" or "mask" in special or "_" in special)):
+                    if known is None or type != known.types[0]:
                         continue
                     code = f"{opcode} %d, {special};"
                     yield simple(form, code, "data_movement", [], [(type if type == ".pred" else f".b{bits}", "%d")], code)

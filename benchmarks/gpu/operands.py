@@ -174,6 +174,18 @@ def _few(count: int, salt: int) -> Bits:
     return np.where(np.arange(count) // 32 % 4 == 0, np.uint64(77), found)
 
 
+def _metadata(one_of_two: bool) -> Callable[[int, int], Bits]:
+    """Sparsity metadata: of four elements the first two, the last two, or (not where one of two is meant) the outer ones."""
+
+    def make(count: int, salt: int) -> Bits:
+        raw = words(salt, count)
+        last = raw & np.uint64(0x22222222)
+        outer = np.uint64(0) if one_of_two else (raw >> np.uint64(31)) & np.uint64(0x22222222) & ~last
+        return np.uint64(0x44444444) ^ last ^ (last << np.uint64(2)) ^ (outer << np.uint64(2))
+
+    return make
+
+
 _SPECIAL: dict[str, Callable[[int, int], Bits]] = {
     "full": lambda count, salt: np.full(count, 0xFFFFFFFF, np.uint64),
     "masks": _lane_masks,
@@ -184,6 +196,8 @@ _SPECIAL: dict[str, Callable[[int, int], Bits]] = {
     "lane": _below(32),
     "few": _few,
     "position": _below(40),
+    "meta": _metadata(False),
+    "meta_tf32": _metadata(True),
 }
 
 
@@ -217,6 +231,9 @@ def fragments(kinds: Sequence[str], count: int, salt: int = 0) -> list[Bits]:
     found = []
     for place, kind in enumerate(kinds):
         scalar, lanes = _parts(kind)
+        if scalar in _SPECIAL:
+            found.append(_SPECIAL[scalar](count, salt + 1000 * place).astype(np.uint32))
+            continue
         total, bits = np.zeros(count, np.uint64), _bits(scalar)
         for lane in range(lanes):
             raw = words(salt + 1000 * place + lane + 5, count)
