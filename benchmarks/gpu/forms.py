@@ -4,7 +4,7 @@
     python benchmarks/gpu/forms.py run RECORD [--only GROUP…] [--seconds 480]    # on the machine with the GPU; needs ptxas on the PATH
     python benchmarks/gpu/forms.py judge RECORD [--only GROUP…] [--form WORD…] [--show N]
 
-A test is a kernel that executes one instruction on 2,304 sets of operands or more: all pairs of edge values, then random ones, from a
+A test is a kernel that executes one instruction on 2,560 sets of operands or more: all pairs of edge values, then random ones, from a
 counter (`operands.py`), so that the record holds outputs alone. `judge` makes the same operands, executes the same instruction with the
 semantics of `ptxkit.machine` and says for every form how many of its tests give the same bits.
 """

@@ -15,7 +15,7 @@ import attrs
 from operands import offsets, size_of
 
 from ptxkit.isa import shapes
-from ptxkit.isa.binding import Bound, Candidate, _attempts, match
+from ptxkit.isa.binding import Bound, Candidate, _Binding, match
 from ptxkit.isa.notation import Form, Item, Variant
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
@@ -25,7 +25,7 @@ from ptxkit.isa.types import holders, is_type, types
 TARGET, VERSION = "sm_90a", (9, 0)
 """What the GPU has, and the newest PTX that its driver takes."""
 BLOCK = 256
-SETS, MORE_SETS = 2304, 3072
+SETS, MORE_SETS = 2560, 3584
 """Operand sets of a test; the second where there are three operands or more."""
 HEADER = f".version {VERSION[0]}.{VERSION[1]}\n.target {TARGET}\n.address_size 64\n"
 
@@ -148,10 +148,8 @@ def unknown(item: Item) -> OperandShape:
 
 def bound_as(candidate: Candidate, variant: Variant, given: Sequence[OperandShape]) -> Bound | None:
     """The instruction bound to this form with its operands written like that, or None."""
-    for attempt in _attempts(attrs.evolve(candidate, form=candidate.form), tuple(given), 64):
-        if isinstance(attempt, Bound):
-            return attempt
-    return None
+    found = _Binding(candidate, tuple(given), 64).of(variant) if len(variant) == len(given) else None
+    return found if isinstance(found, Bound) else None
 
 
 def register_type(kinds: Sequence[str], how: str) -> str:
