@@ -141,4 +141,154 @@ _tensors: dict[int, Any] = {}
 _rooms: list[Any] = []
 
 
-assert np
+
+
+# --- textures and surfaces --------------------------------------------------------------------------------------------------------
+
+FORMATS = {"u8": (0x01, 1), "u16": (0x02, 2), "u32": (0x03, 4), "s8": (0x08, 1), "s16": (0x09, 2), "s32": (0x0A, 4), "f16": (0x10, 2), "f32": (0x20, 4)}
+LAYERED, SURFACE, CUBE, GATHER = 1, 2, 4, 8
+HOST, IN_ARRAY = 1, 3
+
+
+class Copy3D(ctypes.Structure):
+    """CUDA_MEMCPY3D."""
+
+    _fields_ = [
+        *[(f"{side}_{name}", kind) for side in ("source", "target") for name, kind in (
+            ("x", ctypes.c_size_t), ("y", ctypes.c_size_t), ("z", ctypes.c_size_t), ("lod", ctypes.c_size_t), ("type", ctypes.c_int), ("host", ctypes.c_void_p),
+            ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p), ("pitch", ctypes.c_size_t), ("height", ctypes.c_size_t))],
+        ("width", ctypes.c_size_t), ("rows", ctypes.c_size_t), ("depth", ctypes.c_size_t),
+    ]  # fmt: skip
+
+
+@attrs.frozen
+class Image:
+    """An array of elements of one, two or four channels, with its levels: what textures and surfaces stand on."""
+
+    geometry: str = "2d"
+    format: str = "f32"
+    channels: int = 4
+    levels: int = 1
+    gather: bool = False
+    surface: bool = False
+    salt: int = 21
+
+    SIZES: ClassVar[dict[str, tuple[int, int, int]]] = {
+        "1d": (64, 0, 0), "2d": (32, 16, 0), "3d": (16, 8, 8), "a1d": (32, 0, 5), "a2d": (16, 8, 5), "cube": (16, 16, 6), "acube": (8, 8, 18),
+    }  # fmt: skip
+    """Width, height and depth or layers, as the driver takes them."""
+
+    @property
+    def element(self) -> int:
+        return FORMATS[self.format][1] * self.channels
+
+    def size(self, level: int = 0) -> tuple[int, int, int]:
+        """Width, height and depth of a level, in elements; 1 for what is not there."""
+        width, height, depth = self.SIZES[self.geometry]
+        depth = depth if self.geometry != "3d" else max(depth >> level, 1)
+        return max(width >> level, 1), max(height >> level, 1), max(depth, 1)
+
+    def data(self, level: int = 0) -> bytes:
+        """The elements of a level: small floats, or any integers."""
+        count = self.channels * int(np.prod(self.size(level)))
+        raw = operands.words(self.salt + level, count)
+        if self.format[0] != "f":
+            return raw.astype(f"<u{FORMATS[self.format][1]}").tobytes()
+        values = (raw >> np.uint64(48)).astype(np.float32) / 65536 * 4 - 2
+        return values.astype(np.float16 if self.format == "f16" else np.float32).tobytes()
+
+    def make(self, held: Any) -> Any:
+        """On the device."""
+        use = launcher()
+        flags = (LAYERED if self.geometry.startswith("a") else 0) | (CUBE if "cube" in self.geometry else 0) | (GATHER if self.gather else 0) | (SURFACE if self.surface else 0)
+        shape = use.ArrayShape(*self.SIZES[self.geometry], FORMATS[self.format][0], self.channels, flags)
+        array = ctypes.c_void_p()
+        if self.levels == 1:
+            use.call("cuArray3DCreate_v2", ctypes.byref(array), ctypes.byref(shape))
+            held.arrays.append(array)
+            self.copy(array, self.data(), True)
+            return array
+        use.call("cuMipmappedArrayCreate", ctypes.byref(array), ctypes.byref(shape), self.levels)
+        for level in range(self.levels):
+            one = ctypes.c_void_p()
+            use.call("cuMipmappedArrayGetLevel", ctypes.byref(one), array, level)
+            self.copy(one, self.data(level), True, level)
+        return array
+
+    def copy(self, array: Any, data: Any, there: bool, level: int = 0) -> bytes:
+        """Copies a level's elements into an array, or (not `there`) out of it."""
+        width, height, depth = self.size(level)
+        host = ctypes.create_string_buffer(data, len(data))
+        sides = ("source", "target") if there else ("target", "source")
+        copy = Copy3D(width=width * self.element, rows=height, depth=depth)
+        for name, value in (("type", HOST), ("host", ctypes.addressof(host)), ("pitch", width * self.element), ("height", height)):
+            setattr(copy, f"{sides[0]}_{name}", value)
+        setattr(copy, f"{sides[1]}_type", IN_ARRAY)
+        setattr(copy, f"{sides[1]}_array", array.value)
+        launcher().call("cuMemcpy3D_v2", ctypes.byref(copy))
+        return host.raw
+
+
+@attrs.frozen
+class Texture:
+    """A texture object: how an image is sampled. `address` and `filter` are the driver's numbers."""
+
+    image: Image
+    address: int = 1
+    filter: int = 0
+    normalized: bool = False
+    integers: bool = False
+    mip_filter: int = 0
+    srgb: bool = False
+    border: tuple[float, ...] = (0.25, -0.5, 3.0, 1.0)
+    output: bool = False
+
+    def label(self) -> str:
+        """In words, for a test's name."""
+        image = self.image
+        words = [image.geometry, f"{image.format}x{image.channels}", ("wrap", "clamp", "mirror", "border")[self.address], ("point", "linear")[self.filter]]
+        words += ["normalized"] * self.normalized + ["integers"] * self.integers + [f"levels={image.levels} {('point', 'linear')[self.mip_filter]}"] * (image.levels > 1)
+        return " ".join(words)
+
+    def device(self, held: Any) -> Any:
+        """As a parameter of a launch."""
+        import struct
+
+        use = launcher()
+        array = self.image.make(held)
+        resource, view, found = bytearray(144), bytearray(104), ctypes.c_uint64()
+        struct.pack_into("<i4xQ", resource, 0, 0 if self.image.levels == 1 else 1, array.value)
+        flags = (1 if self.integers else 0) | (2 if self.normalized else 0) | (0x10 if self.srgb else 0)
+        struct.pack_into("<4i2Ii3f4f", view, 0, *[self.address] * 3, self.filter, flags, 0, self.mip_filter, 0.0, 0.0, float(self.image.levels - 1), *self.border)
+        use.call("cuTexObjectCreate", ctypes.byref(found), bytes(resource), bytes(view), None)
+        held.textures.append(found)
+        return found
+
+
+@attrs.frozen
+class Surface:
+    """A surface object on an image."""
+
+    image: Image
+    output: bool = False
+
+    def device(self, held: Any) -> Any:
+        """As a parameter of a launch."""
+        import struct
+
+        array = self.image.make(held)
+        _tensors[id(held)] = array
+        resource, found = bytearray(144), ctypes.c_uint64()
+        struct.pack_into("<i4xQ", resource, 0, 0, array.value)
+        launcher().call("cuSurfObjectCreate", ctypes.byref(found), bytes(resource))
+        held.surfaces.append(found)
+        return found
+
+    @property
+    def bytes(self) -> int:
+        return len(self.image.data())
+
+    def reader(self, held: Any) -> Callable[[], bytes]:
+        """What reads the image back."""
+        array = _tensors.pop(id(held))
+        return lambda: self.image.copy(array, self.image.data(), False)

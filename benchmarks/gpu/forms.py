@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> None:
         if result.status == "ran":
             digest = hashlib.blake2b(result.outputs, digest_size=12).hexdigest()
             entry.update(digest=digest, bytes=len(result.outputs))
-            blobs.setdefault(digest, result.outputs[:MOST_OUTPUT])
+            blobs.setdefault(digest, result.outputs[: test.about.get("keep", MOST_OUTPUT)])
         elif counts[result.status] <= options.show:
             print(f"  {result.status}: {test.form} {test.name}: {result.detail[:200]}", flush=True)
         index[test.key] = entry

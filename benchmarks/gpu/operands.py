@@ -174,6 +174,19 @@ def _few(count: int, salt: int) -> Bits:
     return np.where(np.arange(count) // 32 % 4 == 0, np.uint64(77), found)
 
 
+def _unit(count: int, salt: int) -> Bits:
+    """Floats from -1 to 2; every other is a multiple of 1/64."""
+    raw = words(salt, count) >> np.uint64(40)
+    raw = np.where(np.arange(count) % 2, raw, raw >> np.uint64(18) << np.uint64(18))
+    return (raw.astype(np.float32) * np.float32(3 / 2**24) - np.float32(1)).view(np.uint32).astype(np.uint64)
+
+
+def _lod(count: int, salt: int) -> Bits:
+    """Floats from -0.5 to 3.5, most with a fraction."""
+    raw = words(salt, count) >> np.uint64(52)
+    return (raw.astype(np.float32) * np.float32(4 / 2**12) - np.float32(0.5)).view(np.uint32).astype(np.uint64)
+
+
 def _metadata(one_of_two: bool) -> Callable[[int, int], Bits]:
     """Sparsity metadata: of four elements the first two, the last two, or (not where one of two is meant) the outer ones."""
 
@@ -196,6 +209,8 @@ _SPECIAL: dict[str, Callable[[int, int], Bits]] = {
     "lane": _below(32),
     "few": _few,
     "position": _below(40),
+    "unit": _unit,
+    "lod": _lod,
     "meta": _metadata(False),
     "meta_tf32": _metadata(True),
 }
