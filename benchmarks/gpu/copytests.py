@@ -83,7 +83,10 @@ def cta(size: int, variables: str, code: str, *, more: str = "", dump: str = "%t
     return "\n".join([*lines, "ret;", "}"])
 
 
-WAIT = "wait: mbarrier.try_wait.parity.shared.b64 %done, [bar], 0; @!%done bra wait;"
+WAIT = (
+    "mov.u32 %n, 0;\nwait: mbarrier.try_wait.parity.shared.b64 %done, [bar], 0; @%done bra come; add.u32 %n, %n, 1; setp.lt.u32 %tskip, %n, 3000; @%tskip bra wait; trap;\ncome:"
+)
+"""Waits for the bytes; what never comes is a fault and no endless loop."""
 GROUP = "@%leader cp.async.bulk.commit_group; @%leader cp.async.bulk.wait_group 0;"
 
 

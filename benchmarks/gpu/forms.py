@@ -32,7 +32,10 @@ from ptxkit.isa.table import all_forms
 SEGMENT = 4 << 20
 FILE_LIMIT, TOTAL_LIMIT, FILES = 15_500_000, 52 << 20, 6
 MOST_OUTPUT = 64 << 10
-"""Bytes of a test's outputs that are kept; of what is longer, the start and a hash of all."""
+KEPT = {"video": 4096, "texture": 4096, "tensor": 8192, "matrix": 8192, "mma": 16384, "wmma": 16384, "memory": 4096, "atomics": 8192, "wgmma": 4096, "comparison": 8192}
+"""Bytes of a test's outputs that are kept, by group; of what is longer, the start and a hash of all."""
+LAST = ("comparison", "video", "atomics", "matrix", "tensor", "texture", "surface", "memory")
+"""Groups of which outputs are left out first where there is no room for all."""
 
 
 def all_tests(only: Sequence[str] = ()) -> list[Test]:
@@ -105,6 +108,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{len(tests)} tests ({time.monotonic() - begun:.0f} s)", flush=True)
     index: dict[str, Any] = {}
     blobs: dict[str, bytes] = {}
+    ranks: dict[str, int] = {}
     counts: Counter[str] = Counter()
 
     def say(words: str) -> None:
@@ -118,7 +122,10 @@ def run(options: argparse.Namespace) -> None:
         if result.status == "ran":
             digest = hashlib.blake2b(result.outputs, digest_size=12).hexdigest()
             entry.update(digest=digest, bytes=len(result.outputs))
-            blobs.setdefault(digest, result.outputs[: test.about.get("keep", MOST_OUTPUT)])
+            kept = test.about.get("keep", KEPT.get(test.group, MOST_OUTPUT))
+            if digest not in blobs or len(blobs[digest]) < min(kept, len(result.outputs)):
+                blobs[digest] = result.outputs[:kept]
+            ranks[digest] = min(ranks.get(digest, 99), LAST.index(test.group) + 1 if test.group in LAST else 0)
         elif counts[result.status] <= options.show:
             print(f"  {result.status}: {test.form} {test.name}: {result.detail[:200]}", flush=True)
         index[test.key] = entry
@@ -127,7 +134,7 @@ def run(options: argparse.Namespace) -> None:
         about = launcher.describe()
     except (OSError, launcher.DriverError) as error:
         about = {"device": str(error)}
-    write(options.record, about, index, blobs)
+    write(options.record, about, index, dict(sorted(blobs.items(), key=lambda item: ranks[item[0]])))
     say(str(about))
 
 

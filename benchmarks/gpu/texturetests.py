@@ -145,7 +145,7 @@ def _sample(form: Form, opcode: str, candidate: Any, mode: Texture, geometry: st
     code.append(instruction)
     text = _kernel(inputs, [(bits, name) for name in names], " ".join(variables), "\n".join(code))
     arguments = (Buffer("sets", tuple(kind for kind, _ in inputs), SETS), Buffer("zeros", (f"b{bits}",) * vector, SETS, output=True), mode)
-    return Test(f"{instruction} // {mode.label()}", "texture", place_of(form), text, arguments, SETS // BLOCK, about={"keep": 10240})
+    return Test(f"{instruction} // {mode.label()}", "texture", place_of(form), text, arguments, SETS // BLOCK)
 
 
 def _hex(value: float) -> str:
