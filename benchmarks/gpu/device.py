@@ -27,6 +27,8 @@ from formtests import HEADER, TARGET, Buffer, Test
 HARMLESS = ("cuTensorMap", "cuTexObject", "cuSurfObject", "cuArray", "cuMipmapped", "cuMemcpy3D", "cuModuleGetFunction")
 """Calls whose failure leaves the context as it was."""
 RISKY = ("tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
+GRACE, STARTING = 30.0, 60.0
+"""Seconds for which a module that was begun in time may go on, and those that a child may take until it launches."""
 CHUNK = 120
 """Tests of a module, at most."""
 _LINE = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
@@ -187,7 +189,7 @@ def chunks(tests: Sequence[Test]) -> list[list[Test]]:
     return [chunk for lists in found.values() for chunk in lists]
 
 
-def run_chunk(tests: Sequence[Test], limit: float) -> list[Result]:
+def run_chunk(tests: Sequence[Test], limit: float, until: float) -> list[Result]:
     """The results of a chunk's tests, from as many children as that takes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -198,7 +200,7 @@ def run_chunk(tests: Sequence[Test], limit: float) -> list[Result]:
         (folder / "chunk").write_bytes(pickle.dumps((list(tests), binary, rejected)))
         results = folder / "results"
         first = 0
-        while first < len(tests):
+        while first < len(tests) and time.monotonic() < until + GRACE:
             results.write_bytes(b"")
             ended = _attempt(folder / "chunk", first, results, limit)
             begun = first
@@ -212,7 +214,7 @@ def run_chunk(tests: Sequence[Test], limit: float) -> list[Result]:
             if begun not in found:
                 found[begun] = Result("hung" if ended == "hung" else "failed", detail=ended)
             first = begun + 1
-    return [found.get(number, Result("failed", detail="not run")) for number in range(len(tests))]
+    return [found.get(number, Result("late", detail="no time was left")) for number in range(len(tests))]
 
 
 def _said(path: Path) -> Iterator[tuple[int, Result | None]]:
@@ -235,7 +237,7 @@ def _attempt(chunk: Path, first: int, results: Path, limit: float) -> str:
             now = results.stat().st_size
             if now != size:
                 size, since = now, time.monotonic()
-            elif time.monotonic() - since > limit:
+            elif time.monotonic() - since > (limit if now else max(limit, STARTING)):
                 process.kill()
                 process.wait()
                 return "hung"
@@ -255,7 +257,7 @@ def run_all(tests: Sequence[Test], workers: int, limit: float, until: float, say
     def work(chunk: Sequence[Test]) -> list[Result]:
         if time.monotonic() > until:
             return [Result("late", detail="no time was left")] * len(chunk)
-        return run_chunk(chunk, limit)
+        return run_chunk(chunk, limit, until)
 
     done = 0
     with concurrent.futures.ThreadPoolExecutor(workers) as pool:
