@@ -25,6 +25,7 @@ from typing import Any
 
 import device
 import launcher
+import operands
 from formtests import ELSEWHERE, Test, other_register_tests, register_tests
 
 from ptxkit.isa.table import all_forms
@@ -134,6 +135,7 @@ def run(options: argparse.Namespace) -> None:
         about = launcher.describe()
     except (OSError, launcher.DriverError) as error:
         about = {"device": str(error)}
+    about["operands"] = operands.fingerprint()
     write(options.record, about, index, dict(sorted(blobs.items(), key=lambda item: ranks[item[0]])))
     say(str(about))
 

@@ -6,6 +6,7 @@ place only, as lanes. `sets` gives for several kinds n sets of operands: all pai
 
 from __future__ import annotations
 
+import hashlib
 import re
 import struct
 from collections.abc import Callable, Sequence
@@ -286,3 +287,10 @@ def offsets(kinds: Sequence[str], count: int) -> list[int]:
         found.append(at)
         at += -(-size_of(kind) * count // 16) * 16
     return [*found, at]
+
+
+def fingerprint() -> str:
+    """A hash of what the generators give: a record is of use only to those that have the same."""
+    kinds = ("b8", "s16", "u32", "b64", "b128", "f16", "bf16x2", "tf32", "f32", "f64", "e4m3x2", "pred", *_SPECIAL)
+    data = packed([one for kind in kinds for one in (*sets((kind, "u32", "f32"), 512), *fragments((kind,), 256))])
+    return hashlib.blake2b(data, digest_size=8).hexdigest()
