@@ -106,6 +106,7 @@ def assembled(tests: Sequence[Test]) -> list[tuple[Test, str]]:
 def run(options: argparse.Namespace) -> None:
     begun = time.monotonic()
     tests = all_tests(options.only)[:: options.every]
+    made_of = operands.fingerprint()
     print(f"{len(tests)} tests ({time.monotonic() - begun:.0f} s)", flush=True)
     index: dict[str, Any] = {}
     blobs: dict[str, bytes] = {}
@@ -135,7 +136,7 @@ def run(options: argparse.Namespace) -> None:
         about = launcher.describe()
     except (OSError, launcher.DriverError) as error:
         about = {"device": str(error)}
-    about["operands"] = operands.fingerprint()
+    about["operands"] = made_of
     write(options.record, about, index, dict(sorted(blobs.items(), key=lambda item: ranks[item[0]])))
     say(str(about))
 
