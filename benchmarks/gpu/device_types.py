@@ -131,6 +131,31 @@ class TensorMap:
             launcher().call("cuTensorMapEncodeTiled", *common, box, steps, self.interleave, self.swizzle, 0, self.fill)
         return found
 
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        from ptxkit.machine import TensorMap as Map
+
+        data = np.frombuffer(self.data(), np.uint8)
+        buffer = machine.alloc(len(data))
+        buffer.write(data)
+        if self.output:
+            outputs.append(lambda: buffer.read(np.uint8, (len(data),)).tobytes())
+        made = Map(
+            tensor=buffer,
+            box=(self.pixels, self.channels) if self.im2col else self.box[::-1],
+            shape=self.dims[::-1],
+            strides=(self.item, *self.strides)[::-1],
+            type="." + self.dtype.replace("_", "."),
+            element_strides=(self.steps or (1,) * self.rank)[::-1],
+            swizzle=("none", "32B", "64B", "128B")[self.swizzle],
+            interleave=("none", "16B", "32B")[self.interleave],
+            fill=("zero", "nan")[self.fill],
+            mode="im2col" if self.im2col else "tile",
+            lower=self.lower[::-1],
+            upper=self.upper[::-1],
+        )
+        return made.encoded(buffer.address)
+
     def reader(self, held: Any) -> Callable[[], bytes]:
         """What reads the tensor back."""
         address, size = _tensors.pop(id(held))

@@ -43,6 +43,10 @@ class Bytes:
 
         return (ctypes.c_char * self.bytes).from_buffer_copy(self.data())
 
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        return self.data()
+
 
 def tests() -> Iterator[Test]:
     """All of this module."""
