@@ -23,7 +23,7 @@ from ptxkit.names import Names, resolve
 from ptxkit.positions import Index
 from ptxkit.problem import Problem
 from ptxkit.suppressions import Mark
-from ptxkit.syntax.errors import syntax_errors
+from ptxkit.syntax import syntax_errors
 from ptxkit.syntax.nodes import Function, Module, Path
 
 PROBLEMS = (check.problems, declarations.problems, directives.problems, calls.problems)

@@ -34,7 +34,7 @@ from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.linting import lint
 from ptxkit.analyses.routine import routines
 from ptxkit.analyses.rule import select
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

@@ -32,8 +32,7 @@ from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.analyses.ssa import ssa
 from ptxkit.memo import collector_paused
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE / "tests" / "analyses"))

@@ -40,8 +40,7 @@ from ptxkit.analyses.rule import all_rules
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus"

@@ -49,9 +49,7 @@ from ptxkit.analyses.rule import Facts, select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, constant_value, parse
 
 
 @attrs.frozen

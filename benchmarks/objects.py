@@ -21,7 +21,7 @@ from ptxkit.analyses.routine import Routine, routines
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 
 def operands(routine: Routine) -> Iterator[tuple[bool, bool]]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from ptxkit.analyses.callgraph import callgraph
 from ptxkit.analyses.pressure import pressure
 from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 USED = re.compile(r"Compiling entry function '([^']+)' for.*?Used (\d+) registers", re.DOTALL)

@@ -41,8 +41,7 @@ from ptxkit.analyses.rule import Facts
 from ptxkit.analyses.ssa import ssa
 from ptxkit.analyses.values import values
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")

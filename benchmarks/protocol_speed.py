@@ -23,7 +23,7 @@ from ptxkit.analyses.uniformity import uniformity
 from ptxkit.analyses.values import values
 from ptxkit.files import decode
 from ptxkit.memo import collector_paused
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 FAMILIES = "A,W,T,P,F"
 

@@ -18,7 +18,7 @@ import attrs
 from ptxkit import files
 from ptxkit.analyses.linting import lint
 from ptxkit.analyses.rule import select
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

@@ -22,7 +22,7 @@ from pathlib import Path
 from ptxkit.analyses import Routine, control_flow, routines, ssa
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.uniformity import uniformity
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

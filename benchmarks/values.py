@@ -24,7 +24,7 @@ from ptxkit.analyses.accesses import accesses
 from ptxkit.analyses.known import Known, top
 from ptxkit.analyses.terms import Term, evaluate
 from ptxkit.analyses.values import Values, values
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

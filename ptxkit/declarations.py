@@ -21,7 +21,7 @@ from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Alias,
     Align,
     Attribute,

@@ -26,7 +26,7 @@ from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
 from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leading, place_in, under
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 FEW = 8
 """Bits up to which they are added up one by one: more in a loop, so that the code does not grow."""

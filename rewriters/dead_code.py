@@ -15,7 +15,7 @@ from ptxkit.isa.shapes import OperandShape
 from ptxkit.rewriters.engine.points import is_block_pragma, is_bound_pragma, points
 from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging, require_readable
 from ptxkit.rewriters.engine.tree import without
-from ptxkit.syntax.nodes import Loc, Module, Path
+from ptxkit.syntax import Loc, Module, Path
 
 
 def dead_code(module: Module, *, function: str = "") -> Rewrite:

@@ -9,7 +9,7 @@ from ptxkit.rewriters.engine.edits import After, Before, Declare, Edit, apply
 from ptxkit.rewriters.engine.fresh import fresh
 from ptxkit.rewriters.engine.patterns import Pattern, Site, pattern, select
 from ptxkit.rewriters.engine.rewrite import Rewrite
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 def noop_probe(module: Module, *, at: str = "", after: bool = False, live: bool = False) -> Rewrite:

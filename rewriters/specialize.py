@@ -21,9 +21,7 @@ from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite, require_readable
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.literals import number_value
-from ptxkit.syntax.nodes import Address, Function, Instruction, Module, Name, Node, Path, Vector, shape
+from ptxkit.syntax import Address, Function, Instruction, Module, Name, Node, Path, Vector, constant_value, number_value, shape
 
 MOVES = {8: "", 16: "b16", 32: "b32", 64: "b64"}
 

@@ -15,7 +15,7 @@ from ptxkit import fixing
 from ptxkit.analyses import all_rules, lint
 from ptxkit.analyses.rule import select
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity, Span
-from ptxkit.positions import Index
+from ptxkit.syntax import Index
 
 
 def finding(start: int, end: int, text: str, rule: str = "R001", severity: Severity = Severity.INFO, safe: bool = True) -> Diagnostic:

@@ -58,3 +58,30 @@ def test_the_instruction_table_knows_no_tree(path: Path) -> None:
 @pytest.mark.parametrize("path", files("ptxkit/cli"), ids=lambda path: path.name)
 def test_commands_import_analyses_only_when_called(path: Path) -> None:
     assert not [name for name in imports(path, top_level_only=True) if name.startswith(("ptxkit.analyses", "ptxkit.rewriters", "rich"))]
+
+
+def test_the_machine_stands_on_the_syntax_and_the_instruction_table() -> None:
+    below = ("syntax", "isa", "names", "operands", "scopes", "diagnostics", "frozen", "memo", "machine")
+    allowed = tuple(f"ptxkit.{name}" for name in below)
+    for path in files("ptxkit/machine"):
+        beyond = [name for name in imports(path) if name.startswith("ptxkit.") and not name.startswith(allowed)]
+        assert not beyond, f"{path.relative_to(ROOT)} imports {beyond}"
+
+
+def test_syntax_is_entered_by_its_door() -> None:
+    """Outside of `ptxkit/syntax/` it is `from ptxkit.syntax import …`, so that its rooms can be moved."""
+    beside = {
+        str(path.relative_to(ROOT)): inner
+        for folder in ("ptxkit", "analyses", "rewriters")
+        for path in files(folder)
+        if not path.is_relative_to(ROOT / "ptxkit" / "syntax") and (inner := _modules(path, "ptxkit.syntax."))
+    }
+
+    assert not beside
+
+
+def _modules(path: Path, start: str) -> list[str]:
+    """The modules whose names begin so, as they stand in import statements."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
+    return [name for name in plain + [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] if name.startswith(start)]

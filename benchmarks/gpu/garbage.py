@@ -16,8 +16,7 @@ from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.registers import CARRY, Register, registers
 from ptxkit.analyses.routine import Routine, routines
 from ptxkit.rewriters.engine.points import before, points
-from ptxkit.syntax.nodes import Module, Node, Path
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, Node, Path, parse
 
 
 @attrs.frozen

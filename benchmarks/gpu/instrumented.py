@@ -25,8 +25,7 @@ from ptxkit.rewriters.counting import functions_of
 from ptxkit.rewriters.manifest import LaunchShape, Layout, ProbeManifest, Read, Table
 from ptxkit.rewriters.probes.memory_trace import is_sampled
 from ptxkit.rewriters.probing import instrument, place_in
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 ROWS = 1 << 12
 ALLOCATIONS = 16

@@ -26,8 +26,7 @@ from ptxkit.names import Kind, Symbol
 from ptxkit.rewriters import AddParameter, After, AtEntry, Declare, Site, apply, fresh
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.extract import extract
-from ptxkit.syntax.nodes import Module, Name, Opcode
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, Name, Opcode, parse
 
 SLOT = 32
 """Bytes of a slot: four 64-bit words."""

@@ -51,7 +51,7 @@ def prepare(out: Path) -> None:
     from plan import fixtures
 
     from ptxkit.analyses.rule import Facts
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     out.parent.mkdir(exist_ok=True)
     jobs: list[dict[str, Any]] = []
@@ -189,7 +189,7 @@ def judge(plan: Path, record: Path) -> None:
     """Prints who sees what."""
     from ptxkit.analyses.linting import lint
     from ptxkit.diagnostics import Severity
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     with zipfile.ZipFile(plan) as archive:
         jobs = json.loads(archive.read("plan.json"))

@@ -34,7 +34,7 @@ from ptxkit.analyses.uniformity import Uniformity, uniformity
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters import AddParameter, After, AtEntry, Before, Declare, Replace, Site, apply, fresh
 from ptxkit.rewriters.engine.substitutions import operands_of, text_of
-from ptxkit.syntax.nodes import Instruction, Module
+from ptxkit.syntax import Instruction, Module
 
 SLOT = 48
 """Bytes of a slot, as `launcher.MEASURED` has it."""

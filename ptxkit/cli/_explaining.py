@@ -20,7 +20,7 @@ def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
     from ptxkit.analyses.explaining import explain, notes
     from ptxkit.report import json_
     from ptxkit.report.text import render
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     explained: list[Diagnostic] = []
     try:

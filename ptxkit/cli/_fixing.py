@@ -55,7 +55,7 @@ def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
     """Finds what the job asks for, and what an assembler would refuse, which must not become more."""
     from ptxkit.analyses.linting import lint
     from ptxkit.analyses.rule import select
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     wanted = _job.rules_of(job)
     names = {rule.id for rule in wanted}

@@ -62,7 +62,7 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
 def examine_text(name: str, text: str, job: Job) -> Examined:
     """Applies the rules to a text. Whatever that is, nothing is raised but for bugs of ptxkit."""
     from ptxkit.analyses.linting import lint
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores)
     if job.severity:

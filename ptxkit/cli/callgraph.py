@@ -23,7 +23,7 @@ def command(path: str, output: str | None) -> None:
     Kernels are boxes, functions that are only declared are dashed, calls through a register are dashed arrows, recursion is red.
     """
     from ptxkit.analyses.callgraph import callgraph
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     try:
         text = dot(callgraph(parse(files.read(path), path)))

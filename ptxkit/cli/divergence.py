@@ -25,8 +25,7 @@ def command(path: str, kernel: str | None, format_: str) -> None:
     known. Below stands why: from where threads begin to differ to the branch.
     """
     from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import Index, parse
 
     try:
         module = parse(files.read(path), path)

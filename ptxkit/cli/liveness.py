@@ -24,8 +24,7 @@ def command(path: str, function: str | None, format_: str) -> None:
     The number before an instruction is the register pressure at it, in 32-bit registers.
     """
     from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import Index, parse
 
     try:
         module = parse(files.read(path), path)

@@ -31,8 +31,7 @@ def command(path: str, function: str | None, format_: str) -> None:
     Stages and where they lie, groups in flight at each wait, barriers and who waits for whom. As SVG: one iteration of each pipelined loop.
     """
     from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import Index, parse
 
     try:
         module = parse(files.read(path), path)

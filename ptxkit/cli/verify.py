@@ -13,7 +13,7 @@ from ptxkit import files
 
 if TYPE_CHECKING:
     from ptxkit.analyses.protocols.setting import Shape
-    from ptxkit.syntax.nodes import Module
+    from ptxkit.syntax import Module
 
 CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 
@@ -48,9 +48,7 @@ def command(
     from ptxkit.analyses.protocols.setting import CannotLaunch, Setting, launched
     from ptxkit.analyses.protocols.verifying import verify
     from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.errors import syntax_errors
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import Index, parse, syntax_errors
 
     try:
         module = parse(files.read(path), path)

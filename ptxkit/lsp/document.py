@@ -13,9 +13,7 @@ from ptxkit.analyses.rule import Facts
 from ptxkit.configuration import Configuration
 from ptxkit.isa.targets import parse_version
 from ptxkit.names import Names, Scope, Symbol
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Module, Name, Node, Path
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Index, Module, Name, Node, Path, parse
 
 
 class Document:

@@ -20,7 +20,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax.nodes import Function, Instruction, Name, Node, Opcode, Path
+from ptxkit.syntax import Function, Instruction, Name, Node, Opcode, Path
 
 _OPAQUE = frozenset(("value", "phi", "join"))
 MOST_LINES = 8

@@ -7,7 +7,7 @@ from collections import Counter
 from ptxkit.analyses.linting import lint
 from ptxkit.analyses.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 def errors(module: Module) -> tuple[Diagnostic, ...]:

@@ -20,19 +20,7 @@ from ptxkit.rewriters.engine.fresh import Fresh, fresh
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import before, is_block_pragma, is_bound_pragma, points
 from ptxkit.rewriters.engine.rewrite import Argument, Manifest, Probe, Refusal, Refused, Rewrite, Variable
-from ptxkit.syntax.nodes import (
-    Block,
-    Declaration,
-    Function,
-    Instruction,
-    Label,
-    Loc,
-    Module,
-    Name,
-    Node,
-    Path,
-    Targets,
-)
+from ptxkit.syntax import Block, Declaration, Function, Instruction, Label, Loc, Module, Name, Node, Path, Targets
 
 
 @attrs.frozen

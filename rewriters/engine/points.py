@@ -19,7 +19,7 @@ from ptxkit.analyses.routine import Routine, fact
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Kind
 from ptxkit.rewriters.engine.code import traits
-from ptxkit.syntax.nodes import Address, Group, Instruction, Loc, Name, Node, Pragma
+from ptxkit.syntax import Address, Group, Instruction, Loc, Name, Node, Pragma
 
 BOUND_PRAGMAS = ("used_bytes_mask",)
 """The pragmas that speak of the one instruction behind them (11.4.11)."""

@@ -18,7 +18,7 @@ from ptxkit.rewriters.engine.edits import After, Before
 from ptxkit.rewriters.engine.patterns import Site, pattern, select
 from ptxkit.rewriters.manifest import Read, Table, site_columns
 from ptxkit.rewriters.probing import Plan, address, guard_of, under
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 _INPUT = re.compile(r"\{(\w+)\}")
 

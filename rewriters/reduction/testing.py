@@ -15,7 +15,7 @@ from ptxkit import files
 from ptxkit.revalidation import process
 from ptxkit.revalidation.ptxas import Ptxas
 from ptxkit.revalidation.validator import Unavailable
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 PLACE = "{}"
 """Stands for the file in a command; without it the file comes last."""

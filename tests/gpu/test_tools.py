@@ -21,7 +21,7 @@ import pytest
 from ptxkit.analyses.liveness import liveness
 from ptxkit.analyses.registers import registers
 from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 KERNEL = """.version 8.0
 .target sm_80

@@ -13,7 +13,7 @@ import uniform
 
 from ptxkit.analyses.levels import Level
 from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 WAITS = """.version 8.0
 .target sm_90

@@ -15,7 +15,7 @@ from ptxkit.origins import source_lines
 from ptxkit.report import baseline, github, sarif
 from ptxkit.report.statistics import counts
 from ptxkit.report.text import render
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 LINES = [".entry k() {", "  bar.sync 0;", "  bra L, \udcff; // 100%", "}"]
 
