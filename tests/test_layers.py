@@ -82,6 +82,7 @@ def test_syntax_is_entered_by_its_door() -> None:
 
 def _modules(path: Path, start: str) -> list[str]:
     """The modules whose names begin so, as they stand in import statements."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    plain = [alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names]
-    return [name for name in plain + [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)] if name.startswith(start)]
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    names = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)]
+    return [name for name in names if name.startswith(start)]
