@@ -30,7 +30,10 @@ ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"
 MUTATED, MUTANTS = 30_000, 2
 """Files up to so many bytes are mutated, and at so many lines each."""
-SYNCHRONIZES = re.compile(r"\b(bar|barrier|fence|mbarrier|membar|cp\.async\S*|wgmma|tcgen05)\.\S*(sync|wait|commit|arrive|init|fence|inval|relinquish|proxy)")
+SYNCHRONIZES = re.compile(
+    r"\b(bar|barrier|fence|mbarrier|membar|cp\.async\S*|wgmma|tcgen05)\."
+    r"\S*(sync|wait|commit|arrive|init|fence|inval|relinquish|proxy)"
+)
 
 Recorded = tuple[str, list[str], float]
 """A file, what is found in it, and the seconds of the processor that took."""
@@ -115,18 +118,19 @@ def main() -> None:
                 lines.write(json.dumps(one) + "\n")
                 lines.flush()
         return
-    recorded = [json.loads(line) for line in asked.record.read_text().splitlines()]
+    recorded: list[Recorded] = [tuple(json.loads(line)) for line in asked.record.read_text().splitlines()]
     recorded = [one for one in recorded if not asked.files or one[0] in asked.files][:: asked.every]
     different, before, after = 0, 0.0, 0.0
-    for (name, expected, took), (_, found, now) in zip(recorded, computed([one[0] for one in recorded], asked.processes), strict=True):
+    again = computed([one[0] for one in recorded], asked.processes)
+    for (name, expected, took), (_, found, now) in zip(recorded, again, strict=True):
         before, after = before + took, after + now
         if not asked.whole:
             expected, found = brief(expected), brief(found)
         if found != expected:
             different += 1
             print(f"{name}: {len(expected)} findings before, {len(found)} now", flush=True)
-            for one in sorted(set(expected) ^ set(found))[:4]:
-                print(f"  {'-' if one in expected else '+'} {one}")
+            for line in sorted(set(expected) ^ set(found))[:4]:
+                print(f"  {'-' if line in expected else '+'} {line}")
     print(f"{different} of {len(recorded)} files differ; {before:.1f} s before, {after:.1f} s now: {after / max(before, 0.001):.3f}")
     sys.exit(bool(different))
 

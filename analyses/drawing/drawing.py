@@ -15,7 +15,7 @@ from ptxkit.analyses.drawing.coloring import CannotDraw
 from ptxkit.analyses.drawing.dot import source
 from ptxkit.analyses.drawing.render import render
 from ptxkit.analyses.drawing.scene import Scene, scene
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.syntax.nodes import Function, Module
 
 MOST_BOXES = 6000
