@@ -13,18 +13,18 @@ from collections.abc import Hashable, Iterator
 
 import attrs
 
-from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import calls, control_flow
-from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.protocols.copies import BULK, COPY, SHARED
-from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.protocols.matrices import matrices
-from ptxkit.analyses.protocols.queue import Coverage, Moment, Observer, Operation, explore
-from ptxkit.analyses.protocols.regions import Region, regions
-from ptxkit.analyses.protocols.wgmma import QUEUE
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.cfg.graph import calls, control_flow
+from ptxkit.analyses.events.descriptors import matrices
+from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.regions import Region, regions
+from ptxkit.analyses.protocols.async_copy.copies import BULK, COPY, SHARED
+from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE
+from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, Operation, explore
 from ptxkit.isa.binding import Bound
 
 MOST_STEPS = 5_000

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ptxkit.analyses import Facts, lint
-from ptxkit.analyses.rule import Rule, select
+from ptxkit.analyses.framework.rule import Rule, select
 from ptxkit.check import Binder
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode

@@ -35,8 +35,8 @@ from types import FrameType
 from typing import Any
 
 from ptxkit import files, formatter
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import all_rules
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import all_rules
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms

@@ -30,8 +30,8 @@ from typing import Any
 
 from facts import read
 
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import all_rules, select
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import all_rules, select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.syntax import parse
 

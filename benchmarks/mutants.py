@@ -29,23 +29,31 @@ from pathlib import Path
 import attrs
 from apart import first_met, reasons
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.bits import mask_of
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.dataflow import solve, union
-from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.protocols.box_bytes import box_bytes
-from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.protocols.held import Kind
-from ptxkit.analyses.protocols.objects import uses
-from ptxkit.analyses.protocols.proxies import MAP_FENCE, fenced_map, is_never_used, is_ordered_by, is_parameter, stands_first, unplaced
-from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
-from ptxkit.analyses.protocols.ways import comes_to
-from ptxkit.analyses.protocols.wgmma import wgmma
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.rule import Facts, select
+from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.events.mbarrier_objects import uses
+from ptxkit.analyses.events.registers_in_flight import Kind
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, select
+from ptxkit.analyses.numbers.bits import mask_of
+from ptxkit.analyses.protocols.mbarrier.box_bytes import box_bytes
+from ptxkit.analyses.protocols.proxy.crossings import (
+    MAP_FENCE,
+    fenced_map,
+    is_never_used,
+    is_ordered_by,
+    is_parameter,
+    stands_first,
+    unplaced,
+)
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
+from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound

@@ -13,11 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.protocols.mbarrier_operands import object_operand
-from ptxkit.analyses.protocols.objects import where
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.events.mbarrier_objects import where
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.protocols.mbarrier.operands import object_operand
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol

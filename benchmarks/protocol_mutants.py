@@ -30,16 +30,16 @@ from pathlib import Path
 import attrs
 from mutants import module_of, said
 
-from ptxkit.analyses.barriers import term_of
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.protocols.fetches import all_fetches
-from ptxkit.analyses.protocols.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
-from ptxkit.analyses.protocols.steps import Does, steps
-from ptxkit.analyses.protocols.verifying import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.rule import Facts
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.values import values
+from ptxkit.analyses.events.barriers import term_of
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.rule import Facts
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.simulation.fetches import all_fetches
+from ptxkit.analyses.simulation.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.verify.verdict import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import constant_value, parse
 

@@ -15,8 +15,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ptxkit.analyses.reactions import FILE, Reaction, reactions, written
-from ptxkit.analyses.rule import all_rules, in_module
+from ptxkit.analyses.framework.reactions import FILE, Reaction, reactions, written
+from ptxkit.analyses.framework.rule import all_rules, in_module
 
 LIMIT = 60
 OLDEST = 75

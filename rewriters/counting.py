@@ -16,10 +16,10 @@ from typing import Any
 
 import attrs
 
-from ptxkit.analyses.cfg import BasicBlock, Via, control_flow
-from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import BasicBlock, Via, control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.launch.launch import WARP
 from ptxkit.isa.binding import flow_of
 from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site

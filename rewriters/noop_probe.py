@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.rewriters.engine.edits import After, Before, Declare, Edit, apply
 from ptxkit.rewriters.engine.fresh import fresh
 from ptxkit.rewriters.engine.patterns import Pattern, Site, pattern, select

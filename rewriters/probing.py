@@ -19,9 +19,9 @@ from typing import Any
 import attrs
 
 import ptxkit.rewriters.probes
-from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.cfg import BasicBlock, control_flow
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import BasicBlock, control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.isa.types import types
 from ptxkit.names import Kind
 from ptxkit.rewriters.engine.checking import new_errors

@@ -6,12 +6,12 @@ import math
 import struct
 from collections.abc import Sequence
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.registers import Register, registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.values import values as values_of
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.registers import Register, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.values import values as values_of
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind
 from ptxkit.rewriters.dead_code import dead_code, is_pure

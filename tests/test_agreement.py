@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ptxkit.analyses import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.syntax import parse

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import ptxkit
 from ptxkit import fixing
 from ptxkit.analyses import all_rules, lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity, Span
 from ptxkit.syntax import Index
 

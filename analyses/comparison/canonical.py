@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.names import Kind, Names, Scope, Symbol, resolve
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Block,
     Composite,
     Declaration,

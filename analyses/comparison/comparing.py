@@ -11,10 +11,26 @@ from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable, body, plain
 from ptxkit.analyses.comparison.correspondence import correspond, gaps
 from ptxkit.names import Symbol, resolve
-from ptxkit.positions import Index
 from ptxkit.statistics import FunctionStatistics, statistics, symbol_bytes
-from ptxkit.syntax.nodes import Block, Data, Declaration, Empty, File, Function, Loc, Module, Node, Path, Section, SectionHeader, Target
-from ptxkit.syntax.nodes import Line as RawLine
+from ptxkit.syntax import (
+    Block,
+    Data,
+    Declaration,
+    Empty,
+    File,
+    Function,
+    Index,
+    Loc,
+    Module,
+    Node,
+    Path,
+    Section,
+    SectionHeader,
+    Target,
+)
+from ptxkit.syntax import (
+    Line as RawLine,
+)
 
 DEBUGGING = (Data, Empty, File, RawLine, Loc, Section, SectionHeader)
 """Statements of a module that say nothing of what it does."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import graphviz
 
-from ptxkit.analyses.cfg import Via
+from ptxkit.analyses.cfg.graph import Via
 from ptxkit.analyses.drawing.coloring import scale, step
 from ptxkit.analyses.drawing.palette import LIGHT
 from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene, with_few_long_arrows

@@ -19,10 +19,10 @@ from ptxkit.analyses.drawing.palette import DARK, LIGHT
 from ptxkit.analyses.drawing.render import render
 from ptxkit.analyses.drawing.scene import Scene
 from ptxkit.analyses.drawing.tokens import Class
-from ptxkit.analyses.liveness import live_ranges
-from ptxkit.analyses.pressure import pressure
-from ptxkit.analyses.registers import registers
-from ptxkit.positions import Index
+from ptxkit.analyses.registers.liveness import live_ranges
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.syntax import Index
 
 _COLOR = re.compile("|".join(LIGHT.values()))
 _VARIABLE = {color: f"var(--{name})" for name, color in LIGHT.items()}

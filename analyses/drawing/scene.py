@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import attrs
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import BasicBlock, ControlFlow, Edge, Via, control_flow
+from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, Edge, Via, control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring
 from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Variable, clip, short
-from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.nodes import File, Instruction, Label, Loc, Module
+from ptxkit.syntax import File, Instruction, Label, Loc, Module
 
 WIDEST = 116
 """How many characters of an instruction a row shows."""

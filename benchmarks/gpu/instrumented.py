@@ -18,8 +18,8 @@ from typing import Any
 
 from plan import LARGE, ROOT, WORK, Fixture, Variant, fixtures
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import routines
 from ptxkit.rewriters import AddToModule, Before, Site, apply, fresh
 from ptxkit.rewriters.counting import functions_of
 from ptxkit.rewriters.manifest import LaunchShape, Layout, ProbeManifest, Read, Table

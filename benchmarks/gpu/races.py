@@ -56,8 +56,8 @@ def prepare(out: Path) -> None:
 
 def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
     """A module as it is, and with one barrier of a kernel deleted: what, in which line, and the text. Nothing without shared memory."""
-    from ptxkit.analyses.protocols.steps import Does, steps
-    from ptxkit.analyses.routine import routines
+    from ptxkit.analyses.events.steps import Does, steps
+    from ptxkit.analyses.framework.routine import routines
     from ptxkit.syntax import Index, parse
 
     module = parse(text)
@@ -83,8 +83,8 @@ def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
 
 def says(text: str, kernel: dict[str, Any]) -> set[str]:
     """The race rules that report something in a kernel."""
-    from ptxkit.analyses.protocols.setting import Setting, launched
-    from ptxkit.analyses.rule import Facts, select
+    from ptxkit.analyses.framework.rule import Facts, select
+    from ptxkit.analyses.simulation.setting import Setting, launched
     from ptxkit.diagnostics import Severity
     from ptxkit.syntax import parse
 

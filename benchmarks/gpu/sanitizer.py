@@ -50,7 +50,7 @@ def prepare(out: Path) -> None:
     import mutants
     from plan import fixtures
 
-    from ptxkit.analyses.rule import Facts
+    from ptxkit.analyses.framework.rule import Facts
     from ptxkit.syntax import parse
 
     out.parent.mkdir(exist_ok=True)
@@ -95,7 +95,7 @@ def prepare(out: Path) -> None:
 
 def may_lose_barriers(routine: Any) -> bool:
     """Whether no thread waits for longer if a barrier is missing: all of them are plain ones of the whole CTA."""
-    from ptxkit.analyses.protocols.effects import Reach, syncs
+    from ptxkit.analyses.events.effects import Reach, syncs
 
     found = syncs(routine)
     return all(sync.reach is not Reach.OBJECT and len(routine.instructions[i].operands) < 2 for i, sync in found.items())
@@ -187,7 +187,7 @@ def run(plan: Path, out: Path, workers: int, limit: float) -> None:
 
 def judge(plan: Path, record: Path) -> None:
     """Prints who sees what."""
-    from ptxkit.analyses.linting import lint
+    from ptxkit.analyses.framework.linting import lint
     from ptxkit.diagnostics import Severity
     from ptxkit.syntax import parse
 

@@ -23,14 +23,14 @@ import attrs
 from plan import Fixture, Variant
 from probes import _may_fuse, _row, alone
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.levels import Level
-from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.registers import CARRY, Register, registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.uniformity import Uniformity, uniformity
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.registers import CARRY, Register, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import Uniformity, uniformity
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters import AddParameter, After, AtEntry, Before, Declare, Replace, Site, apply, fresh
 from ptxkit.rewriters.engine.substitutions import operands_of, text_of

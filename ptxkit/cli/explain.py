@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.rule import Rule
+    from ptxkit.analyses.framework.rule import Rule
 
 
 FIELDS = ("id", "name", "severity", "summary", "why", "proof", "ptxas", "sanitizer", "bad", "good")
@@ -37,7 +37,7 @@ def command(what: str, format_: str) -> None:
 
     With modifiers, only the forms that have them are shown.
     """
-    from ptxkit.analyses.rule import all_rules
+    from ptxkit.analyses.framework.rule import all_rules
 
     rule = next((rule for rule in all_rules() if what in (rule.id, rule.name)), None)
     if rule is not None:

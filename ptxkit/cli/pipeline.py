@@ -13,7 +13,7 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.routine import Routine
+    from ptxkit.analyses.framework.routine import Routine
 
 WIDTH, HEIGHT, GAP, LEFT = 118, 34, 12, 110
 """Of a box of the timeline, in pixels; between boxes; before the first."""
@@ -30,7 +30,7 @@ def command(path: str, function: str | None, format_: str) -> None:
 
     Stages and where they lie, groups in flight at each wait, barriers and who waits for whom. As SVG: one iteration of each pipelined loop.
     """
-    from ptxkit.analyses.routine import routines
+    from ptxkit.analyses.framework.routine import routines
     from ptxkit.syntax import Index, parse
 
     try:
@@ -57,8 +57,8 @@ def command(path: str, function: str | None, format_: str) -> None:
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
-    from ptxkit.analyses.protocols.lives import lives
-    from ptxkit.analyses.protocols.pipeline import pipeline
+    from ptxkit.analyses.protocols.async_copy.pipeline import pipeline
+    from ptxkit.analyses.protocols.mbarrier.phases import lives
 
     found, objects = pipeline(routine), lives(routine)
     if found.is_empty and not objects:

@@ -6,10 +6,10 @@ import bisect
 import functools
 import threading
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.rule import Facts
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.rule import Facts
+from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.configuration import Configuration
 from ptxkit.isa.targets import parse_version
 from ptxkit.names import Names, Scope, Symbol

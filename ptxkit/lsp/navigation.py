@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import re
 
-from ptxkit.analyses.registers import registers
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Edit
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind, Symbol

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ptxkit.analyses.cfg import Edge, Via, control_flow, find_label
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.cfg.graph import Edge, Via, control_flow, find_label
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.isa.registers import special_register
 from ptxkit.names import Scope, resolve
 from ptxkit.rewriters.engine import marks, parameters

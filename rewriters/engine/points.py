@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 import attrs
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import ControlFlow, Via, callees, control_flow
-from ptxkit.analyses.dataflow import solve, union
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.registers import CARRY, registers
-from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.graph import ControlFlow, Via, callees, control_flow
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import CARRY, registers
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Kind
 from ptxkit.rewriters.engine.code import traits

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import routines
 from ptxkit.names import Kind, names_in, resolve
 from ptxkit.rewriters.engine.registry import Rewriter, all_rewriters
 from ptxkit.syntax import (

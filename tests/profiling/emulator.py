@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxkit.analyses import registers, routines
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.rewriters.engine.parameters import bytes_of, layout
 from ptxkit.syntax import Address, Component, Declaration, Module, Name, Node, Number, Pair, Unary, Vector
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ptxkit.analyses import all_rules, lint
-from ptxkit.analyses.rule import in_module
+from ptxkit.analyses.framework.rule import in_module
 from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
 from ptxkit.origins import source_lines
 from ptxkit.report import baseline, github, sarif

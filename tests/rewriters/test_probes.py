@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from invariants import broken
 
 import ptxkit
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.cli import main
 from ptxkit.rewriters import AtExits, Before, Site, counting, probing
 from ptxkit.rewriters.counting import counts_of_blocks, counts_of_ways, ways

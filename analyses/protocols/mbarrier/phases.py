@@ -1,0 +1,80 @@
+"""The lives of the mbarrier objects of a kernel in one run: who arrives, who waits, what each phase was told, its parity.
+
+The run is that of `mbarrier`: of a kernel that does not say its number of threads, with the likeliest; loops go round some dozen times.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.protocols.mbarrier.dynamic_checks import likely_team
+from ptxkit.analyses.simulation.machine import Machine, Object
+from ptxkit.analyses.simulation.traces import RANK, cluster_size, layout, traces
+
+MOST_PHASES = 4
+MOST_CTAS = 4
+
+
+@attrs.frozen
+class Phase:
+    """A phase that has completed."""
+
+    arrivals: int
+    """Warps, or parts of them, that arrived."""
+    announced: int
+    copied: int
+    """Bytes; of copies by tensor maps they are not known."""
+    parity: int
+
+
+@attrs.frozen
+class Life:
+    """An mbarrier object."""
+
+    name: str
+    init: int
+    """The instruction that initializes it."""
+    count: int
+    arrives: tuple[tuple[int, int], ...]
+    """By instruction, how many threads arrive there."""
+    waits: tuple[tuple[int, int], ...]
+    phases: tuple[Phase, ...]
+    """The first ones."""
+    completed: int
+    """How many phases completed in the run."""
+
+
+@fact
+def lives(routine: Routine) -> tuple[Life, ...]:
+    """The mbarrier objects of the first CTA of a cluster; none where nothing can be followed."""
+    squad = likely_team(routine)
+    ranks = cluster_size(routine) or 1
+    if squad is None or ranks > MOST_CTAS or not any(step.does is Does.INIT for own in steps(routine).values() for step in own):
+        return ()
+    machine = Machine(traces(routine, ranks, squad), races=False)
+    machine.run()
+    names = {address: str(key[0]) for key, address in layout(routine).items()}
+    return tuple([_life(machine, one, names) for one in machine.by_number.values() if one.address >> RANK == 0])
+
+
+def _life(machine: Machine, found: Object, names: dict[int, str]) -> Life:
+    base = max((address for address in names if address <= found.address), default=None)
+    offset = found.address - (base or 0)
+    name = f"{names[base]}{f'+{offset}' if offset else ''}" if base is not None else str(offset)
+    arrives: dict[int, set[tuple[int, int]]] = {}
+    for phase in (*found.history, found.arrivals):
+        for index, instruction in phase:
+            agent = machine.agents[index]
+            arrives.setdefault(instruction, set()).update([(agent.trace.rank, thread) for thread in agent.threads])
+    waits: dict[int, set[tuple[int, int]]] = {}
+    for index, _, at in found.waited:
+        agent = machine.agents[index]
+        waits.setdefault(agent.trace.events[at].step.instruction, set()).update([(agent.trace.rank, thread) for thread in agent.threads])
+    phases = [
+        Phase(len(arrivals), *bytes_, number & 1)
+        for number, (arrivals, bytes_) in enumerate(zip(found.history[:MOST_PHASES], found.bytes, strict=False))
+    ]
+    own = [tuple(sorted((i, len(threads)) for i, threads in table.items())) for table in (arrives, waits)]
+    return Life(name, found.init, found.count, own[0], own[1], tuple(phases), found.phase)

@@ -1,0 +1,56 @@
+"""Mbarrier objects of which half is missing: arrivals with no wait, waits with no arrival, bytes announced or copied alone (9.7.14.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.usage import Life, Use, first_parity, rings
+from ptxkit.analyses.symbolic.environment import settler
+
+
+def incomplete(routine: Routine, known: Life) -> Iterator[Finding]:
+    """Objects that nobody arrives at, though threads wait; at which nobody waits; of which bytes come or are announced, but not both."""
+    if not known.is_closed:
+        return
+    for ring in rings(routine):
+        inits, waits, arrivals = ring.of(Does.INIT), ring.of(Does.WAIT), ring.of(Does.ARRIVE)
+        copies, expects = ring.of(Does.COPY), ring.of(Does.EXPECT)
+        init = inits[0].instruction
+        blocking = next((wait for wait in waits if wait.step.is_spinning and _may_block(routine, wait)), None)
+        if blocking is not None and not ring.may_be(Does.ARRIVE):
+            message = "a thread waits here for ever: nothing in the kernel arrives at the mbarrier object"
+            steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are no arrival") for one in (*copies, *expects)[:1]]]
+            yield Finding("M009", blocking.instruction, None, message, (), tuple(steps_))
+        if copies and waits and not ring.may_be(Does.EXPECT):
+            message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
+            steps_ = [
+                (one.instruction, word) for one, word in ((waits[0], "waited at here"), *[(a, "arrived at here") for a in arrivals[:1]])
+            ]
+            yield Finding("M007", copies[0].instruction, None, message, (), tuple(steps_))
+        if expects and waits and not ring.may_be(Does.COPY) and _announces(expects[0]):
+            message = "bytes are announced to an mbarrier object that nothing tells of any: its phase never completes"
+            yield Finding("M006", expects[0].instruction, None, message, (), ((waits[0].instruction, "waited at here"),))
+        if (copies or arrivals) and not ring.may_be(Does.WAIT):
+            one = (copies or arrivals)[0]
+            word = "tells an mbarrier object of its bytes" if copies else "arrives at an mbarrier object"
+            message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
+            yield Finding("M019", one.instruction, None, message, (), ((init, "initialized here"),), False)
+
+
+def _announces(use: Use) -> bool:
+    amount = use.step.amount
+    return amount is not None and amount.bounds[0] > 0
+
+
+def _may_block(routine: Routine, use: Use) -> bool:
+    """Whether a wait is sometimes for another phase than the one before the first."""
+    amount = use.step.amount
+    if amount is None or use.step.by_state:
+        return False
+    parity = settler(routine).term(amount)
+    if parity.constant is not None:
+        return not parity.constant & 1
+    return first_parity(routine, use) == 0 or any(leaf.operator == "phi" for leaf in parity.leaves())

@@ -1,0 +1,143 @@
+"""Which waits of those who start products are answered by a commit, and which are not (9.7.16.12).
+
+In a ring, who starts products waits for a stage, uses it, and a commit gives it back, to the same objects each time round. Where the code
+of a ring is there several times, unrolled or with its first round in front, each copy has its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import states
+from ptxkit.analyses.events.effects import syncs
+from ptxkit.analyses.events.mbarrier_objects import Where, uses
+from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.protocols.mbarrier.arriver_conventions import groups, places_of, ring_of
+from ptxkit.analyses.protocols.mbarrier.usage import life
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import FEW, PRODUCTS, tensor
+
+LEAST_ALIKE = 6
+"""What so many places do, and one does not, is left out there."""
+MOST_PAIRS = 200
+"""So many pairs of waits and commits are looked at in a function."""
+
+
+def unanswered(routine: Routine) -> tuple[Found, ...]:
+    """The waits that alone have products behind them that are not committed to the object that the others of their kind are committed to.
+
+    Who fills what is waited for waits for that object itself: then one other is enough to tell from. Without that, there are several.
+    """
+    known = tensor(routine)
+    if known is None or known.may_arrive or not known.commits:
+        return ()
+    products = set(known.starts.get(PRODUCTS, ()))
+    commits = groups([use for use in uses(routine) if use.instruction in known.commits])
+    waits = groups([use for use in uses(routine) if not use.arrives])
+    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not wait.meets(commit.places)]
+    refills = _refills(routine, known.commits) if pairs else []
+    events = _events(routine, {i for group in (*waits, *commits) for i in group.instructions}, products) if pairs else set()
+    found: dict[int, Found] = {}
+    for wait, commit in pairs[:MOST_PAIRS]:
+        is_ring = any(wait.meets((place,)) and commit.meets(given) for place, given in refills)
+        # where it is done twice and left out once, the rounds may be meant to differ
+        if not is_ring and len(wait.instructions) < FEW:
+            continue
+        answered, bare = _answers(routine, wait.instructions, commit.instructions, products, events)
+        if len(bare) == 1 and len(answered) >= (1 if is_ring else FEW - 1):
+            at, end = next(iter(bare.items()))
+            other = min(answered)
+            message = "no commit behind this wait tells the mbarrier that is told behind all others of its kind"
+            found.setdefault(at, Found(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False))
+    return tuple(found.values())
+
+
+def alone(routine: Routine) -> Iterator[Found]:
+    """The commits that tell one ring alone, while all others to that ring, which are many, come with one to another ring."""
+    known = tensor(routine)
+    if known is None or len(known.commits) <= LEAST_ALIKE:
+        return
+    names = ring_of(routine)
+    ring = {
+        use.instruction: names[place] for use in life(routine).uses if use.instruction in known.commits for place in places_of(use)[:1]
+    }
+    beside = _beside(routine, ring.keys())
+    for name in sorted(set(ring.values())):
+        own = [i for i in ring if ring[i] == name]
+        single = [i for i in own if all(ring[other] == name for other in beside.get(i, ()))]
+        if len(single) == 1 and len(own) > LEAST_ALIKE:
+            other = next(i for i in own if i not in single)
+            message = "products are committed to this mbarrier alone, and everywhere else to another with it"
+            with_it = next(i for i in beside[other] if ring[i] != name)
+            yield Found(single[0], message, [(other, "elsewhere committed here"), (with_it, "and with it here")], False)
+
+
+def _beside(routine: Routine, commits: Iterable[int]) -> dict[int, set[int]]:
+    """The commits that come together on some way: with no product started, and nothing waited for, between."""
+    known, own = tensor(routine), set(commits)
+    ends = {i for i, sync in syncs(routine).items() if sync.waits} | set(known.starts.get(PRODUCTS, ()) if known is not None else ())
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return state | {i} if i in own else frozenset()
+
+    found: dict[int, set[int]] = {}
+    for i, state in states(routine, own | ends, step):
+        for other in state - {i} if i in own else ():
+            found.setdefault(i, set()).add(other)
+            found.setdefault(other, set()).add(i)
+    return found
+
+
+def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tuple[Where, ...]]]:
+    """The objects that are told by other things than commits, with those that were waited for right before."""
+    waits: dict[int, Where] = {}
+    fills: dict[int, list[Where]] = {}
+    for use in uses(routine):
+        if use.where is not None and not use.arrives:
+            waits[use.instruction] = use.where
+        elif use.where is not None and use.instruction not in commits:
+            fills.setdefault(use.instruction, []).append(use.where)
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset((i,)) if i in waits else state
+
+    ways = states(routine, waits.keys() | fills.keys(), step)
+    return [(place, tuple([waits[wait] for wait in state])) for i, state in ways for place in fills.get(i, ())]
+
+
+def _events(routine: Routine, marks: set[int], products: set[int]) -> set[int]:
+    """Waits and commits, and of products that stand in one block with none of these between, the first."""
+    block_of = control_flow(routine).block_of
+    ordered = sorted(marks | products)
+    again = {i for before, i in pairwise(ordered) if {before, i}.isdisjoint(marks) and block_of[before] == block_of[i]}
+    return set(ordered) - again
+
+
+def _answers(
+    routine: Routine, waits: frozenset[int], commits: frozenset[int], products: set[int], events: set[int]
+) -> tuple[set[int], dict[int, int]]:
+    """The waits behind which products are always committed before the next wait, and the others with that next one.
+
+    All of these are among the `events`; so may be waits and commits of other objects.
+    """
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        """The waits that were passed; those behind which a product was started, as numbers below nought."""
+        if i in waits:
+            return frozenset((i,))
+        if i in commits:
+            return frozenset()
+        return frozenset([~wait if wait >= 0 else wait for wait in state]) if state and i in products else state
+
+    answered: set[int] = set()
+    bare: dict[int, int] = {}
+    for i, state in states(routine, events, step):
+        started = [~wait for wait in state if wait < 0]
+        if i in commits:
+            answered.update(started)
+        elif i in waits:
+            for wait in started:
+                bare.setdefault(wait, i)
+    return answered - bare.keys(), bare

@@ -1,0 +1,28 @@
+"""E129 bad-parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E129",
+    name="bad-parameter",
+    severity=Severity.ERROR,
+    summary="a parameter that cannot be passed, or is used in the wrong direction",
+    why=(
+        "Kernels take `.param` of known size and return nothing; device functions take `.param` and `.reg`; inputs are read, "
+        "results written (5.1.6, 7.1, 11.2)."
+    ),
+    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k(.reg .u32 n) { ret; }",
+    good=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k(.param .u32 n) { ret; }",
+    check=check,
+)

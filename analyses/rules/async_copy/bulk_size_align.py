@@ -1,0 +1,44 @@
+"""A016 bulk-size-align."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.async_copy.copies import COPY
+from ptxkit.analyses.protocols.async_copy.operands import operand_findings
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Sizes and addresses of bulk copies that are no multiples of what they must be, and copies beyond the end of a variable."""
+    return tell(facts, RULE, lambda routine: operand_findings(routine, "A016", lambda queue: queue != COPY))
+
+
+RULE = Rule(
+    id="A016",
+    name="bulk-size-align",
+    severity=Severity.ERROR,
+    summary="a bulk copy of a size or at an address that is not allowed, or beyond the end of a variable",
+    why="The size of a bulk copy, and its addresses, must be multiples of 16 (9.7.10.24.6, 9.7.10.24.9).",
+    bad=(
+        ".shared .align 16 .b8 buffer[64];\n"
+        "mov.u32 %r1, buffer;\n"
+        "mov.u32 %r2, 24;\n"
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;\n"
+        "cp.async.bulk.commit_group;\n"
+        "cp.async.bulk.wait_group 0;"
+    ),
+    good=(
+        ".shared .align 16 .b8 buffer[64];\n"
+        "mov.u32 %r1, buffer;\n"
+        "mov.u32 %r2, 32;\n"
+        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;\n"
+        "cp.async.bulk.commit_group;\n"
+        "cp.async.bulk.wait_group 0;"
+    ),
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="memcheck may report addresses at run time; sizes no tool of it knows.",
+    check=check,
+)

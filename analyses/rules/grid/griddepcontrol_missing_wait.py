@@ -1,0 +1,68 @@
+"""G001 griddepcontrol-missing-wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.grid.dependencies import findings
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Kernels that launch dependents and read what a grid before them may write."""
+    return tell(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="G001",
+    name="griddepcontrol-missing-wait",
+    severity=Severity.WARNING,
+    summary="a kernel lets dependent grids start early and never waits for those it depends on itself",
+    why=(
+        "Where a grid before uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it "
+        "touches what that one writes (9.7.14.13)."
+    ),
+    bad=(
+        ".version 8.5\n"
+        ".target sm_90\n"
+        ".address_size 64\n"
+        ".visible .entry k(.param .u64 p)\n"
+        "{\n"
+        ".reg .pred %p<4>;\n"
+        ".reg .b32 %r<8>;\n"
+        ".reg .b64 %rd<8>;\n"
+        "ld.param.u64 %rd1, [p];\n"
+        "cvta.to.global.u64 %rd1, %rd1;\n"
+        "ld.global.u32 %r1, [%rd1];\n"
+        "griddepcontrol.launch_dependents;\n"
+        "st.global.u32 [%rd1], %r1;\n"
+        "ret;\n"
+        "}\n"
+    ),
+    good=(
+        ".version 8.5\n"
+        ".target sm_90\n"
+        ".address_size 64\n"
+        ".visible .entry k(.param .u64 p)\n"
+        "{\n"
+        ".reg .pred %p<4>;\n"
+        ".reg .b32 %r<8>;\n"
+        ".reg .b64 %rd<8>;\n"
+        "ld.param.u64 %rd1, [p];\n"
+        "cvta.to.global.u64 %rd1, %rd1;\n"
+        "griddepcontrol.wait;\n"
+        "ld.global.u32 %r1, [%rd1];\n"
+        "griddepcontrol.launch_dependents;\n"
+        "st.global.u32 [%rd1], %r1;\n"
+        "ret;\n"
+        "}\n"
+    ),
+    proof=(
+        "Control flow alone: a launch of dependents, a read of memory that is not constant, and no wait. How the kernel is launched is "
+        "not known, so it is a warning."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,41 @@
+"""S008 weak-polling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.memory_order.flags import findings
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Loops that end only by what a weak load gives."""
+    return tell(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="S008",
+    name="weak-polling",
+    severity=Severity.ERROR,
+    summary="a loop waits for what a plain load gives",
+    why="A load without an order may be done once for all iterations, and orders nothing that follows (8.5, 8.7.1).",
+    bad=(
+        ".shared .align 4 .b32 flag;\n"
+        "LOOP:\n"
+        "ld.shared.u32 %r1, [flag];\n"
+        "setp.eq.u32 %p1, %r1, 0;\n"
+        "@%p1 bra LOOP;\n"
+    ),
+    good=(
+        ".shared .align 4 .b32 flag;\n"
+        "LOOP:\n"
+        "ld.acquire.cta.shared.u32 %r1, [flag];\n"
+        "setp.eq.u32 %p1, %r1, 0;\n"
+        "@%p1 bra LOOP;\n"
+    ),
+    proof="The loop ends only by what the load gives, its address does not change, and nothing in the loop orders anything.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

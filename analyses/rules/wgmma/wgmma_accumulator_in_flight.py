@@ -1,0 +1,51 @@
+"""W003 wgmma-accumulator-in-flight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.wgmma.register_fences import touched_in_flight, wgmma
+from ptxkit.analyses.rules._reports import held_reports
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Registers of a wgmma that are touched with no wait for it on the way."""
+    for routine in facts.routines:
+        found = [touch for touch in touched_in_flight(routine) if not touch.has_waited]
+        why = "nothing has waited for it"
+        yield from held_reports(
+            facts,
+            RULE,
+            routine,
+            wgmma(routine),
+            found,
+            why,
+            "ptxas puts a wait in, or makes the operations wait for one another (C7514, C7517)",
+        )
+
+
+RULE = Rule(
+    id="W003",
+    name="wgmma-accumulator-in-flight",
+    severity=Severity.ERROR,
+    summary="a register that a wgmma works on is read or written before anything waited for the wgmma",
+    why="The accumulator, and A in registers, belong to the operation until its group was waited for (9.7.16.7.3).",
+    bad=(
+        "wgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\n"
+        "add.f32 %f5, %f0, %f1;"
+    ),
+    good=(
+        "wgmma.fence.sync.aligned;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
+        "wgmma.commit_group.sync.aligned;\n"
+        "wgmma.wait_group.sync.aligned 0;\n"
+        "add.f32 %f5, %f0, %f1;"
+    ),
+    proof="Data flow over registers in flight: the register is touched on a way with no wait behind the wgmma.",
+    sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 1.",
+    check=check,
+)

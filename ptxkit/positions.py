@@ -1,5 +1,0 @@
-"""Where a node stands."""
-
-from ptxkit.syntax import Index
-
-__all__ = ["Index"]
