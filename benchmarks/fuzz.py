@@ -36,7 +36,7 @@ from typing import Any
 
 from ptxkit import files, formatter
 from ptxkit.analyses.framework.linting import lint
-from ptxkit.analyses.framework.rule import all_rules
+from ptxkit.analyses.framework.rule import all_rules, in_module
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms
@@ -116,7 +116,11 @@ def forms() -> tuple[Form, ...]:
 @functools.cache
 def examples() -> tuple[str, ...]:
     """The examples of the rules."""
-    return tuple([text for rule in all_rules() for text in (rule.bad, rule.good) if len(text) < 2000])
+    return tuple([_whole(text) for rule in all_rules() for text in (rule.bad, rule.good) if len(text) < 2000])
+
+
+def _whole(example: str) -> str:
+    return in_module(example) if ".entry" in example or ".func" in example else example
 
 
 def kernel(chance: random.Random, body: str) -> str:

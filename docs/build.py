@@ -21,6 +21,7 @@ from pathlib import Path
 import click
 
 from ptxkit.analyses import Rule, all_rules
+from ptxkit.analyses.framework.rule import PTXAS
 from ptxkit.cli import main as commands
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms, entry_text
@@ -69,7 +70,7 @@ def rule_page(rule: Rule) -> str:
 {rule.why}
 
 * How it is proved: {rule.proof[0].lower()}{rule.proof[1:]}
-* ptxas {rule.ptxas}.
+* ptxas {PTXAS} {rule.ptxas}.
 * compute-sanitizer: {rule.sanitizer}
 
 ## Bad
@@ -168,7 +169,9 @@ def api_pages() -> dict[str, str]:
         for name in names:
             lines += [f"::: {package}.{name}", ""]
         if package == "ptxkit":
-            lines += ["## The tree", "", "::: ptxkit.syntax.nodes", ""]
+            lines += ["## The tree", ""]
+            for part in ("tree", "leaves", "operands", "declarations", "statements", "module"):
+                lines += [f"::: ptxkit.syntax.{part}", ""]
         pages[f"reference/{package.removeprefix('ptxkit.')}.md"] = "\n".join(lines)
     return pages
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
+import attrs
+
 from ptxkit import calls, check, declarations, directives, suppressions
-from ptxkit.analyses.framework.reactions import reactions, release
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.frozen import frozen
@@ -121,24 +123,34 @@ class Facts:
 
 FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
 NEVER_RUN = "never gets to see it: a program runs only when an assembler has taken it."
+SILENT = "takes the bad example without a word"
+PTXAS = "13.0.88"
+"""The release of ptxas that was asked about all rules: `benchmarks/reactions.py` asks it again."""
+
+
+def _block(text: str) -> str:
+    """The lines of a text block, without the indentation that they have in common and the line ends around them."""
+    return textwrap.dedent(text).strip("\n")
 
 
 @frozen
 class Rule:
-    """A lint rule. `bad` and `good` are whole modules, or statements to be put into a kernel; a test runs them."""
+    """A lint rule. `bad` and `good` are statements, functions or whole modules, which `in_module` makes modules; a test runs them."""
 
     id: str
     name: str
     severity: Severity
     summary: str
     why: str
-    bad: str
-    good: str
+    bad: str = attrs.field(converter=_block)
+    good: str = attrs.field(converter=_block)
     check: Callable[[Facts], Iterator[Diagnostic]]
     default: bool = True
     """Whether `ptxkit lint` applies it when nothing is selected."""
     proof: str = FROM_THE_TEXT
     """What has to be known before it is reported."""
+    ptxas: str = SILENT
+    """What ptxas does about the bad example: nothing, or `refuses …`, or takes it with a warning or a note."""
     sanitizer: str = NEVER_RUN
     """What compute-sanitizer does about it."""
 
@@ -146,32 +158,31 @@ class Rule:
     def family(self) -> str:
         return self.id[0]
 
-    @property
-    def ptxas(self) -> str:
-        """What ptxas does about the bad example."""
-        return f"{release()} {reactions()[self.id]}"
 
-
-_KERNEL = """.version 9.0
+_HEADER = """\
+.version 9.0
 .target sm_90a
 .address_size 64
-.visible .entry k()
-{{
+"""
+_REGISTERS = """\
 .reg .pred %p<8>;
 .reg .b16 %rs<8>;
 .reg .b32 %r<16>;
 .reg .b64 %rd<16>;
 .reg .f32 %f<16>;
 .reg .f64 %fd<8>;
-{}
-ret;
-}}
 """
 
 
 def in_module(example: str) -> str:
-    """An example of a rule, put into a kernel unless it is a module itself."""
-    return example if ".version" in example else _KERNEL.format(example)
+    """An example of a rule as a module: what it leaves out is put around it, be it the header, the registers or the kernel."""
+    if ".version" in example:
+        return example
+    if ".entry" not in example and ".func" not in example:
+        return f"{_HEADER}.visible .entry k()\n{{\n{_REGISTERS}{example}\nret;\n}}\n"
+    if ".reg" not in example:
+        example = example.replace("{\n", "{\n" + _REGISTERS, 1)
+    return f"{_HEADER}{example}\n"
 
 
 @functools.cache

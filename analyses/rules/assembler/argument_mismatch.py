@@ -22,7 +22,14 @@ RULE = Rule(
         "Number, type, size and alignment must be those of the function's declaration, or of the prototype of an indirect call "
         "(7.1, 9.7.13.5)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.func f(.param .b64 a) { ret; }\n.entry k() { .reg .b32 %r; call f, (%r); ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.func f(.param .b64 a) { ret; }\n.entry k() { .reg .b64 %r; call f, (%r); ret; }",
+    bad="""
+        .func f(.param .b64 a) { ret; }
+        .entry k() { .reg .b32 %r; call f, (%r); ret; }
+    """,
+    good="""
+        .func f(.param .b64 a) { ret; }
+        .entry k() { .reg .b64 %r; call f, (%r); ret; }
+    """,
+    ptxas="refuses the bad example: Type of argument does not match formal parameter 'a'",
     check=check,
 )

@@ -22,7 +22,17 @@ RULE = Rule(
         "An alias is a device function without a body, with the parameters of the one it stands for, which is defined before "
         "and not weak (11.2.3)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() { ret; }\n.visible .func f();\n.alias f, k;",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.func g() { ret; }\n.visible .func f();\n.alias f, g;\n.entry k() { ret; }",
+    bad="""
+        .entry k() { ret; }
+        .visible .func f();
+        .alias f, k;
+    """,
+    good="""
+        .func g() { ret; }
+        .visible .func f();
+        .alias f, g;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Cannot define alias to entry function 'k'",
     check=check,
 )

@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an alignment that is no power of two, or too large for a parameter",
     why="Memory is aligned to powers of two, parameters of device functions to 128 bytes at most (5.4.5, 7.1).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.shared .align 12 .b8 x[64];\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.shared .align 16 .b8 x[64];\n.entry k() { ret; }",
+    bad="""
+        .shared .align 12 .b8 x[64];
+        .entry k() { ret; }
+    """,
+    good="""
+        .shared .align 16 .b8 x[64];
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Alignment must be a power of two",
     check=check,
 )

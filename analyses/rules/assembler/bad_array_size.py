@@ -24,5 +24,6 @@ RULE = Rule(
     ),
     bad=".reg .u32 x[4];",
     good=".reg .u32 x<4>;",
+    ptxas="refuses the bad example: Variable 'x' cannot be allocated into a register",
     check=check,
 )

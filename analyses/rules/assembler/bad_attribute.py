@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an attribute that does not exist, or on what cannot have it",
     why="`.managed` is for global variables, `.unified` for them and for device functions (5.4.8).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.const .attribute(.managed) .u32 x;\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.global .attribute(.managed) .u32 x;\n.entry k() { ret; }",
+    bad="""
+        .const .attribute(.managed) .u32 x;
+        .entry k() { ret; }
+    """,
+    good="""
+        .global .attribute(.managed) .u32 x;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Illegal attribute '.managed' for symbol 'x'",
     check=check,
 )

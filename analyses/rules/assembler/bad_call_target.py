@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a call of something that is no device function",
     why="A call names a device function, or a register together with the label of a prototype or of a list of functions (9.7.13.5, 11.3).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry f() { ret; }\n.entry k() { call f; ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.func f() { ret; }\n.entry k() { call f; ret; }",
+    bad="""
+        .entry f() { ret; }
+        .entry k() { call f; ret; }
+    """,
+    good="""
+        .func f() { ret; }
+        .entry k() { call f; ret; }
+    """,
+    ptxas="refuses the bad example: Illegal call target, device function expected",
     check=check,
 )

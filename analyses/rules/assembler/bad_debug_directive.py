@@ -19,7 +19,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a source position or debug section that cannot be",
     why="Files have different numbers, an inlined position one that exists, and DWARF data the size of its type (11.5).",
-    bad='.version 9.0\n.target sm_90a\n.address_size 64\n.file 1 "a.cu"\n.file 1 "b.cu"\n.entry k() { ret; }',
-    good='.version 9.0\n.target sm_90a\n.address_size 64\n.file 1 "a.cu"\n.file 2 "b.cu"\n.entry k() { ret; }',
+    bad="""
+        .file 1 "a.cu"
+        .file 1 "b.cu"
+        .entry k() { ret; }
+    """,
+    good="""
+        .file 1 "a.cu"
+        .file 2 "b.cu"
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Duplicate file index #1",
     check=check,
 )

@@ -22,7 +22,8 @@ RULE = Rule(
         "What stands between a function's parameters and its body is for kernels or for device functions, takes a fixed number "
         "of values, and some exclude each other (11.4, 11.7)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() .maxntid 64 .reqntid 64 { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() .reqntid 64 { ret; }",
+    bad=".entry k() .maxntid 64 .reqntid 64 { ret; }",
+    good=".entry k() .reqntid 64 { ret; }",
+    ptxas="refuses the bad example: Conflicting directives: .maxntid and .reqntid cannot both be specified",
     check=check,
 )

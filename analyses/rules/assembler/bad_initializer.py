@@ -22,7 +22,14 @@ RULE = Rule(
         "Variables in `.global` and `.const` have initial values: numbers of the kind of the type, lists as deep as the array, "
         "and addresses (5.4.4)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.global .u32 x[2] = {1, 2, 3};\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.global .u32 x[3] = {1, 2, 3};\n.entry k() { ret; }",
+    bad="""
+        .global .u32 x[2] = {1, 2, 3};
+        .entry k() { ret; }
+    """,
+    good="""
+        .global .u32 x[3] = {1, 2, 3};
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Greater number of elements in array initializer",
     check=check,
 )

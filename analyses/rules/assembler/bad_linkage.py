@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="linkage where there is none, twice, or on what cannot have it",
     why="Linkage is for functions and variables of the module, stands first, and `.common` is for global variables (11.6).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.common .shared .u32 x;\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.common .global .u32 x;\n.entry k() { ret; }",
+    bad="""
+        .common .shared .u32 x;
+        .entry k() { ret; }
+    """,
+    good="""
+        .common .global .u32 x;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: .common variables must be declared in .global space",
     check=check,
 )

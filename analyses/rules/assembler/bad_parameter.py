@@ -22,7 +22,8 @@ RULE = Rule(
         "Kernels take `.param` of known size and return nothing; device functions take `.param` and `.reg`; inputs are read, "
         "results written (5.1.6, 7.1, 11.2)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k(.reg .u32 n) { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k(.param .u32 n) { ret; }",
+    bad=".entry k(.reg .u32 n) { ret; }",
+    good=".entry k(.param .u32 n) { ret; }",
+    ptxas="refuses the bad example: Entry parameter 'n' must have .param state space",
     check=check,
 )

@@ -23,6 +23,10 @@ RULE = Rule(
         "instruction names (11.3)."
     ),
     bad="A: brx.idx %r1, A;",
-    good="t: .branchtargets A;\nA: brx.idx %r1, t;",
+    good="""
+        t: .branchtargets A;
+        A: brx.idx %r1, t;
+    """,
+    ptxas="refuses the bad example: Label with '.branchtargets' directive expected for argument 1 of instruction 'brx.idx'",
     check=check,
 )

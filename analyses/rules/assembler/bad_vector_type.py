@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a vector of a wrong width or element",
     why="A vector that is declared has two or four elements and at most 128 bits, and no predicates in it (5.4.2).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.global .v4 .f64 x;\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.global .v2 .f64 x;\n.entry k() { ret; }",
+    bad="""
+        .global .v4 .f64 x;
+        .entry k() { ret; }
+    """,
+    good="""
+        .global .v2 .f64 x;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Vector type too large, exceeds 128 bit limit",
     check=check,
 )

@@ -22,7 +22,16 @@ RULE = Rule(
         "All declarations of a function have the same parameters and linkage, the definition comes last, and what another "
         "module defines is `.extern` (7.1, 11.6)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.func f(.param .b32 a);\n.func f(.param .b64 a) { ret; }\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.func f(.param .b64 a);\n.func f(.param .b64 a) { ret; }\n.entry k() { ret; }",
+    bad="""
+        .func f(.param .b32 a);
+        .func f(.param .b64 a) { ret; }
+        .entry k() { ret; }
+    """,
+    good="""
+        .func f(.param .b64 a);
+        .func f(.param .b64 a) { ret; }
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Inconsistent prototypes of 'f', parameter types differ",
     check=check,
 )

@@ -41,7 +41,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a name that one scope declares twice",
     why="Registers, variables, labels, parameters and functions share one space of names in a scope (5.4.1).",
-    bad=".reg .u32 twice;\n.reg .f32 twice;",
-    good=".reg .u32 once;\n{ .reg .f32 once; }",
+    bad="""
+        .reg .u32 twice;
+        .reg .f32 twice;
+    """,
+    good="""
+        .reg .u32 once;
+        { .reg .f32 once; }
+    """,
+    ptxas="refuses the bad example: Duplicate definition of variable 'twice'",
     check=check,
 )

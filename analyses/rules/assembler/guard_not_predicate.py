@@ -21,5 +21,6 @@ RULE = Rule(
     why="The guard of an instruction is a `.pred` register, maybe negated (9.3).",
     bad="@%r1 mov.u32 %r2, 1;",
     good="@%p1 mov.u32 %r2, 1;",
+    ptxas="refuses the bad example: Predicate expression expected",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="Counts, identifiers and sizes that are constants must be in range (9.7).",
     bad="bar.sync 16;",
     good="bar.sync 15;",
+    ptxas="refuses the bad example: Barrier number '16' out of range, expected to be in range [0..15]",
     check=check,
 )

@@ -33,7 +33,19 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="`.version` or `.target` missing, repeated or out of order",
     why="They say how all the rest is to be read, so they come first and once (11.1).",
-    bad=".version 8.0\n.version 8.1\n.target sm_80\n.address_size 64\n.entry k() { ret; }",
-    good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { ret; }",
+    bad="""
+        .version 8.0
+        .version 8.1
+        .target sm_80
+        .address_size 64
+        .entry k() { ret; }
+    """,
+    good="""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Missing .target directive at start of file 'example.ptx'",
     check=check,
 )

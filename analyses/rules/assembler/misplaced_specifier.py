@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a word of a declaration in the wrong place",
     why="State space, alignment and attributes come in any order, then the vector width, then the type, then the names (5.4.1).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.global .u32 .align 16 x;\n.entry k() { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.global .align 16 .u32 x;\n.entry k() { ret; }",
+    bad="""
+        .global .u32 .align 16 x;
+        .entry k() { ret; }
+    """,
+    good="""
+        .global .align 16 .u32 x;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Parsing error near '.align': syntax error",
     check=check,
 )

@@ -22,7 +22,11 @@ RULE = Rule(
         "Instructions and labels stand in functions; functions, files and sections stand side by side in the module; no "
         "statement is empty (4.3, 11)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\nmov.u32 x, 1;\n.entry k() { ret; }",
+    bad="""
+        mov.u32 x, 1;
+        .entry k() { ret; }
+    """,
     good="mov.u32 %r1, 1;",
+    ptxas="refuses the bad example: Parsing error near 'mov': syntax error",
     check=check,
 )

@@ -19,7 +19,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a variable in a state space that cannot have it there",
     why="Registers, parameters and local memory belong to functions, special registers are declared by the language (5.1, 7.1.1).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.reg .u32 x;\n.entry k() { ret; }",
+    bad="""
+        .reg .u32 x;
+        .entry k() { ret; }
+    """,
     good=".reg .u32 x;",
+    ptxas="refuses the bad example: Module-scoped variables in .reg state space are not allowed with ABI",
     check=check,
 )

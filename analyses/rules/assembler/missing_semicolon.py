@@ -29,7 +29,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a statement without its semicolon",
     why="A statement ends with a semicolon, not with the line (4.3).",
-    bad="mov.u32 %r1, 1\nmov.u32 %r2, 2;",
-    good="mov.u32 %r1, 1;\nmov.u32 %r2, 2;",
+    bad="""
+        mov.u32 %r1, 1
+        mov.u32 %r2, 2;
+    """,
+    good="""
+        mov.u32 %r1, 1;
+        mov.u32 %r2, 2;
+    """,
+    ptxas="refuses the bad example: Parsing error near 'mov': syntax error",
     check=check,
 )

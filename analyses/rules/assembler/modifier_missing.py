@@ -21,5 +21,6 @@ RULE = Rule(
     why="Types, rounding, shapes and `.sync` are often mandatory (9.7).",
     bad="div.f32 %f1, %f2, %f3;",
     good="div.rn.f32 %f1, %f2, %f3;",
+    ptxas="refuses the bad example: Rounding modifier or '.approx' modifier required for instruction 'div'",
     check=check,
 )

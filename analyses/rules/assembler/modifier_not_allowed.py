@@ -21,5 +21,6 @@ RULE = Rule(
     why="A modifier often goes with some types or state spaces only (9.7).",
     bad="add.ftz.f64 %fd1, %fd2, %fd3;",
     good="add.ftz.f32 %f1, %f2, %f3;",
+    ptxas="refuses the bad example: Illegal modifier '.ftz' for instruction 'add'",
     check=check,
 )

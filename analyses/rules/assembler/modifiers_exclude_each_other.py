@@ -21,5 +21,6 @@ RULE = Rule(
     why="They choose between alternatives, or one is meaningless with the other (9.7).",
     bad="add.rn.rz.f32 %f1, %f2, %f3;",
     good="add.rn.f32 %f1, %f2, %f3;",
+    ptxas="refuses the bad example: Multiple rounding modifiers specified",
     check=check,
 )

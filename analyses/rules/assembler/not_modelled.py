@@ -21,5 +21,6 @@ RULE = Rule(
     why="Its syntax was not published where ptxkit could learn it, so nothing is checked (9.7).",
     bad="ldmatrix.sync.aligned.m8n16.s8 {%r1}, [%r2];",
     good="ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r2];",
+    ptxas="refuses the bad example: Unexpected instruction types specified for 'ldmatrix'",
     check=check,
 )

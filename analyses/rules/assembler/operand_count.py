@@ -21,5 +21,6 @@ RULE = Rule(
     why="The form says how many there are, and which may be left out (9.7).",
     bad="add.u32 %r1, %r2;",
     good="add.u32 %r1, %r2, %r3;",
+    ptxas="refuses the bad example: Arguments mismatch for instruction 'add'",
     check=check,
 )

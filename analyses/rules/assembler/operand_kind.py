@@ -21,5 +21,6 @@ RULE = Rule(
     why="A register, a constant, an address, a vector and a label are not interchangeable (6.4).",
     bad="ld.global.u32 %r1, %rd1;",
     good="ld.global.u32 %r1, [%rd1];",
+    ptxas="refuses the bad example: Arguments mismatch for instruction 'ld'",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="Sizes must agree, and floats and integers do not mix; untyped registers take either (9.4).",
     bad="add.f32 %f1, %fd1, %f2;",
     good="add.f32 %f1, %f3, %f2;",
+    ptxas="refuses the bad example: Arguments mismatch for instruction 'add'",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="`!` belongs to guards and to the few operands whose form says so (9.3).",
     bad="setp.eq.u32 !%p1, %r1, %r2;",
     good="setp.ne.u32 %p1, %r1, %r2;",
+    ptxas="refuses the bad example: Result register required for instruction 'setp'",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="Special registers are read by mov, and by few other instructions (10).",
     bad="mov.u64 %rd1, %tid.x;",
     good="mov.u32 %r1, %tid.x;",
+    ptxas="refuses the bad example: Arguments mismatch for instruction 'mov'",
     check=check,
 )

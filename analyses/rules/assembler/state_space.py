@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an address in a state space that the instruction does not take",
     why="The modifier and the variable must name the same space (5.1, 9.7).",
-    bad=".shared .u32 s;\nld.global.u32 %r1, [s];",
-    good=".shared .u32 s;\nld.shared.u32 %r1, [s];",
+    bad="""
+        .shared .u32 s;
+        ld.global.u32 %r1, [s];
+    """,
+    good="""
+        .shared .u32 s;
+        ld.shared.u32 %r1, [s];
+    """,
+    ptxas="refuses the bad example: State space mismatch between instruction and address in instruction 'ld'",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="An assembler stops at the first of these; ptxkit goes on and reports all of them (4).",
     bad="add.u32 %r1, %r2 %r3;",
     good="add.u32 %r1, %r2, %r3;",
+    ptxas="refuses the bad example: Parsing error near '%r3': syntax error",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="Packed and narrow floating point types are types of instructions; the registers that hold them are untyped (5.2.3, 5.2.5).",
     bad=".reg .bf16 x;",
     good=".reg .b16 x;",
+    ptxas="refuses the bad example: Parsing error near '.bf16': syntax error",
     check=check,
 )

@@ -19,7 +19,11 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a type that the state space does not hold",
     why="Predicates are registers, textures and surfaces are global, and a parameter is no vector (5.2.1, 5.3).",
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.global .pred p;\n.entry k() { ret; }",
+    bad="""
+        .global .pred p;
+        .entry k() { ret; }
+    """,
     good=".reg .pred p;",
+    ptxas="refuses the bad example: Predicate variable 'p' must be in register state space",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="What is meant to be inside a scope is outside, or the other way round (4.3).",
     bad="{ mov.u32 %r1, 1;",
     good="{ mov.u32 %r1, 1; }",
+    ptxas="refuses the bad example: Parsing error near '': syntax error",
     check=check,
 )

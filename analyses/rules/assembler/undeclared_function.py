@@ -23,6 +23,13 @@ RULE = Rule(
     summary="a call of a function that nothing declares",
     why="Every name needs a declaration in a scope around its use (9.7.13.5).",
     bad="call nowhere;",
-    good=".version 8.0\n.target sm_80\n.address_size 64\n.extern .func there();\n.entry k() { call there; ret; }",
+    good="""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .extern .func there();
+        .entry k() { call there; ret; }
+    """,
+    ptxas="refuses the bad example: Call to 'nowhere' requires call prototype",
     check=check,
 )

@@ -23,6 +23,10 @@ RULE = Rule(
     summary="a branch to a label that is not there",
     why="Every name needs a declaration in a scope around its use (9.7.13.3).",
     bad="bra nowhere;",
-    good="bra here;\nhere:",
+    good="""
+        bra here;
+        here:
+    """,
+    ptxas="refuses the bad example: Unknown symbol 'nowhere'",
     check=check,
 )

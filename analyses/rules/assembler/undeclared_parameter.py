@@ -23,6 +23,12 @@ RULE = Rule(
     summary="a parameter that nothing declares",
     why="Every name needs a declaration in a scope around its use (7.1).",
     bad="ld.param.u64 %rd1, [nowhere];",
-    good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p) { .reg .u64 a; ld.param.u64 a, [p]; ret; }",
+    good="""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .entry k(.param .u64 p) { .reg .u64 a; ld.param.u64 a, [p]; ret; }
+    """,
+    ptxas="refuses the bad example: Illegal operand type to instruction 'ld'",
     check=check,
 )

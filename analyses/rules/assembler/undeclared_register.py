@@ -24,5 +24,6 @@ RULE = Rule(
     why="Every name needs a declaration in a scope around its use (5.4.1).",
     bad="add.u32 %r1, %r2, %nowhere;",
     good="add.u32 %r1, %r2, %r3;",
+    ptxas="refuses the bad example: Arguments mismatch for instruction 'add'",
     check=check,
 )

@@ -23,6 +23,10 @@ RULE = Rule(
     summary="a variable that nothing declares",
     why="Every name needs a declaration in a scope around its use (5.4.1).",
     bad="ld.shared.u32 %r1, [nowhere];",
-    good=".shared .u32 here;\nld.shared.u32 %r1, [here];",
+    good="""
+        .shared .u32 here;
+        ld.shared.u32 %r1, [here];
+    """,
+    ptxas="refuses the bad example: Illegal operand type to instruction 'ld'",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="Everything behind it is swallowed (4.2).",
     bad="mov.u32 %r1, 1; /* and so on",
     good="mov.u32 %r1, 1; /* and so on */",
+    ptxas="refuses the bad example: Parsing error near '': unexpected EOF while scanning",
     check=check,
 )

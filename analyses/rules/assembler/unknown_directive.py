@@ -21,5 +21,6 @@ RULE = Rule(
     why="It may be a slip, or newer than ptxkit (11).",
     bad=".frobnicate 3;",
     good='.pragma "nounroll";',
+    ptxas="refuses the bad example: Parsing error near '.frobnicate': syntax error",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="Each instruction takes the modifiers that its section lists, and no others (9.7).",
     bad="add.u33 %r1, %r2, %r3;",
     good="add.u32 %r1, %r2, %r3;",
+    ptxas="refuses the bad example: Unknown modifier '.u33'",
     check=check,
 )

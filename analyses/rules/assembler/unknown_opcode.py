@@ -21,5 +21,6 @@ RULE = Rule(
     why="No PTX version that ptxkit knows has it (9.7). In a file of a newer version this is a warning: it may be right there.",
     bad="addd.u32 %r1, %r2, %r3;",
     good="add.u32 %r1, %r2, %r3;",
+    ptxas="refuses the bad example: Not a name of any known instruction: 'addd'",
     check=check,
 )

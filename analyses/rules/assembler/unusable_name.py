@@ -21,5 +21,6 @@ RULE = Rule(
     why="`_` stands for what nobody wants and `WARP_SZ` is a constant (4.4, 6.4.1).",
     bad=".reg .u32 WARP_SZ;",
     good=".reg .u32 warp_size;",
+    ptxas="refuses the bad example: Parsing error near 'WARP_SZ': syntax error",
     check=check,
 )

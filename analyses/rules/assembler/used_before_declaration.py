@@ -19,7 +19,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a name that is declared only after its use",
     why="A text is read once: everything but labels is declared before it is used (5.4.1, 7.1).",
-    bad="mov.u32 late, 1;\n.reg .u32 late;",
-    good=".reg .u32 early;\nmov.u32 early, 1;",
+    bad="""
+        mov.u32 late, 1;
+        .reg .u32 late;
+    """,
+    good="""
+        .reg .u32 early;
+        mov.u32 early, 1;
+    """,
+    ptxas="refuses the bad example: Arguments mismatch for instruction 'mov'",
     check=check,
 )

@@ -21,5 +21,6 @@ RULE = Rule(
     why="The modifiers say how many elements there are (9.7).",
     bad="ld.global.v4.f32 {%f1, %f2}, [%rd1];",
     good="ld.global.v2.f32 {%f1, %f2}, [%rd1];",
+    ptxas="refuses the bad example: Argument vector size mismatch for instruction 'ld'",
     check=check,
 )

@@ -22,22 +22,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a bulk copy of a size or at an address that is not allowed, or beyond the end of a variable",
     why="The size of a bulk copy, and its addresses, must be multiples of 16 (9.7.10.24.6, 9.7.10.24.9).",
-    bad=(
-        ".shared .align 16 .b8 buffer[64];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, 24;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group 0;"
-    ),
-    good=(
-        ".shared .align 16 .b8 buffer[64];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, 32;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group 0;"
-    ),
+    bad="""
+        .shared .align 16 .b8 buffer[64];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, 24;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+    """,
+    good="""
+        .shared .align 16 .b8 buffer[64];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, 32;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer="memcheck may report addresses at run time; sizes no tool of it knows.",
     check=check,

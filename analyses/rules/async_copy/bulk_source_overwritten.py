@@ -24,23 +24,23 @@ RULE = Rule(
         "Until a bulk copy has read its source, as a wait for its group tells, with .read or without, the source must "
         "stay (9.7.10.24.1, 9.7.10.24.13)."
     ),
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "st.shared.u32 [%r1], 0;\n"
-        "cp.async.bulk.wait_group 0;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group.read 0;\n"
-        "st.shared.u32 [%r1], 0;\n"
-        "cp.async.bulk.wait_group 0;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        st.shared.u32 [%r1], 0;
+        cp.async.bulk.wait_group 0;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group.read 0;
+        st.shared.u32 [%r1], 0;
+        cp.async.bulk.wait_group 0;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "bytes written are the source of a bulk copy in flight."

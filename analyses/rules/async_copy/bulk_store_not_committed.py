@@ -21,21 +21,21 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a wait for bulk groups does not cover a bulk copy that is in none",
     why="A wait counts bulk groups; a copy that no commit has put into one is not waited for (9.7.10.24.12).",
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.wait_group 0;\n"
-        "st.shared.u32 [%r1], 0;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group 0;\n"
-        "st.shared.u32 [%r1], 0;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.wait_group 0;
+        st.shared.u32 [%r1], 0;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+        st.shared.u32 [%r1], 0;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "copy is in no group when the wait is met."

@@ -24,19 +24,19 @@ RULE = Rule(
         "Shared memory lives as long as its CTA; a bulk copy from it must be waited for, with .read at least, before "
         "the thread ends (9.7.10.24.2)."
     ),
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group.read 0;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group.read 0;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "copy may still read where the thread ends. A warning, since the grid often outlives it."

@@ -24,46 +24,46 @@ RULE = Rule(
         "Bulk groups belong to the thread that committed them: it must wait, and a barrier must tell the others before "
         "they overwrite the source (9.7.10.24.13)."
     ),
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 2;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "setp.ne.s32 %p1, %r2, 0;\n"
-        "setp.ne.s32 %p2, %r2, 1;\n"
-        "@%p1 bra L1;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "L1:\n"
-        "@%p2 bra L2;\n"
-        "cp.async.bulk.wait_group.read 0;\n"
-        "L2:\n"
-        "bar.sync 0;\n"
-        "st.shared.u32 [%r4], 0;\n"
-        "@%p1 bra L3;\n"
-        "cp.async.bulk.wait_group 0;\n"
-        "L3:"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 2;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "setp.ne.s32 %p1, %r2, 0;\n"
-        "setp.ne.s32 %p2, %r2, 1;\n"
-        "@%p1 bra L1;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group.read 0;\n"
-        "L1:\n"
-        "bar.sync 0;\n"
-        "st.shared.u32 [%r4], 0;\n"
-        "@%p1 bra L3;\n"
-        "cp.async.bulk.wait_group 0;\n"
-        "L3:"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 2;
+        add.s32 %r4, %r1, %r3;
+        setp.ne.s32 %p1, %r2, 0;
+        setp.ne.s32 %p2, %r2, 1;
+        @%p1 bra L1;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        L1:
+        @%p2 bra L2;
+        cp.async.bulk.wait_group.read 0;
+        L2:
+        bar.sync 0;
+        st.shared.u32 [%r4], 0;
+        @%p1 bra L3;
+        cp.async.bulk.wait_group 0;
+        L3:
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 2;
+        add.s32 %r4, %r1, %r3;
+        setp.ne.s32 %p1, %r2, 0;
+        setp.ne.s32 %p2, %r2, 1;
+        @%p1 bra L1;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group.read 0;
+        L1:
+        bar.sync 0;
+        st.shared.u32 [%r4], 0;
+        @%p1 bra L3;
+        cp.async.bulk.wait_group 0;
+        L3:
+    """,
     proof=(
         "Which threads start the copy and which wait follows from their places; two threads are named, by their places, with the way "
         "that each goes: one issues and does not wait, or another overwrites with no barrier."

@@ -21,24 +21,24 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="a copy may be pending when its thread ends",
     why="Nothing is undefined about that, but what nobody waits for nobody can have read (9.7.10.24.1).",
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.commit_group;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.wait_all;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.wait_all;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "group is pending where the function ends. It is no mistake by itself."

@@ -24,33 +24,33 @@ RULE = Rule(
         "A wait tells only the thread that waits that its copies are complete; the others learn of it at a barrier "
         "after that (9.7.10.24.5)."
     ),
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.commit_group;\n"
-        "cp.async.wait_group 0;\n"
-        "xor.b32 %r6, %r3, 16;\n"
-        "add.s32 %r7, %r1, %r6;\n"
-        "ld.shared.u32 %r5, [%r7];"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.commit_group;\n"
-        "cp.async.wait_group 0;\n"
-        "bar.sync 0;\n"
-        "xor.b32 %r6, %r3, 16;\n"
-        "add.s32 %r7, %r1, %r6;\n"
-        "ld.shared.u32 %r5, [%r7];"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        xor.b32 %r6, %r3, 16;
+        add.s32 %r7, %r1, %r6;
+        ld.shared.u32 %r5, [%r7];
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        bar.sync 0;
+        xor.b32 %r6, %r3, 16;
+        add.s32 %r7, %r1, %r6;
+        ld.shared.u32 %r5, [%r7];
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "bytes read are, for a named thread, those that another one copies, and no barrier stands behind the other's wait."

@@ -22,8 +22,18 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a cp.async at an address that is not aligned, or of more bytes than it writes",
     why="Both addresses must be multiples of the size; a source size above it is undefined (9.7.10.24.3, 6.4.1).",
-    bad=".shared .align 16 .b8 buffer[64];\nmov.u32 %r1, buffer;\ncp.async.cg.shared.global [%r1+8], [%rd1], 16;\ncp.async.wait_all;",
-    good=".shared .align 16 .b8 buffer[64];\nmov.u32 %r1, buffer;\ncp.async.cg.shared.global [%r1+16], [%rd1], 16;\ncp.async.wait_all;",
+    bad="""
+        .shared .align 16 .b8 buffer[64];
+        mov.u32 %r1, buffer;
+        cp.async.cg.shared.global [%r1+8], [%rd1], 16;
+        cp.async.wait_all;
+    """,
+    good="""
+        .shared .align 16 .b8 buffer[64];
+        mov.u32 %r1, buffer;
+        cp.async.cg.shared.global [%r1+16], [%rd1], 16;
+        cp.async.wait_all;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer="memcheck reports a misaligned access when a run comes there; a size that is too large it cannot know.",
     check=check,

@@ -21,26 +21,26 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="two copies of one group write the same place",
     why="Copies of one group are in no order; two that write the same place leave anything there (9.7.10.24.4).",
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.cg.shared.global [%r4], [%rd2], 16;\n"
-        "cp.async.wait_all;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.cg.shared.global [%r4+2048], [%rd2], 16;\n"
-        "cp.async.wait_all;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.cg.shared.global [%r4], [%rd2], 16;
+        cp.async.wait_all;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.cg.shared.global [%r4+2048], [%rd2], 16;
+        cp.async.wait_all;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; two "
         "copies of the open group write the same bytes."

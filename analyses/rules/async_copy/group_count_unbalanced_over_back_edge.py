@@ -24,80 +24,70 @@ RULE = Rule(
         "A wait counts the latest groups. An iteration without a commit moves the count, so that a group is let pending "
         "that is read; an empty group would keep it (9.7.10.24.4, 9.7.10.24.5)."
     ),
-    bad=""".version 9.0
-.target sm_80
-.address_size 64
-.visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
-{
-.reg .pred %p<2>;
-.reg .b32 %r<9>;
-.reg .b64 %rd<2>;
-.shared .align 16 .b8 buffer[1024];
-ld.param.u32 %r1, [n];
-ld.param.u64 %rd1, [data];
-mov.u32 %r2, %tid.x;
-shl.b32 %r2, %r2, 4;
-mov.u32 %r3, buffer;
-add.s32 %r3, %r3, %r2;
-cp.async.cg.shared.global [%r3], [%rd1], 16;
-cp.async.commit_group;
-mov.u32 %r4, 0;
-LOOP:
-and.b32 %r5, %r4, 1;
-shl.b32 %r5, %r5, 9;
-add.s32 %r6, %r3, %r5;
-add.s32 %r4, %r4, 1;
-setp.ge.s32 %p1, %r4, %r1;
-@%p1 bra LAST;
-xor.b32 %r7, %r5, 512;
-add.s32 %r7, %r3, %r7;
-cp.async.cg.shared.global [%r7], [%rd1], 16;
-cp.async.commit_group;
-LAST:
-cp.async.wait_group 1;
-ld.shared.u32 %r8, [%r6];
-setp.lt.s32 %p1, %r4, %r1;
-@%p1 bra LOOP;
-ret;
-}
-""",
-    good=""".version 9.0
-.target sm_80
-.address_size 64
-.visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
-{
-.reg .pred %p<2>;
-.reg .b32 %r<9>;
-.reg .b64 %rd<2>;
-.shared .align 16 .b8 buffer[1024];
-ld.param.u32 %r1, [n];
-ld.param.u64 %rd1, [data];
-mov.u32 %r2, %tid.x;
-shl.b32 %r2, %r2, 4;
-mov.u32 %r3, buffer;
-add.s32 %r3, %r3, %r2;
-cp.async.cg.shared.global [%r3], [%rd1], 16;
-cp.async.commit_group;
-mov.u32 %r4, 0;
-LOOP:
-and.b32 %r5, %r4, 1;
-shl.b32 %r5, %r5, 9;
-add.s32 %r6, %r3, %r5;
-add.s32 %r4, %r4, 1;
-setp.ge.s32 %p1, %r4, %r1;
-@%p1 bra LAST;
-xor.b32 %r7, %r5, 512;
-add.s32 %r7, %r3, %r7;
-cp.async.cg.shared.global [%r7], [%rd1], 16;
-LAST:
-cp.async.commit_group;
-cp.async.wait_group 1;
-ld.shared.u32 %r8, [%r6];
-setp.lt.s32 %p1, %r4, %r1;
-@%p1 bra LOOP;
-ret;
-}
-""",
+    bad="""
+        .visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
+        {
+        .shared .align 16 .b8 buffer[1024];
+        ld.param.u32 %r1, [n];
+        ld.param.u64 %rd1, [data];
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r2, %r2, 4;
+        mov.u32 %r3, buffer;
+        add.s32 %r3, %r3, %r2;
+        cp.async.cg.shared.global [%r3], [%rd1], 16;
+        cp.async.commit_group;
+        mov.u32 %r4, 0;
+        LOOP:
+        and.b32 %r5, %r4, 1;
+        shl.b32 %r5, %r5, 9;
+        add.s32 %r6, %r3, %r5;
+        add.s32 %r4, %r4, 1;
+        setp.ge.s32 %p1, %r4, %r1;
+        @%p1 bra LAST;
+        xor.b32 %r7, %r5, 512;
+        add.s32 %r7, %r3, %r7;
+        cp.async.cg.shared.global [%r7], [%rd1], 16;
+        cp.async.commit_group;
+        LAST:
+        cp.async.wait_group 1;
+        ld.shared.u32 %r8, [%r6];
+        setp.lt.s32 %p1, %r4, %r1;
+        @%p1 bra LOOP;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
+        {
+        .shared .align 16 .b8 buffer[1024];
+        ld.param.u32 %r1, [n];
+        ld.param.u64 %rd1, [data];
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r2, %r2, 4;
+        mov.u32 %r3, buffer;
+        add.s32 %r3, %r3, %r2;
+        cp.async.cg.shared.global [%r3], [%rd1], 16;
+        cp.async.commit_group;
+        mov.u32 %r4, 0;
+        LOOP:
+        and.b32 %r5, %r4, 1;
+        shl.b32 %r5, %r5, 9;
+        add.s32 %r6, %r3, %r5;
+        add.s32 %r4, %r4, 1;
+        setp.ge.s32 %p1, %r4, %r1;
+        @%p1 bra LAST;
+        xor.b32 %r7, %r5, 512;
+        add.s32 %r7, %r3, %r7;
+        cp.async.cg.shared.global [%r7], [%rd1], 16;
+        LAST:
+        cp.async.commit_group;
+        cp.async.wait_group 1;
+        ld.shared.u32 %r8, [%r6];
+        setp.lt.s32 %p1, %r4, %r1;
+        @%p1 bra LOOP;
+        ret;
+        }
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; one "
         "way round the loop commits nothing, and the read behind the wait meets the copy."

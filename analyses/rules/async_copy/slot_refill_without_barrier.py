@@ -24,31 +24,31 @@ RULE = Rule(
         "Between the last read of a place and a copy into it by another thread there must be a barrier; else they race "
         "(9.7.10.24.1, 8.7.1)."
     ),
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "xor.b32 %r6, %r3, 16;\n"
-        "add.s32 %r7, %r1, %r6;\n"
-        "ld.shared.u32 %r5, [%r7];\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.wait_all;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "xor.b32 %r6, %r3, 16;\n"
-        "add.s32 %r7, %r1, %r6;\n"
-        "ld.shared.u32 %r5, [%r7];\n"
-        "bar.sync 0;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.wait_all;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        xor.b32 %r6, %r3, 16;
+        add.s32 %r7, %r1, %r6;
+        ld.shared.u32 %r5, [%r7];
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.wait_all;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        xor.b32 %r6, %r3, 16;
+        add.s32 %r7, %r1, %r6;
+        ld.shared.u32 %r5, [%r7];
+        bar.sync 0;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.wait_all;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "refill touches, for a named pair of threads, what another one reads since the last barrier."

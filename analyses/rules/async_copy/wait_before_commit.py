@@ -21,28 +21,28 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="a wait comes before the commit of what is read next",
     why="A wait counts groups; copies that no commit has put into one yet are not waited for (9.7.10.24.4, 9.7.10.24.5).",
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.wait_group 0;\n"
-        "cp.async.commit_group;\n"
-        "ld.shared.u32 %r5, [%r4];"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "shl.b32 %r3, %r2, 4;\n"
-        "add.s32 %r4, %r1, %r3;\n"
-        "cp.async.cg.shared.global [%r4], [%rd1], 16;\n"
-        "cp.async.commit_group;\n"
-        "cp.async.wait_group 0;\n"
-        "ld.shared.u32 %r5, [%r4];"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.wait_group 0;
+        cp.async.commit_group;
+        ld.shared.u32 %r5, [%r4];
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        ld.shared.u32 %r5, [%r4];
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "wait finds the copy in no group, and what the copy writes is read before another wait."

@@ -24,22 +24,22 @@ RULE = Rule(
         "Bulk and non-bulk copies have groups of their own; cp.async.wait_group does not wait for bulk groups, nor the "
         "other way round (9.7.10.24.1)."
     ),
-    bad=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.wait_group 0;\n"
-        "st.shared.u32 [%r1], 0;"
-    ),
-    good=(
-        ".shared .align 128 .b8 buffer[4096];\n"
-        "mov.u32 %r1, buffer;\n"
-        "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;\n"
-        "cp.async.bulk.commit_group;\n"
-        "cp.async.bulk.wait_group 0;\n"
-        "st.shared.u32 [%r1], 0;"
-    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        cp.async.wait_group 0;
+        st.shared.u32 [%r1], 0;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1024;
+        cp.async.bulk.commit_group;
+        cp.async.bulk.wait_group 0;
+        st.shared.u32 [%r1], 0;
+    """,
     proof=(
         "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
         "queue that the wait is for is empty, and the copy is in the other."

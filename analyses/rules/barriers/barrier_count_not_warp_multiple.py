@@ -41,8 +41,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a barrier's thread count in a register that is not a multiple of 32, or 0 for an arrival",
     why="Barriers count whole warps, and an arrival must say how many (9.7.14.1); ptxas checks only counts that are written out.",
-    bad="mov.u32 %r1, 48;\nbar.sync 1, %r1;",
-    good="mov.u32 %r1, 64;\nbar.sync 1, %r1;",
+    bad="""
+        mov.u32 %r1, 48;
+        bar.sync 1, %r1;
+    """,
+    good="""
+        mov.u32 %r1, 64;
+        bar.sync 1, %r1;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer="synccheck reports invalid arguments of barriers, in a run that comes there.",
     check=check,

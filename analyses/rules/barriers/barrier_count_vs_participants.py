@@ -53,10 +53,6 @@ def _warps(site: Site) -> str:
     return f"warp {numbers[0]}" if len(numbers) == 1 else f"warps {', '.join(numbers)}" if numbers else "no warps"
 
 
-HEAD = (
-    ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n"
-    ".reg .pred %p<3>;\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n"
-)
 """Of a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
@@ -66,10 +62,30 @@ RULE = Rule(
     summary="a barrier's thread count is not that of the threads that come to it",
     why="A barrier is complete when as many threads have come as the instructions say, the same number all: with more, threads "
     "hang, with fewer, they run on too early (9.7.14.1).",
-    bad=HEAD
-    + "@%p1 bra over;\nbar.sync 1, 96;\nover:\nret;\n}\n",
-    good=HEAD
-    + "@%p1 bra over;\nbar.sync 1, 64;\nover:\nret;\n}\n",
+    bad="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra over;
+        bar.sync 1, 96;
+        over:
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra over;
+        bar.sync 1, 64;
+        over:
+        ret;
+        }
+    """,
     proof=(
         "Which threads come to each barrier of that number follows exactly from their places, and all counts are constants; the sums "
         "differ. Where that is not known, uses of one barrier that name different numbers of threads, with no barrier of the whole CTA "

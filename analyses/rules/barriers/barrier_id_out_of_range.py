@@ -41,8 +41,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a barrier number in a register that is above 15",
     why="A CTA has sixteen barriers, 0 to 15 (9.7.14.1); ptxas refuses other numbers only where they are written out.",
-    bad="mov.u32 %r1, 16;\nbar.sync %r1;",
-    good="mov.u32 %r1, 15;\nbar.sync %r1;",
+    bad="""
+        mov.u32 %r1, 16;
+        bar.sync %r1;
+    """,
+    good="""
+        mov.u32 %r1, 15;
+        bar.sync %r1;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer="synccheck reports invalid arguments of barriers, in a run that comes there.",
     check=check,

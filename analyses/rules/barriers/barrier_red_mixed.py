@@ -25,10 +25,6 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
-HEAD = (
-    ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n"
-    ".reg .pred %p<3>;\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n"
-)
 """Of a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
@@ -37,12 +33,34 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="bar.red by some threads and bar.sync or bar.arrive by others, at one barrier",
     why="A reduction must not be mixed with other uses of the barrier while it is active: execution is unpredictable (9.7.14.1).",
-    bad=HEAD
-    + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\n"
-    "bar.red.popc.u32 %r2, 1, 128, %p1;\nret;\n}\n",
-    good=HEAD
-    + "@%p1 bra other;\nbar.arrive 1, 128;\nret;\nother:\n"
-    "bar.sync 1, 128;\nret;\n}\n",
+    bad="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra other;
+        bar.arrive 1, 128;
+        ret;
+        other:
+        bar.red.popc.u32 %r2, 1, 128, %p1;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra other;
+        bar.arrive 1, 128;
+        ret;
+        other:
+        bar.sync 1, 128;
+        ret;
+        }
+    """,
     proof="Which threads come to each barrier of that number follows from their places, and no other barrier separates the two uses.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -53,10 +53,6 @@ def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
             )
 
 
-HEAD = (
-    ".version 8.5\n.target sm_80\n.address_size 64\n.visible .entry k()\n.reqntid 128\n{\n"
-    ".reg .pred %p<3>;\n.reg .b32 %r<3>;\nmov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 64;\n"
-)
 """Of a kernel in which `%p1` holds for the upper half of the threads."""
 
 RULE = Rule(
@@ -65,13 +61,39 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="arriving at a barrier twice before it is complete, or where nobody waits",
     why="A warp that has arrived must not come to the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
-    bad=HEAD
-    + "@%p1 bra other;\nbar.arrive 1, 128;\n"
-    "bar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nret;\n}\n",
-    good=HEAD
-    + "@%p1 bra other;\nbar.arrive 1, 128;\n"
-    "bar.sync 2, 128;\nbar.arrive 1, 128;\nret;\nother:\nbar.sync 1, 128;\nbar.arrive 2, 128;\n"
-    "bar.sync 1, 128;\nret;\n}\n",
+    bad="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra other;
+        bar.arrive 1, 128;
+        bar.arrive 1, 128;
+        ret;
+        other:
+        bar.sync 1, 128;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra other;
+        bar.arrive 1, 128;
+        bar.sync 2, 128;
+        bar.arrive 1, 128;
+        ret;
+        other:
+        bar.sync 1, 128;
+        bar.arrive 2, 128;
+        bar.sync 1, 128;
+        ret;
+        }
+    """,
     proof=(
         "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be "
         "complete."

@@ -71,8 +71,17 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="the mask that activemask gave is used as the mask of members of a .sync instruction",
     why="activemask tells who happens to execute it together; nothing promises that threads that could be together are (9.7.14.11).",
-    bad="activemask.b32 %r1;\nmov.u32 %r2, 1;\nredux.sync.add.s32 %r3, %r2, %r1;",
-    good="mov.u32 %r1, -1;\nmov.u32 %r2, 1;\nredux.sync.add.s32 %r3, %r2, %r1;\nactivemask.b32 %r4;",
+    bad="""
+        activemask.b32 %r1;
+        mov.u32 %r2, 1;
+        redux.sync.add.s32 %r3, %r2, %r1;
+    """,
+    good="""
+        mov.u32 %r1, -1;
+        mov.u32 %r2, 1;
+        redux.sync.add.s32 %r3, %r2, %r1;
+        activemask.b32 %r4;
+    """,
     proof="The mask comes from activemask; whether lanes were missing is not known, so it stays information.",
     sanitizer="no tool of it looks for this.",
     check=check,

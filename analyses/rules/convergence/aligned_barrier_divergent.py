@@ -46,8 +46,16 @@ RULE = Rule(
     summary="an aligned barrier of the CTA that not all of its threads execute",
     why="All threads of a warp must come to an aligned barrier together, and without a thread count all of the CTA; "
     "otherwise behaviour is undefined: threads hang, or run on too early (9.7.14.1).",
-    bad="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;",
-    good="mov.u32 %r1, %ctaid.x;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 bar.sync 0;",
+    bad="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 16;
+        @%p1 bar.sync 0;
+    """,
+    good="""
+        mov.u32 %r1, %ctaid.x;
+        setp.lt.u32 %p1, %r1, 16;
+        @%p1 bar.sync 0;
+    """,
     proof=(
         "Two threads are named, by their places, with the way that each goes: one executes the barrier, the other takes another branch "
         "and goes on to something else than its end."

@@ -47,8 +47,17 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="arriving twice at the barrier of the cluster without waiting, or waiting without having arrived",
     why="Each thread arrives once before the barrier completes, and who has not arrived holds up all that wait (9.7.14.3).",
-    bad="barrier.cluster.arrive;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;",
-    good="barrier.cluster.arrive;\nbarrier.cluster.wait;\nbarrier.cluster.arrive;\nbarrier.cluster.wait;",
+    bad="""
+        barrier.cluster.arrive;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+    """,
+    good="""
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+    """,
     proof="The barrier is followed as an automaton: on all ways, or on one for which inputs are found, a thread comes in the wrong state.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -38,8 +38,15 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a thread executes a .sync instruction with a mask of members that leaves it out",
     why="Behaviour is undefined if the executing thread is not in the mask (9.7.10.6, 9.7.14.2, 9.7.14.9 to 9.7.14.14).",
-    bad="mov.u32 %r1, %laneid;\nvote.sync.any.pred %p1, 1, 0xffff;",
-    good="mov.u32 %r1, %laneid;\nsetp.lt.u32 %p2, %r1, 16;\n@%p2 vote.sync.any.pred %p1, 1, 0xffff;",
+    bad="""
+        mov.u32 %r1, %laneid;
+        vote.sync.any.pred %p1, 1, 0xffff;
+    """,
+    good="""
+        mov.u32 %r1, %laneid;
+        setp.lt.u32 %p2, %r1, 16;
+        @%p2 vote.sync.any.pred %p1, 1, 0xffff;
+    """,
     proof=(
         "Which lanes execute the instruction follows from their places, and the mask is a constant or follows from them too; a lane is "
         "named that is in the first and not in the second."

@@ -31,8 +31,18 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an instruction that needs the whole warp, after some of its threads have ended",
     why="Matrix instructions are undefined if any thread of the warp has exited, unlike barriers (9.7.15.3, 9.7.15.4, 9.7.16).",
-    bad="mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 20;\n@%p1 ret;\nmovmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
-    good="mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 32;\n@%p1 ret;\nmovmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
+    bad="""
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 20;
+        @%p1 ret;
+        movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
+    """,
+    good="""
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 32;
+        @%p1 ret;
+        movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
+    """,
     proof="Two threads are named, by their places, with the way that each goes: one has ended before the other executes the instruction.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -56,8 +56,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a branch, call or return with .uni by which threads of a warp part",
     why="`.uni` promises that all active threads of a warp go the same way (9.7.13.3 to 9.7.13.6); what comes of a false promise is open.",
-    bad="mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 31;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra.uni out;\nst.global.u32 [%rd1], %r1;\nout:",
-    good="mov.u32 %r1, %tid.x;\nshr.u32 %r1, %r1, 5;\nsetp.ne.u32 %p1, %r1, 0;\n@%p1 bra.uni out;\nst.global.u32 [%rd1], %r1;\nout:",
+    bad="""
+        mov.u32 %r1, %tid.x;
+        and.b32 %r1, %r1, 31;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra.uni out;
+        st.global.u32 [%rd1], %r1;
+        out:
+    """,
+    good="""
+        mov.u32 %r1, %tid.x;
+        shr.u32 %r1, %r1, 5;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra.uni out;
+        st.global.u32 [%rd1], %r1;
+        out:
+    """,
     proof=(
         "Two threads are named, by their places, with the way that each goes: both are of one warp and come to the instruction, and "
         "the guard sends them different ways."

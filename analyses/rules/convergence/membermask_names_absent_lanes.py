@@ -38,8 +38,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a mask of members that names lanes which do not come",
     why="The instruction waits for all threads of its mask; those that wait elsewhere never come (9.7.14.2, 9.7.14.9, 9.7.14.14).",
-    bad="mov.u32 %r1, %laneid;\nsetp.ge.u32 %p1, %r1, 16;\n@%p1 bra over;\nredux.sync.add.s32 %r2, %r1, -1;\nover:\nbar.warp.sync -1;",
-    good="mov.u32 %r1, %laneid;\nsetp.ge.u32 %p1, %r1, 16;\n@%p1 bra over;\nredux.sync.add.s32 %r2, %r1, 0xffff;\nover:\nbar.warp.sync -1;",
+    bad="""
+        mov.u32 %r1, %laneid;
+        setp.ge.u32 %p1, %r1, 16;
+        @%p1 bra over;
+        redux.sync.add.s32 %r2, %r1, -1;
+        over:
+        bar.warp.sync -1;
+    """,
+    good="""
+        mov.u32 %r1, %laneid;
+        setp.ge.u32 %p1, %r1, 16;
+        @%p1 bra over;
+        redux.sync.add.s32 %r2, %r1, 0xffff;
+        over:
+        bar.warp.sync -1;
+    """,
     proof="Which lanes come follows from their places; a lane is named that the mask has and that waits at another instruction instead.",
     sanitizer="the program hangs in it as without it.",
     check=check,

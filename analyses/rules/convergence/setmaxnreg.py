@@ -229,10 +229,26 @@ RULE = Rule(
     summary="setmaxnreg that has no effect, goes the wrong way, can never be granted or follows another at once",
     why="Registers go to and from a pool of the CTA: a request waits until there are enough, a release must not name more than there are, "
     "and the warps of a warpgroup must wait for one another between two of them (9.7.19.5).",
-    bad=".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k()\n.reqntid 128\n.maxnreg 104\n{\n"
-    "setmaxnreg.dec.sync.aligned.u32 112;\nret;\n}\n",
-    good=".version 8.5\n.target sm_90a\n.address_size 64\n.visible .entry k()\n.reqntid 128\n.maxnreg 104\n{\n"
-    "setmaxnreg.dec.sync.aligned.u32 96;\nret;\n}\n",
+    bad="""
+        .visible .entry k()
+        .reqntid 128
+        .maxnreg 104
+        {
+        setmaxnreg.dec.sync.aligned.u32 112;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k()
+        .reqntid 128
+        .maxnreg 104
+        {
+        setmaxnreg.dec.sync.aligned.u32 96;
+        ret;
+        }
+    """,
+    ptxas="refuses the bad example: (C7406) setmaxnreg.dec has register count (112) which is larger than the "
+    "largest temporal register count in the program (104)",
     proof=(
         "The directives and the constants of the instructions are compared; the pool of registers is added up over the warps whose way "
         "is known."

@@ -40,8 +40,18 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="shfl takes a value from a lane that is not there",
     why="What a thread gets from an inactive thread, or from one that is not in the mask, is undefined (9.7.10.6).",
-    bad="mov.u32 %r1, %laneid;\nsetp.ge.u32 %p1, %r1, 8;\n@%p1 ret;\nshfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;\nst.global.u32 [%rd1], %r2;",
-    good="mov.u32 %r1, %laneid;\nshfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;\nst.global.u32 [%rd1], %r2;",
+    bad="""
+        mov.u32 %r1, %laneid;
+        setp.ge.u32 %p1, %r1, 8;
+        @%p1 ret;
+        shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+        st.global.u32 [%rd1], %r2;
+    """,
+    good="""
+        mov.u32 %r1, %laneid;
+        shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+        st.global.u32 [%rd1], %r2;
+    """,
     proof="The source lane follows from constants; a lane is named whose source is not there, and whose result is used.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -33,8 +33,16 @@ RULE = Rule(
     summary="an instruction that a warp executes as a whole, where not all of its threads come",
     why="Matrix instructions, aligned cluster barriers and the like are executed by all threads of a warp or by none; "
     "otherwise behaviour is undefined (9.7.14.3, 9.7.15).",
-    bad="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 16;\n@%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
-    good="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 64;\n@%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;",
+    bad="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 16;
+        @%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
+    """,
+    good="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 64;
+        @%p1 movmatrix.sync.aligned.m8n8.trans.b16 %r2, %r1;
+    """,
     proof=(
         "Two threads are named, by their places, with the way that each goes: both are of one warp, one executes the instruction and "
         "the other does not."

@@ -42,8 +42,16 @@ RULE = Rule(
     summary="an instruction that four warps execute together, where not all of them come",
     why="wgmma instructions and setmaxnreg are executed by all threads of a warpgroup, four warps of which the first has a rank divisible "
     "by four; otherwise behaviour is undefined (9.7.16, 9.7.19.5).",
-    bad="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 96;\n@%p1 wgmma.fence.sync.aligned;",
-    good="mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 128;\n@%p1 wgmma.fence.sync.aligned;",
+    bad="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 96;
+        @%p1 wgmma.fence.sync.aligned;
+    """,
+    good="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 128;
+        @%p1 wgmma.fence.sync.aligned;
+    """,
     proof=(
         "Two threads are named, by their places, with the way that each goes: both are of one warpgroup, one executes the instruction "
         "and the other does not."

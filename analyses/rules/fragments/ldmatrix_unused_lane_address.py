@@ -71,12 +71,41 @@ RULE = Rule(
     summary="a load of matrices to which a lane gives an address that is not valid, though its row is not loaded",
     why="Up to sm_75 all lanes must give valid addresses, those too that no matrix needs (9.7.15.4.15); the usual way is to repeat those of"
     " the lower lanes.",
-    bad=".version 7.0\n.target sm_75\n.address_size 64\n.entry k()\n.reqntid 32\n{\n.reg .b32 %r<4>;\n.shared .align 16 .b8 tile[128];\n"
-    "mov.u32 %r0, %tid.x;\nshl.b32 %r0, %r0, 4;\nmov.u32 %r1, tile;\nadd.u32 %r1, %r1, %r0;\n"
-    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\nret;\n}",
-    good=".version 7.0\n.target sm_75\n.address_size 64\n.entry k()\n.reqntid 32\n{\n.reg .b32 %r<4>;\n.shared .align 16 .b8 tile[128];\n"
-    "mov.u32 %r0, %tid.x;\nand.b32 %r0, %r0, 7;\nshl.b32 %r0, %r0, 4;\nmov.u32 %r1, tile;\nadd.u32 %r1, %r1, %r0;\n"
-    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];\nret;\n}",
+    bad="""
+        .version 7.0
+        .target sm_75
+        .address_size 64
+        .entry k()
+        .reqntid 32
+        {
+        .reg .b32 %r<4>;
+        .shared .align 16 .b8 tile[128];
+        mov.u32 %r0, %tid.x;
+        shl.b32 %r0, %r0, 4;
+        mov.u32 %r1, tile;
+        add.u32 %r1, %r1, %r0;
+        ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];
+        ret;
+        }
+    """,
+    good="""
+        .version 7.0
+        .target sm_75
+        .address_size 64
+        .entry k()
+        .reqntid 32
+        {
+        .reg .b32 %r<4>;
+        .shared .align 16 .b8 tile[128];
+        mov.u32 %r0, %tid.x;
+        and.b32 %r0, %r0, 7;
+        shl.b32 %r0, %r0, 4;
+        mov.u32 %r1, tile;
+        add.u32 %r1, %r1, %r0;
+        ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r2}, [%r1];
+        ret;
+        }
+    """,
     proof="The address of a lane that no row is taken from is outside of the variable that the others load from, by their places.",
     sanitizer="memcheck reports addresses that leave the memory of the kernel, when a run comes there.",
     check=check,

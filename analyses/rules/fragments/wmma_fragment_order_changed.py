@@ -45,10 +45,14 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="a matrix fragment whose registers are not in the order in which they were made",
     why="Which element is where in a fragment is not specified; a fragment may be worked on, but its order must stay (9.7.15.3.1).",
-    bad="wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];\n"
-    "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f1, %f0, %f2, %f3, %f4, %f5, %f6, %f7};",
-    good="wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];\n"
-    "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
+    bad="""
+        wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f1, %f0, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
+    good="""
+        wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
     proof=(
         "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
         "registers of the operand hold one. The places differ. A warning, since the manual leaves open which element is where."

@@ -34,14 +34,18 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a matrix fragment that is multiplied with another layout than it was loaded with",
     why="The layouts that a product names must be those with which A and B were loaded (9.7.15.3.5).",
-    bad="wmma.load.a.sync.aligned.col.m16n16k16.s8 {%r0, %r1}, [%rd1];\n"
-    "wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];\n"
-    "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1}, {%r2, %r3},"
-    " {0, 0, 0, 0, 0, 0, 0, 0};",
-    good="wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];\n"
-    "wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];\n"
-    "wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1}, {%r2, %r3},"
-    " {0, 0, 0, 0, 0, 0, 0, 0};",
+    bad="""
+        wmma.load.a.sync.aligned.col.m16n16k16.s8 {%r0, %r1}, [%rd1];
+        wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
+        wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1},
+            {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
+    """,
+    good="""
+        wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];
+        wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
+        wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1},
+            {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
+    """,
     proof=(
         "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
         "registers of the operand hold one. The layouts differ."

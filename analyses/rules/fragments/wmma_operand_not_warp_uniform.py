@@ -39,10 +39,17 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a matrix whose address or stride differs between the threads of a warp",
     why="A warp loads or stores a matrix as one: all of its threads must give the same address and stride (9.7.15.3.3, 9.7.15.3.4).",
-    bad="mov.u32 %r1, %laneid;\nmul.wide.u32 %rd1, %r1, 32;\n"
-    "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
-    good="mov.u32 %r1, %laneid;\nshr.u32 %r2, %r1, 5;\nmul.wide.u32 %rd1, %r2, 32;\n"
-    "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};",
+    bad="""
+        mov.u32 %r1, %laneid;
+        mul.wide.u32 %rd1, %r1, 32;
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
+    good="""
+        mov.u32 %r1, %laneid;
+        shr.u32 %r2, %r1, 5;
+        mul.wide.u32 %rd1, %r2, 32;
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd1], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
     proof="Two threads of a warp are named, with the values that they hold.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -21,40 +21,28 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="global memory is touched before the wait for the grids that may still write it",
     why="What earlier grids have written is visible only behind griddepcontrol.wait (9.7.14.13).",
-    bad=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p)\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<8>;\n"
-        ".reg .b64 %rd<8>;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "ld.global.u32 %r1, [%rd1];\n"
-        "griddepcontrol.wait;\n"
-        "st.global.u32 [%rd1], %r1;\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p)\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<8>;\n"
-        ".reg .b64 %rd<8>;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "griddepcontrol.wait;\n"
-        "ld.global.u32 %r1, [%rd1];\n"
-        "st.global.u32 [%rd1], %r1;\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k(.param .u64 p)
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        ld.global.u32 %r1, [%rd1];
+        griddepcontrol.wait;
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u64 p)
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        griddepcontrol.wait;
+        ld.global.u32 %r1, [%rd1];
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
     proof="Control flow alone: the access comes before the wait on every way. How the kernel is launched is not known, so it is a warning.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -24,41 +24,29 @@ RULE = Rule(
         "Where a grid before uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it "
         "touches what that one writes (9.7.14.13)."
     ),
-    bad=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p)\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<8>;\n"
-        ".reg .b64 %rd<8>;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "ld.global.u32 %r1, [%rd1];\n"
-        "griddepcontrol.launch_dependents;\n"
-        "st.global.u32 [%rd1], %r1;\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p)\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<8>;\n"
-        ".reg .b64 %rd<8>;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "griddepcontrol.wait;\n"
-        "ld.global.u32 %r1, [%rd1];\n"
-        "griddepcontrol.launch_dependents;\n"
-        "st.global.u32 [%rd1], %r1;\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k(.param .u64 p)
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        ld.global.u32 %r1, [%rd1];
+        griddepcontrol.launch_dependents;
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u64 p)
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        griddepcontrol.wait;
+        ld.global.u32 %r1, [%rd1];
+        griddepcontrol.launch_dependents;
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
     proof=(
         "Control flow alone: a launch of dependents, a read of memory that is not constant, and no wait. How the kernel is launched is "
         "not known, so it is a warning."

@@ -21,16 +21,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an mbarrier object is not aligned to 8 bytes",
     why="An mbarrier object is 8 bytes, aligned to 8 (9.7.14.15.1).",
-    bad=(
-        ".shared .align 8 .b8 bar[16];\n"
-        "mov.u32 %r1, bar;\n"
-        "mbarrier.init.shared.b64 [%r1+4], 1;\n"
-    ),
-    good=(
-        ".shared .align 8 .b8 bar[16];\n"
-        "mov.u32 %r1, bar;\n"
-        "mbarrier.init.shared.b64 [%r1+8], 1;\n"
-    ),
+    bad="""
+        .shared .align 8 .b8 bar[16];
+        mov.u32 %r1, bar;
+        mbarrier.init.shared.b64 [%r1+4], 1;
+    """,
+    good="""
+        .shared .align 8 .b8 bar[16];
+        mov.u32 %r1, bar;
+        mbarrier.init.shared.b64 [%r1+8], 1;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer="memcheck reports it in a run that comes there.",
     check=check,

@@ -21,18 +21,18 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an mbarrier object is initialized for a number of arrivals that there cannot be",
     why="The count of an mbarrier object is from 1 to 2^20 - 1 (9.7.14.15.2).",
-    bad=(
-        ".shared .align 8 .b64 bar;\n"
-        "mov.u32 %r1, bar;\n"
-        "mov.u32 %r2, 0;\n"
-        "mbarrier.init.shared.b64 [%r1], %r2;\n"
-    ),
-    good=(
-        ".shared .align 8 .b64 bar;\n"
-        "mov.u32 %r1, bar;\n"
-        "mov.u32 %r2, 1;\n"
-        "mbarrier.init.shared.b64 [%r1], %r2;\n"
-    ),
+    bad="""
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, bar;
+        mov.u32 %r2, 0;
+        mbarrier.init.shared.b64 [%r1], %r2;
+    """,
+    good="""
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, bar;
+        mov.u32 %r2, 1;
+        mbarrier.init.shared.b64 [%r1], %r2;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer=(
         "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "

@@ -21,61 +21,47 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an mbarrier object is initialized while it is one already",
     why="The memory of an mbarrier object must be made invalid before it is used otherwise, as for another object (9.7.14.15.10).",
-    bad=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k() .reqntid 64\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<12>;\n"
-        ".reg .b64 %rd<8>;\n"
-        ".reg .f32 %f<4>;\n"
-        ".shared .align 8 .b64 bar;\n"
-        ".shared .align 128 .b8 data[1024];\n"
-        "mov.u32 %r1, %tid.x;\n"
-        "mov.u32 %r2, bar;\n"
-        "mov.u32 %r3, data;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "@%p1 bra READY;\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 64;\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 32;\n"
-        "READY:\n"
-        "bar.sync 0;\n"
-        "mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k() .reqntid 64\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<12>;\n"
-        ".reg .b64 %rd<8>;\n"
-        ".reg .f32 %f<4>;\n"
-        ".shared .align 8 .b64 bar;\n"
-        ".shared .align 128 .b8 data[1024];\n"
-        "mov.u32 %r1, %tid.x;\n"
-        "mov.u32 %r2, bar;\n"
-        "mov.u32 %r3, data;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "@%p1 bra READY;\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 64;\n"
-        "mbarrier.inval.shared::cta.b64 [%r2];\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 64;\n"
-        "READY:\n"
-        "bar.sync 0;\n"
-        "mbarrier.arrive.shared::cta.b64 _, [%r2];\n"
-        "\n"
-        "WAIT:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;\n"
-        "@!%p2 bra WAIT;\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k() .reqntid 64
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        mbarrier.init.shared::cta.b64 [%r2], 32;
+        READY:
+        bar.sync 0;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k() .reqntid 64
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        mbarrier.inval.shared::cta.b64 [%r2];
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        READY:
+        bar.sync 0;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+        @!%p2 bra WAIT;
+        ret;
+        }
+    """,
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
         "possible, the object is valid when it is initialized again."

@@ -21,22 +21,22 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="the parity of a wait is neither 0 nor 1",
     why="A parity is 0 or 1; manuals since take more, older ones do not (9.7.14.15.16).",
-    bad=(
-        ".shared .align 8 .b64 bar;\n"
-        "mov.u32 %r1, bar;\n"
-        "mov.u32 %r2, 2;\n"
-        "WAIT:\n"
-        "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;\n"
-        "@!%p1 bra WAIT;\n"
-    ),
-    good=(
-        ".shared .align 8 .b64 bar;\n"
-        "mov.u32 %r1, bar;\n"
-        "mov.u32 %r2, 1;\n"
-        "WAIT:\n"
-        "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;\n"
-        "@!%p1 bra WAIT;\n"
-    ),
+    bad="""
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, bar;
+        mov.u32 %r2, 2;
+        WAIT:
+        mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;
+        @!%p1 bra WAIT;
+    """,
+    good="""
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, bar;
+        mov.u32 %r2, 1;
+        WAIT:
+        mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;
+        @!%p1 bra WAIT;
+    """,
     proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
     sanitizer="no tool of it looks for this.",
     check=check,

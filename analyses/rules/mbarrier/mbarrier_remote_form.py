@@ -24,65 +24,51 @@ RULE = Rule(
         "Of the objects of other CTAs of the cluster, threads may arrive at them and announce bytes, in the "
         "shared::cluster forms, and no more (9.7.14.15.8, 9.7.14.15.13)."
     ),
-    bad=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k() .reqntid 64 .reqnctapercluster 2\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<12>;\n"
-        ".reg .b64 %rd<8>;\n"
-        ".reg .f32 %f<4>;\n"
-        ".shared .align 8 .b64 bar;\n"
-        ".shared .align 128 .b8 data[1024];\n"
-        "mov.u32 %r1, %tid.x;\n"
-        "mov.u32 %r2, bar;\n"
-        "mov.u32 %r3, data;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "mov.u32 %r6, %cluster_ctarank;\n"
-        "xor.b32 %r6, %r6, 1;\n"
-        "mapa.shared::cluster.u32 %r7, %r2, %r6;\n"
-        "mbarrier.arrive.shared::cta.b64 _, [%r7];\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k() .reqntid 64 .reqnctapercluster 2\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<12>;\n"
-        ".reg .b64 %rd<8>;\n"
-        ".reg .f32 %f<4>;\n"
-        ".shared .align 8 .b64 bar;\n"
-        ".shared .align 128 .b8 data[1024];\n"
-        "mov.u32 %r1, %tid.x;\n"
-        "mov.u32 %r2, bar;\n"
-        "mov.u32 %r3, data;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "@%p1 bra READY;\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 64;\n"
-        "READY:\n"
-        "bar.sync 0;\n"
-        "barrier.cluster.arrive;\n"
-        "barrier.cluster.wait;\n"
-        "\n"
-        "mov.u32 %r6, %cluster_ctarank;\n"
-        "xor.b32 %r6, %r6, 1;\n"
-        "mapa.shared::cluster.u32 %r7, %r2, %r6;\n"
-        "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];\n"
-        "\n"
-        "WAIT:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;\n"
-        "@!%p2 bra WAIT;\n"
-        "barrier.cluster.arrive;\n"
-        "barrier.cluster.wait;\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k() .reqntid 64 .reqnctapercluster 2
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        mov.u32 %r6, %cluster_ctarank;
+        xor.b32 %r6, %r6, 1;
+        mapa.shared::cluster.u32 %r7, %r2, %r6;
+        mbarrier.arrive.shared::cta.b64 _, [%r7];
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k() .reqntid 64 .reqnctapercluster 2
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        READY:
+        bar.sync 0;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+
+        mov.u32 %r6, %cluster_ctarank;
+        xor.b32 %r6, %r6, 1;
+        mapa.shared::cluster.u32 %r7, %r2, %r6;
+        mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r7];
+
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+        @!%p2 bra WAIT;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+        ret;
+        }
+    """,
     proof="The address comes from mapa, by data flow.",
     sanitizer="synccheck reports operations on objects of another CTA, in a run that comes there.",
     check=check,

@@ -24,123 +24,109 @@ RULE = Rule(
         "The arrival of one thread orders its own reads only: the others of its warp must have met it after theirs "
         "(9.7.14.2, 9.7.14.15.16)."
     ),
-    bad=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p) .reqntid 64\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<12>;\n"
-        ".reg .b64 %rd<8>;\n"
-        ".reg .f32 %f<4>;\n"
-        ".shared .align 8 .b64 bar[2];\n"
-        ".shared .align 128 .b8 data[1024];\n"
-        "mov.u32 %r1, %tid.x;\n"
-        "mov.u32 %r2, bar;\n"
-        "mov.u32 %r3, data;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "mov.u32 %r9, 0;\n"
-        "@%p1 bra READY;\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 1;\n"
-        "mbarrier.init.shared::cta.b64 [%r2+8], 1;\n"
-        "READY:\n"
-        "bar.sync 0;\n"
-        "mov.u32 %r8, 0;\n"
-        "setp.ge.u32 %p3, %r1, 32;\n"
-        "@%p3 bra COPIER;\n"
-        "READER:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r8;\n"
-        "@!%p2 bra READER;\n"
-        "shl.b32 %r4, %r1, 2;\n"
-        "add.u32 %r4, %r3, %r4;\n"
-        "ld.shared.u32 %r5, [%r4];\n"
-        "@%p1 bra KEPT;\n"
-        "mbarrier.arrive.shared::cta.b64 _, [%r2+8];\n"
-        "KEPT:\n"
-        "xor.b32 %r8, %r8, 1;\n"
-        "add.u32 %r9, %r9, 1;\n"
-        "setp.lt.u32 %p2, %r9, 8;\n"
-        "@%p2 bra READER;\n"
-        "bra DONE;\n"
-        "COPIER:\n"
-        "setp.ne.u32 %p3, %r1, 32;\n"
-        "@%p3 bra DONE;\n"
-        "FREE:\n"
-        "xor.b32 %r10, %r8, 1;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2+8], %r10;\n"
-        "@!%p2 bra FREE;\n"
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 1024;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 1024, [%r2];\n"
-        "xor.b32 %r8, %r8, 1;\n"
-        "add.u32 %r9, %r9, 1;\n"
-        "setp.lt.u32 %p2, %r9, 8;\n"
-        "@%p2 bra FREE;\n"
-        "DONE:\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p) .reqntid 64\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<12>;\n"
-        ".reg .b64 %rd<8>;\n"
-        ".reg .f32 %f<4>;\n"
-        ".shared .align 8 .b64 bar[2];\n"
-        ".shared .align 128 .b8 data[1024];\n"
-        "mov.u32 %r1, %tid.x;\n"
-        "mov.u32 %r2, bar;\n"
-        "mov.u32 %r3, data;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "mov.u32 %r9, 0;\n"
-        "@%p1 bra READY;\n"
-        "mbarrier.init.shared::cta.b64 [%r2], 1;\n"
-        "mbarrier.init.shared::cta.b64 [%r2+8], 1;\n"
-        "READY:\n"
-        "bar.sync 0;\n"
-        "mov.u32 %r8, 0;\n"
-        "setp.ge.u32 %p3, %r1, 32;\n"
-        "@%p3 bra COPIER;\n"
-        "READER:\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r8;\n"
-        "@!%p2 bra READER;\n"
-        "shl.b32 %r4, %r1, 2;\n"
-        "add.u32 %r4, %r3, %r4;\n"
-        "ld.shared.u32 %r5, [%r4];\n"
-        "bar.warp.sync -1;\n"
-        "@%p1 bra KEPT;\n"
-        "mbarrier.arrive.shared::cta.b64 _, [%r2+8];\n"
-        "KEPT:\n"
-        "xor.b32 %r8, %r8, 1;\n"
-        "add.u32 %r9, %r9, 1;\n"
-        "setp.lt.u32 %p2, %r9, 8;\n"
-        "@%p2 bra READER;\n"
-        "bra DONE;\n"
-        "COPIER:\n"
-        "setp.ne.u32 %p3, %r1, 32;\n"
-        "@%p3 bra DONE;\n"
-        "FREE:\n"
-        "xor.b32 %r10, %r8, 1;\n"
-        "mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2+8], %r10;\n"
-        "@!%p2 bra FREE;\n"
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 1024;\n"
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 1024, [%r2];\n"
-        "xor.b32 %r8, %r8, 1;\n"
-        "add.u32 %r9, %r9, 1;\n"
-        "setp.lt.u32 %p2, %r9, 8;\n"
-        "@%p2 bra FREE;\n"
-        "DONE:\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k(.param .u64 p) .reqntid 64
+        {
+        .shared .align 8 .b64 bar[2];
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        mov.u32 %r9, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 1;
+        mbarrier.init.shared::cta.b64 [%r2+8], 1;
+        READY:
+        bar.sync 0;
+        mov.u32 %r8, 0;
+        setp.ge.u32 %p3, %r1, 32;
+        @%p3 bra COPIER;
+        READER:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r8;
+        @!%p2 bra READER;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r4, %r3, %r4;
+        ld.shared.u32 %r5, [%r4];
+        @%p1 bra KEPT;
+        mbarrier.arrive.shared::cta.b64 _, [%r2+8];
+        KEPT:
+        xor.b32 %r8, %r8, 1;
+        add.u32 %r9, %r9, 1;
+        setp.lt.u32 %p2, %r9, 8;
+        @%p2 bra READER;
+        bra DONE;
+        COPIER:
+        setp.ne.u32 %p3, %r1, 32;
+        @%p3 bra DONE;
+        FREE:
+        xor.b32 %r10, %r8, 1;
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2+8], %r10;
+        @!%p2 bra FREE;
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 1024;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 1024, [%r2];
+        xor.b32 %r8, %r8, 1;
+        add.u32 %r9, %r9, 1;
+        setp.lt.u32 %p2, %r9, 8;
+        @%p2 bra FREE;
+        DONE:
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u64 p) .reqntid 64
+        {
+        .shared .align 8 .b64 bar[2];
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        mov.u32 %r9, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 1;
+        mbarrier.init.shared::cta.b64 [%r2+8], 1;
+        READY:
+        bar.sync 0;
+        mov.u32 %r8, 0;
+        setp.ge.u32 %p3, %r1, 32;
+        @%p3 bra COPIER;
+        READER:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], %r8;
+        @!%p2 bra READER;
+        shl.b32 %r4, %r1, 2;
+        add.u32 %r4, %r3, %r4;
+        ld.shared.u32 %r5, [%r4];
+        bar.warp.sync -1;
+        @%p1 bra KEPT;
+        mbarrier.arrive.shared::cta.b64 _, [%r2+8];
+        KEPT:
+        xor.b32 %r8, %r8, 1;
+        add.u32 %r9, %r9, 1;
+        setp.lt.u32 %p2, %r9, 8;
+        @%p2 bra READER;
+        bra DONE;
+        COPIER:
+        setp.ne.u32 %p3, %r1, 32;
+        @%p3 bra DONE;
+        FREE:
+        xor.b32 %r10, %r8, 1;
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2+8], %r10;
+        @!%p2 bra FREE;
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r2], 1024;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r3], [%rd1], 1024, [%r2];
+        xor.b32 %r8, %r8, 1;
+        add.u32 %r9, %r9, 1;
+        setp.lt.u32 %p2, %r9, 8;
+        @%p2 bra FREE;
+        DONE:
+        ret;
+        }
+    """,
     proof=(
         "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
         "possible, the slot is refilled while a thread has not read it yet. A warning without a run: threads arrive at one stage after the "

@@ -75,8 +75,14 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a memory access at an address that is provably not aligned",
     why="An address must be a multiple of the size of the access, a vector counting as a whole; else it is undefined (6.4.1, 5.4.5).",
-    bad=".shared .align 16 .b8 buffer[64];\nld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+8];",
-    good=".shared .align 16 .b8 buffer[64];\nld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+16];",
+    bad="""
+        .shared .align 16 .b8 buffer[64];
+        ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+8];
+    """,
+    good="""
+        .shared .align 16 .b8 buffer[64];
+        ld.shared.v4.u32 {%r1, %r2, %r3, %r4}, [buffer+16];
+    """,
     proof="The address follows for a named thread from its place, as a symbol and bits; the remainder is not zero.",
     sanitizer="memcheck reports it in a run that comes there.",
     check=check,

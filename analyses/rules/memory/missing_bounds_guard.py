@@ -21,49 +21,38 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="every thread of the grid touches global memory, and the number that the kernel is given is never looked at",
     why="A grid is mostly larger than what it works on: the index of a thread should be compared with the size (9.7.10.8).",
-    bad=(
-        ".version 8.5\n"
-        ".target sm_80\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64\n"
-        "{\n"
-        ".reg .b32 %r<4>;\n"
-        ".reg .b64 %rd<4>;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "mov.u32 %r1, %ctaid.x;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "mad.lo.s32 %r1, %r1, 64, %r2;\n"
-        "mul.wide.s32 %rd2, %r1, 4;\n"
-        "add.s64 %rd1, %rd1, %rd2;\n"
-        "st.global.u32 [%rd1], 0;\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_80\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64\n"
-        "{\n"
-        ".reg .pred %p<2>;\n"
-        ".reg .b32 %r<4>;\n"
-        ".reg .b64 %rd<4>;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "ld.param.u32 %r3, [n];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "mov.u32 %r1, %ctaid.x;\n"
-        "mov.u32 %r2, %tid.x;\n"
-        "mad.lo.s32 %r1, %r1, 64, %r2;\n"
-        "setp.ge.s32 %p1, %r1, %r3;\n"
-        "@%p1 bra DONE;\n"
-        "mul.wide.s32 %rd2, %r1, 4;\n"
-        "add.s64 %rd1, %rd1, %rd2;\n"
-        "st.global.u32 [%rd1], 0;\n"
-        "DONE:\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        mov.u32 %r1, %ctaid.x;
+        mov.u32 %r2, %tid.x;
+        mad.lo.s32 %r1, %r1, 64, %r2;
+        mul.wide.s32 %rd2, %r1, 4;
+        add.s64 %rd1, %rd1, %rd2;
+        st.global.u32 [%rd1], 0;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u64 p, .param .u32 n) .reqntid 64
+        {
+        ld.param.u64 %rd1, [p];
+        ld.param.u32 %r3, [n];
+        cvta.to.global.u64 %rd1, %rd1;
+        mov.u32 %r1, %ctaid.x;
+        mov.u32 %r2, %tid.x;
+        mad.lo.s32 %r1, %r1, 64, %r2;
+        setp.ge.s32 %p1, %r1, %r3;
+        @%p1 bra DONE;
+        mul.wide.s32 %rd2, %r1, 4;
+        add.s64 %rd1, %rd1, %rd2;
+        st.global.u32 [%rd1], 0;
+        DONE:
+        ret;
+        }
+    """,
     proof=(
         "A heuristic: an index made from the places, a number among the parameters that nothing reads, and no comparison. Never more "
         "than information."

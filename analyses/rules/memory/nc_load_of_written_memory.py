@@ -78,8 +78,16 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="a load that takes memory for read-only which the kernel itself writes",
     why="The cache that ld.global.nc reads through is not kept coherent: it may give what was there before the store (9.7.10.9).",
-    bad="cvta.to.global.u64 %rd2, %rd1;\nst.global.u32 [%rd2+4], %r1;\nld.global.nc.u32 %r2, [%rd2+4];",
-    good="cvta.to.global.u64 %rd2, %rd1;\nst.global.u32 [%rd2+4], %r1;\nld.global.nc.u32 %r2, [%rd2+8];",
+    bad="""
+        cvta.to.global.u64 %rd2, %rd1;
+        st.global.u32 [%rd2+4], %r1;
+        ld.global.nc.u32 %r2, [%rd2+4];
+    """,
+    good="""
+        cvta.to.global.u64 %rd2, %rd1;
+        st.global.u32 [%rd2+4], %r1;
+        ld.global.nc.u32 %r2, [%rd2+8];
+    """,
     proof="The address of the load and of a store before it are the same expression.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -21,62 +21,50 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="a flag is set without a release behind what it announces",
     why="Who sees a relaxed store need not see the plain ones before it: the store must release, or a fence stand before it (8.8, 8.9.5).",
-    bad=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p, .param .u64 q)\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<8>;\n"
-        ".reg .b64 %rd<8>;\n"
-        "mov.u32 %r1, %ctaid.x;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "ld.param.u64 %rd2, [q];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "cvta.to.global.u64 %rd2, %rd2;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "@%p1 bra READER;\n"
-        "st.global.u32 [%rd2], 42;\n"
-        "st.relaxed.gpu.global.u32 [%rd1], 1;\n"
-        "ret;\n"
-        "READER:\n"
-        "ld.acquire.gpu.global.u32 %r2, [%rd1];\n"
-        "setp.eq.u32 %p2, %r2, 0;\n"
-        "@%p2 bra READER;\n"
-        "ld.global.u32 %r3, [%rd2];\n"
-        "st.global.u32 [%rd2+4], %r3;\n"
-        "ret;\n"
-        "}\n"
-    ),
-    good=(
-        ".version 8.5\n"
-        ".target sm_90\n"
-        ".address_size 64\n"
-        ".visible .entry k(.param .u64 p, .param .u64 q)\n"
-        "{\n"
-        ".reg .pred %p<4>;\n"
-        ".reg .b32 %r<8>;\n"
-        ".reg .b64 %rd<8>;\n"
-        "mov.u32 %r1, %ctaid.x;\n"
-        "ld.param.u64 %rd1, [p];\n"
-        "ld.param.u64 %rd2, [q];\n"
-        "cvta.to.global.u64 %rd1, %rd1;\n"
-        "cvta.to.global.u64 %rd2, %rd2;\n"
-        "setp.ne.u32 %p1, %r1, 0;\n"
-        "@%p1 bra READER;\n"
-        "st.global.u32 [%rd2], 42;\n"
-        "st.release.gpu.global.u32 [%rd1], 1;\n"
-        "ret;\n"
-        "READER:\n"
-        "ld.acquire.gpu.global.u32 %r2, [%rd1];\n"
-        "setp.eq.u32 %p2, %r2, 0;\n"
-        "@%p2 bra READER;\n"
-        "ld.global.u32 %r3, [%rd2];\n"
-        "st.global.u32 [%rd2+4], %r3;\n"
-        "ret;\n"
-        "}\n"
-    ),
+    bad="""
+        .visible .entry k(.param .u64 p, .param .u64 q)
+        {
+        mov.u32 %r1, %ctaid.x;
+        ld.param.u64 %rd1, [p];
+        ld.param.u64 %rd2, [q];
+        cvta.to.global.u64 %rd1, %rd1;
+        cvta.to.global.u64 %rd2, %rd2;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READER;
+        st.global.u32 [%rd2], 42;
+        st.relaxed.gpu.global.u32 [%rd1], 1;
+        ret;
+        READER:
+        ld.acquire.gpu.global.u32 %r2, [%rd1];
+        setp.eq.u32 %p2, %r2, 0;
+        @%p2 bra READER;
+        ld.global.u32 %r3, [%rd2];
+        st.global.u32 [%rd2+4], %r3;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u64 p, .param .u64 q)
+        {
+        mov.u32 %r1, %ctaid.x;
+        ld.param.u64 %rd1, [p];
+        ld.param.u64 %rd2, [q];
+        cvta.to.global.u64 %rd1, %rd1;
+        cvta.to.global.u64 %rd2, %rd2;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READER;
+        st.global.u32 [%rd2], 42;
+        st.release.gpu.global.u32 [%rd1], 1;
+        ret;
+        READER:
+        ld.acquire.gpu.global.u32 %r2, [%rd1];
+        setp.eq.u32 %p2, %r2, 0;
+        @%p2 bra READER;
+        ld.global.u32 %r3, [%rd2];
+        st.global.u32 [%rd2+4], %r3;
+        ret;
+        }
+    """,
     proof="Both stores come one behind the other with nothing that releases between, and the flag is polled elsewhere in the kernel.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -21,20 +21,20 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a loop waits for what a plain load gives",
     why="A load without an order may be done once for all iterations, and orders nothing that follows (8.5, 8.7.1).",
-    bad=(
-        ".shared .align 4 .b32 flag;\n"
-        "LOOP:\n"
-        "ld.shared.u32 %r1, [flag];\n"
-        "setp.eq.u32 %p1, %r1, 0;\n"
-        "@%p1 bra LOOP;\n"
-    ),
-    good=(
-        ".shared .align 4 .b32 flag;\n"
-        "LOOP:\n"
-        "ld.acquire.cta.shared.u32 %r1, [flag];\n"
-        "setp.eq.u32 %p1, %r1, 0;\n"
-        "@%p1 bra LOOP;\n"
-    ),
+    bad="""
+        .shared .align 4 .b32 flag;
+        LOOP:
+        ld.shared.u32 %r1, [flag];
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra LOOP;
+    """,
+    good="""
+        .shared .align 4 .b32 flag;
+        LOOP:
+        ld.acquire.cta.shared.u32 %r1, [flag];
+        setp.eq.u32 %p1, %r1, 0;
+        @%p1 bra LOOP;
+    """,
     proof="The loop ends only by what the load gives, its address does not change, and nothing in the loop orders anything.",
     sanitizer="no tool of it looks for this.",
     check=check,

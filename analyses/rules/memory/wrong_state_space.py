@@ -52,8 +52,18 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an address of one state space, or a generic one, used as one of another",
     why="An address within a state space is an offset in its window; only cvta makes it generic, and cvta.to back (6.4.1.1, 9.7.10.19).",
-    bad=".shared .align 4 .b8 buffer[64];\nmov.u64 %rd1, buffer;\ncvta.shared.u64 %rd2, %rd1;\nld.shared.u32 %r1, [%rd2];",
-    good=".shared .align 4 .b8 buffer[64];\nmov.u64 %rd1, buffer;\ncvta.shared.u64 %rd2, %rd1;\nld.u32 %r1, [%rd2];",
+    bad="""
+        .shared .align 4 .b8 buffer[64];
+        mov.u64 %rd1, buffer;
+        cvta.shared.u64 %rd2, %rd1;
+        ld.shared.u32 %r1, [%rd2];
+    """,
+    good="""
+        .shared .align 4 .b8 buffer[64];
+        mov.u64 %rd1, buffer;
+        cvta.shared.u64 %rd2, %rd1;
+        ld.u32 %r1, [%rd2];
+    """,
     proof="The address is followed from its cvta or its variable to the access.",
     sanitizer="memcheck reports it if the address happens to be invalid in the other space.",
     check=check,

@@ -92,10 +92,32 @@ RULE = Rule(
     summary="lanes of a warp that touch different words of one bank of shared memory",
     why="Shared memory (5.1.7) has 32 banks of words of 4 bytes, one behind the other. What the lanes touch in different banks, or in one"
     " word, is served at once; different words of one bank take a pass each. Padding rows by a word, or swizzling columns, cures it.",
-    bad=".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n.reqntid 32\n{\n.reg .b32 %r<4>;\n.shared .align 4 .b8 tile[4096];\n"
-    "mov.u32 %r0, %tid.x;\nshl.b32 %r0, %r0, 7;\nmov.u32 %r1, tile;\nadd.u32 %r1, %r1, %r0;\nst.shared.u32 [%r1], %r0;\nret;\n}",
-    good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n.reqntid 32\n{\n.reg .b32 %r<4>;\n.shared .align 4 .b8 tile[4224];\n"
-    "mov.u32 %r0, %tid.x;\nmul.lo.u32 %r0, %r0, 132;\nmov.u32 %r1, tile;\nadd.u32 %r1, %r1, %r0;\nst.shared.u32 [%r1], %r0;\nret;\n}",
+    bad="""
+        .entry k()
+        .reqntid 32
+        {
+        .shared .align 4 .b8 tile[4096];
+        mov.u32 %r0, %tid.x;
+        shl.b32 %r0, %r0, 7;
+        mov.u32 %r1, tile;
+        add.u32 %r1, %r1, %r0;
+        st.shared.u32 [%r1], %r0;
+        ret;
+        }
+    """,
+    good="""
+        .entry k()
+        .reqntid 32
+        {
+        .shared .align 4 .b8 tile[4224];
+        mov.u32 %r0, %tid.x;
+        mul.lo.u32 %r0, %r0, 132;
+        mov.u32 %r1, tile;
+        add.u32 %r1, %r1, %r0;
+        st.shared.u32 [%r1], %r0;
+        ret;
+        }
+    """,
     proof=(
         "The addresses of all lanes of a warp are worked out; what all lanes add alike does not matter, and where a word begins may "
         "stay open."

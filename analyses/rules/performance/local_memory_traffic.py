@@ -59,9 +59,27 @@ RULE = Rule(
     summary="a variable of a thread that lies in local memory",
     why="Local memory (5.1.5) is memory of the device, with caches: an access takes as long as one to global memory. A variable gets there"
     " because its address is taken, or because it is an array whose elements are chosen at run time.",
-    bad=".version 8.0\n.target sm_80\n.address_size 64\n.entry k()\n{\n.local .align 4 .b8 depot[64];\n.reg .b32 %r<4>;\n"
-    ".reg .b64 %rd<2>;\nmov.u64 %rd1, 0;\nst.local.u32 [depot+4], 1;\nld.local.u32 %r1, [depot+4];\nst.global.u32 [%rd1], %r1;\nret;\n}",
-    good="mov.u64 %rd1, 0;\nmov.u32 %r1, 1;\nst.global.u32 [%rd1], %r1;",
+    bad="""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .entry k()
+        {
+        .local .align 4 .b8 depot[64];
+        .reg .b32 %r<4>;
+        .reg .b64 %rd<2>;
+        mov.u64 %rd1, 0;
+        st.local.u32 [depot+4], 1;
+        ld.local.u32 %r1, [depot+4];
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
+    good="""
+        mov.u64 %rd1, 0;
+        mov.u32 %r1, 1;
+        st.global.u32 [%rd1], %r1;
+    """,
     proof="The accesses whose address is made from the variable are counted.",
     sanitizer="no tool of it; the profiler counts local traffic.",
     check=check,

@@ -59,8 +59,16 @@ RULE = Rule(
     summary="a barrier right behind another one of the same threads",
     why="A barrier orders what is done before it with what is done behind it (9.7.14.1); where nothing was done since the last, there is"
     " nothing to order.",
-    bad="bar.sync 0;\nadd.u32 %r1, %r2, 1;\nbar.sync 0;",
-    good="bar.sync 0;\nst.shared.u32 [%r3], %r1;\nbar.sync 0;",
+    bad="""
+        bar.sync 0;
+        add.u32 %r1, %r2, 1;
+        bar.sync 0;
+    """,
+    good="""
+        bar.sync 0;
+        st.shared.u32 [%r3], %r1;
+        bar.sync 0;
+    """,
     proof="Between the barriers there is nothing on any way that touches memory, asks a clock, or lets threads part.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -68,12 +68,30 @@ RULE = Rule(
     summary="lanes of a warp that touch global memory far apart",
     why="Global memory (5.1.4) moves in sectors of 32 bytes. Where the lanes of a warp touch addresses side by side, one sector serves many"
     " of them; where they are far apart, most of what is moved is thrown away.",
-    bad=".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p)\n.reqntid 128\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
-    "ld.param.u64 %rd1, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd2, %r0, 64;\nadd.u64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r0;\n"
-    "ret;\n}",
-    good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k(.param .u64 p)\n.reqntid 128\n{\n.reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n"
-    "ld.param.u64 %rd1, [p];\nmov.u32 %r0, %tid.x;\nmul.wide.u32 %rd2, %r0, 4;\nadd.u64 %rd1, %rd1, %rd2;\nst.global.u32 [%rd1], %r0;\n"
-    "ret;\n}",
+    bad="""
+        .entry k(.param .u64 p)
+        .reqntid 128
+        {
+        ld.param.u64 %rd1, [p];
+        mov.u32 %r0, %tid.x;
+        mul.wide.u32 %rd2, %r0, 64;
+        add.u64 %rd1, %rd1, %rd2;
+        st.global.u32 [%rd1], %r0;
+        ret;
+        }
+    """,
+    good="""
+        .entry k(.param .u64 p)
+        .reqntid 128
+        {
+        ld.param.u64 %rd1, [p];
+        mov.u32 %r0, %tid.x;
+        mul.wide.u32 %rd2, %r0, 4;
+        add.u64 %rd1, %rd1, %rd2;
+        st.global.u32 [%rd1], %r0;
+        ret;
+        }
+    """,
     proof="The addresses of all lanes of a warp are worked out; where the first lies in its sector is taken as is best for the program.",
     sanitizer="no tool of it; the profiler counts sectors.",
     check=check,

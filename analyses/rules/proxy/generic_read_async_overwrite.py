@@ -24,31 +24,35 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="shared memory that is read and then overwritten by a bulk copy with no proxy fence between",
     why="By the letter, what was read through the generic proxy may be overwritten through the async one only behind a fence (8.6).",
-    bad=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-ld.shared.u32 %r5, [%r2];
-bar.sync 0;
-@%p1 bra END;
-cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
-END:""",
-    good=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-ld.shared.u32 %r5, [%r2];
-fence.proxy.async.shared::cta;
-bar.sync 0;
-@%p1 bra END;
-cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
-END:""",
+    bad="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        ld.shared.u32 %r5, [%r2];
+        bar.sync 0;
+        @%p1 bra END;
+        cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
+        END:
+    """,
+    good="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        ld.shared.u32 %r5, [%r2];
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        @%p1 bra END;
+        cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [tile], [%rd1], 1024, [bar];
+        END:
+    """,
     proof=(
         "Data flow from the read to the copy. It stays information: most programs leave the fence out. Where all others who arrive at the "
         "mbarrier that whoever copies waits for have the fence before, the one that has not is warned of."

@@ -27,31 +27,35 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="shared memory that is written and then read by a bulk copy with no proxy fence between",
     why="A barrier does not order different proxies: who writes needs fence.proxy.async between write and barrier (8.6, 9.7.10.24.2).",
-    bad=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-st.shared.u32 [%r2], %r1;
-bar.sync 0;
-@%p1 bra END;
-cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
-END:""",
-    good=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-st.shared.u32 [%r2], %r1;
-fence.proxy.async.shared::cta;
-bar.sync 0;
-@%p1 bra END;
-cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
-END:""",
+    bad="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        bar.sync 0;
+        @%p1 bra END;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
+        END:
+    """,
+    good="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        @%p1 bra END;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
+        END:
+    """,
     proof=(
         "Data flow on all ways from the write to the copy: the same variable, and no proxy fence of the writer on one of them. Between "
         "warps of different tasks: the arrival at the mbarrier that whoever copies has waited for, and no proxy fence before it."

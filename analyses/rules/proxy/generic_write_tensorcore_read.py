@@ -27,43 +27,47 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a matrix in shared memory that is written and then read by tensor cores with no proxy fence between",
     why="Tensor cores read through the async proxy: who writes needs fence.proxy.async between write and barrier (9.7.16.7.1, 8.6).",
-    bad=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-st.shared.u32 [%r2], %r1;
-bar.sync 0;
-mov.u32 %r4, tile;
-and.b32 %r4, %r4, 262128;
-shr.u32 %r4, %r4, 4;
-cvt.u64.u32 %rd1, %r4;
-or.b64 %rd1, %rd1, 4611686293305360384;
-wgmma.fence.sync.aligned;
-wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd1, 1, 1, 1, 0, 0;
-wgmma.commit_group.sync.aligned;
-wgmma.wait_group.sync.aligned 0;""",
-    good=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-st.shared.u32 [%r2], %r1;
-fence.proxy.async.shared::cta;
-bar.sync 0;
-mov.u32 %r4, tile;
-and.b32 %r4, %r4, 262128;
-shr.u32 %r4, %r4, 4;
-cvt.u64.u32 %rd1, %r4;
-or.b64 %rd1, %rd1, 4611686293305360384;
-wgmma.fence.sync.aligned;
-wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd1, 1, 1, 1, 0, 0;
-wgmma.commit_group.sync.aligned;
-wgmma.wait_group.sync.aligned 0;""",
+    bad="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        bar.sync 0;
+        mov.u32 %r4, tile;
+        and.b32 %r4, %r4, 262128;
+        shr.u32 %r4, %r4, 4;
+        cvt.u64.u32 %rd1, %r4;
+        or.b64 %rd1, %rd1, 4611686293305360384;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd1, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+    """,
+    good="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        mov.u32 %r4, tile;
+        and.b32 %r4, %r4, 262128;
+        shr.u32 %r4, %r4, 4;
+        cvt.u64.u32 %rd1, %r4;
+        or.b64 %rd1, %rd1, 4611686293305360384;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd1, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+    """,
     proof=(
         "Data flow on all ways from the write to the product whose descriptor is made from the variable: no proxy fence of the writer "
         "on one of them. Between warps of different tasks: the arrival at the mbarrier that whoever starts the product has waited for, and "

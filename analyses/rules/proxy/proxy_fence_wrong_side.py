@@ -23,32 +23,36 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a proxy fence that stands before the write, or behind the barrier where not all writers come to it",
     why="A proxy fence orders what its own thread wrote: it stands between write and barrier, for all that write (8.6, 9.7.10.24.2).",
-    bad=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-st.shared.u32 [%r2], %r1;
-bar.sync 0;
-@%p1 bra END;
-fence.proxy.async.shared::cta;
-cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
-END:""",
-    good=""".shared .align 16 .b8 tile[1024];
-.shared .align 8 .b64 bar;
-mov.u32 %r1, %tid.x;
-shl.b32 %r2, %r1, 2;
-mov.u32 %r3, tile;
-add.u32 %r2, %r2, %r3;
-setp.ne.u32 %p1, %r1, 0;
-st.shared.u32 [%r2], %r1;
-fence.proxy.async.shared::cta;
-bar.sync 0;
-@%p1 bra END;
-cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
-END:""",
+    bad="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        bar.sync 0;
+        @%p1 bra END;
+        fence.proxy.async.shared::cta;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
+        END:
+    """,
+    good="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        @%p1 bra END;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
+        END:
+    """,
     proof="As for P001, with a proxy fence that stands elsewhere; a writing thread is named that does not come to it.",
     sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
     check=check,

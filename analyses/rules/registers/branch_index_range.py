@@ -86,8 +86,20 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="brx.idx with an index that may be beyond its list of labels",
     why="An index as large as the list or larger leads nowhere: behaviour is undefined (9.7.13.4).",
-    bad="and.b32 %r1, %r2, 7;\nlist: .branchtargets a, b;\nbrx.idx %r1, list;\na:\nb:",
-    good="and.b32 %r1, %r2, 1;\nlist: .branchtargets a, b;\nbrx.idx %r1, list;\na:\nb:",
+    bad="""
+        and.b32 %r1, %r2, 7;
+        list: .branchtargets a, b;
+        brx.idx %r1, list;
+        a:
+        b:
+    """,
+    good="""
+        and.b32 %r1, %r2, 1;
+        list: .branchtargets a, b;
+        brx.idx %r1, list;
+        a:
+        b:
+    """,
     proof="The bits and the range of the index follow from the code.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -43,8 +43,18 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="a value is written to a register, and nothing reads it",
     why="It costs nothing in the machine code, since registers are virtual (5.1.1), but is often the trace of a slip: the wrong name.",
-    bad="mov.u64 %rd1, 0;\nmov.u32 %r1, 1;\nmov.u32 %r1, 2;\nst.global.u32 [%rd1], %r1;",
-    good="mov.u64 %rd1, 0;\nmov.u32 %r1, 1;\nadd.u32 %r1, %r1, 2;\nst.global.u32 [%rd1], %r1;",
+    bad="""
+        mov.u64 %rd1, 0;
+        mov.u32 %r1, 1;
+        mov.u32 %r1, 2;
+        st.global.u32 [%rd1], %r1;
+    """,
+    good="""
+        mov.u64 %rd1, 0;
+        mov.u32 %r1, 1;
+        add.u32 %r1, %r1, 2;
+        st.global.u32 [%rd1], %r1;
+    """,
     proof="Liveness: on no way behind it is the value read.",
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -74,8 +74,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="more read of a parameter than there is, or too little of a pointer",
     why="What stands behind a parameter is another one, or nothing; half a pointer points nowhere (5.1.6.1, 9.7.10.8).",
-    bad=".version 8.5\n.target sm_80\n.address_size 64\n.entry k(.param .u32 n)\n{\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [n];\nret;\n}",
-    good=".version 8.5\n.target sm_80\n.address_size 64\n.entry k(.param .u64 n)\n{\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [n];\nret;\n}",
+    bad="""
+        .entry k(.param .u32 n)
+        {
+        ld.param.u64 %rd1, [n];
+        ret;
+        }
+    """,
+    good="""
+        .entry k(.param .u64 n)
+        {
+        ld.param.u64 %rd1, [n];
+        ret;
+        }
+    """,
+    ptxas="takes the bad example, and notes: Potential out of bound access while accessing symbol 'n' of type "
+    "'.u32' with instruction type '.u64'.",
     proof="The size that is read is compared with the declaration; a narrow read counts only if it becomes an address.",
     sanitizer="no tool of it knows parameters.",
     check=check,

@@ -52,8 +52,16 @@ RULE = Rule(
     summary="a conversion that changes no bit",
     why="Between a signed and an unsigned integer of one size there is nothing to convert (9.7.10.20); it costs no machine code, but"
     " makes the reader look for a reason. Often another type was meant.",
-    bad="mov.u64 %rd2, 0;\ncvt.u32.s32 %r1, %r2;\nst.global.u32 [%rd2], %r1;",
-    good="mov.u64 %rd2, 0;\ncvt.u64.s32 %rd1, %r2;\nst.global.u64 [%rd2], %rd1;",
+    bad="""
+        mov.u64 %rd2, 0;
+        cvt.u32.s32 %r1, %r2;
+        st.global.u32 [%rd2], %r1;
+    """,
+    good="""
+        mov.u64 %rd2, 0;
+        cvt.u64.s32 %rd1, %r2;
+        st.global.u64 [%rd2], %rd1;
+    """,
     proof="The two types have the same bits.",
     sanitizer="no tool of it looks for this.",
     check=check,

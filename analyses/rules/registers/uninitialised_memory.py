@@ -33,9 +33,19 @@ RULE = Rule(
     severity=Severity.WARNING,
     summary="shared or local memory that is read before anything can have written it",
     why="Variables in shared and local memory have no initial value (5.1.5, 5.1.7): what was there before is read.",
-    bad=".shared .align 4 .b8 sum[128];\nld.shared.u32 %r1, [sum];\nadd.u32 %r1, %r1, 1;\nst.shared.u32 [sum], %r1;",
-    good=".shared .align 4 .b8 sum[128];\nst.shared.u32 [sum], 0;\n"
-    "ld.shared.u32 %r1, [sum];\nadd.u32 %r1, %r1, 1;\nst.shared.u32 [sum], %r1;",
+    bad="""
+        .shared .align 4 .b8 sum[128];
+        ld.shared.u32 %r1, [sum];
+        add.u32 %r1, %r1, 1;
+        st.shared.u32 [sum], %r1;
+    """,
+    good="""
+        .shared .align 4 .b8 sum[128];
+        st.shared.u32 [sum], 0;
+        ld.shared.u32 %r1, [sum];
+        add.u32 %r1, %r1, 1;
+        st.shared.u32 [sum], %r1;
+    """,
     proof="No instruction of the module writes the variable, or none before the read on any way; and its address goes nowhere unknown.",
     sanitizer=(
         "initcheck reports reads of shared memory that was not written since release 2025.4, by its notes; reads of local memory it "

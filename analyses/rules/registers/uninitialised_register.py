@@ -71,8 +71,16 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a register that is read before anything wrote it",
     why="A register has no value until an instruction gives it one (5.1.1); ptxas takes whatever is there, without a word.",
-    bad="add.u32 %r1, %r2, 1;\nst.global.u32 [%rd1], %r1;",
-    good="mov.u64 %rd1, 0;\nmov.u32 %r2, 7;\nadd.u32 %r1, %r2, 1;\nst.global.u32 [%rd1], %r1;",
+    bad="""
+        add.u32 %r1, %r2, 1;
+        st.global.u32 [%rd1], %r1;
+    """,
+    good="""
+        mov.u64 %rd1, 0;
+        mov.u32 %r2, 7;
+        add.u32 %r1, %r2, 1;
+        st.global.u32 [%rd1], %r1;
+    """,
     proof=(
         "All ways from the entry to the read are looked at, with guards and branches on one predicate kept together; an error if no "
         "way writes the register."

@@ -46,8 +46,16 @@ RULE = Rule(
     severity=Severity.INFO,
     summary="instructions that control never reaches",
     why="Nothing branches there; often a label was lost, or a branch lost its guard (9.7.13.3).",
-    bad="bra done;\nadd.u32 %r1, %r1, 1;\ndone:",
-    good="@%p1 bra done;\nadd.u32 %r1, %r1, 1;\ndone:",
+    bad="""
+        bra done;
+        add.u32 %r1, %r1, 1;
+        done:
+    """,
+    good="""
+        @%p1 bra done;
+        add.u32 %r1, %r1, 1;
+        done:
+    """,
     proof="Control flow alone: no way from the entry leads there.",
     sanitizer="no tool of it looks for this.",
     check=check,

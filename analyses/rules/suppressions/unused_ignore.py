@@ -28,8 +28,14 @@ RULE = Rule(
         "A comment (4.2) `// ptxkit: ignore[RULES] reason` says that somebody has looked at a finding and accepts it. Where nothing is "
         "found any more, or no rule is called so, it hides the next finding or does nothing at all: it is to be taken away."
     ),
-    bad="// ptxkit: ignore[C999] there is no such rule\nmov.b32 %r1, %r2;",
-    good="// ptxkit: ignore[R001] set by the code before\nmov.b32 %r1, %r2;",
+    bad="""
+        // ptxkit: ignore[C999] there is no such rule
+        mov.b32 %r1, %r2;
+    """,
+    good="""
+        // ptxkit: ignore[R001] set by the code before
+        mov.b32 %r1, %r2;
+    """,
     proof="The comment is compared with what the rules have found.",
     sanitizer="no tool of it looks for this.",
     check=check,

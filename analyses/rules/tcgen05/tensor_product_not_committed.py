@@ -27,41 +27,45 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a wait for an mbarrier behind a product that no tcgen05.commit hands to one",
     why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may last for ever.",
-    bad=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
-WAIT:
-mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
-@!%p1 bra WAIT;
-ret;
-}""",
-    good=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
-tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
-WAIT:
-mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
-@!%p1 bra WAIT;
-ret;
-}""",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+        @!%p1 bra WAIT;
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+        tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+        @!%p1 bra WAIT;
+        ret;
+        }
+    """,
     proof=(
         "On no way does a commit stand between the product and the wait. Or a loop waits, whatever way it goes, more often in each round "
         "than it commits to what those who should arrive wait for; or the first stage committed is not the one that is waited for first; "

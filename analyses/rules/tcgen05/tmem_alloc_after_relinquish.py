@@ -22,40 +22,44 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="tensor memory that is allocated after the right to do so was given up, or freed in another size",
     why="After relinquish_alloc_permit a CTA allocates no more; what is freed is what was allocated, with one .cta_group (9.1:9.7.16.7).",
-    bad=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
-ld.shared.u32 %r1, [taddr];
-tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
-ret;
-}""",
-    good=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
-tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
-ld.shared.u32 %r1, [taddr];
-tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
-ret;
-}""",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+        ld.shared.u32 %r1, [taddr];
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+        tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+        ld.shared.u32 %r1, [taddr];
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+        ret;
+        }
+    """,
     proof="The order of the instructions on a way, and their constants.",
     sanitizer="no tool of it looks for this.",
     check=check,

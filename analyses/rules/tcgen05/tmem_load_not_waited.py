@@ -43,37 +43,41 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="what tcgen05.ld loads, or tcgen05.st stores, is used before tcgen05.wait",
     why="Loads and stores of tensor memory only start; tcgen05.wait::ld and ::st say when they are done (9.1:9.7.16.8).",
-    bad=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
-st.shared.u32 [taddr], %r3;
-ret;
-}""",
-    good=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
-tcgen05.wait::ld.sync.aligned;
-st.shared.u32 [taddr], %r3;
-ret;
-}""",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+        st.shared.u32 [taddr], %r3;
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+        tcgen05.wait::ld.sync.aligned;
+        st.shared.u32 [taddr], %r3;
+        ret;
+        }
+    """,
     proof=(
         "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
         "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "

@@ -25,37 +25,41 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="tensor memory that is allocated and not freed before the kernel ends",
     why="All tensor memory that a kernel allocates must be freed before it ends (9.1:9.7.16.7).",
-    bad=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
-ld.shared.u32 %r1, [taddr];
-ret;
-}""",
-    good=""".version 9.0
-.target sm_100a
-.address_size 64
-.entry k()
-.reqntid 128
-{
-.reg .pred %p<4>;
-.reg .b32 %r<16>;
-.reg .b64 %rd<4>;
-.shared .align 4 .u32 taddr;
-.shared .align 8 .u64 bar;
-tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
-ld.shared.u32 %r1, [taddr];
-tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
-ret;
-}""",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+        ld.shared.u32 %r1, [taddr];
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+        ld.shared.u32 %r1, [taddr];
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+        ret;
+        }
+    """,
     proof="A way leads from the allocation to the end on which nothing frees it.",
     sanitizer="no tool of it looks for this.",
     check=check,

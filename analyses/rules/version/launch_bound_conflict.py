@@ -22,8 +22,9 @@ RULE = Rule(
         "An assembler ignores bounds that cannot be met, and a kernel that asks for more than a multiprocessor has is never "
         "launched (11.4)."
     ),
-    bad=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() .minnctapersm 2 { ret; }",
-    good=".version 9.0\n.target sm_90a\n.address_size 64\n.entry k() .maxntid 256 .minnctapersm 2 { ret; }",
+    bad=".entry k() .minnctapersm 2 { ret; }",
+    good=".entry k() .maxntid 256 .minnctapersm 2 { ret; }",
+    ptxas="takes the bad example, and warns: .minnctapersm is ignored when neither .maxntid nor .reqntid is specified.",
     proof="The directives are compared with each other and with the limits of the target.",
     sanitizer="nothing: a kernel that cannot be launched is reported by the driver.",
     check=check,

@@ -19,8 +19,19 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an instruction that needs a later or another `.target`",
     why="Each form needs an architecture, some exactly one (11.1.2).",
-    bad=".version 8.0\n.target sm_75\n.address_size 64\n.entry k() { cp.async.commit_group; ret; }",
-    good=".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { cp.async.commit_group; ret; }",
+    bad="""
+        .version 8.0
+        .target sm_75
+        .address_size 64
+        .entry k() { cp.async.commit_group; ret; }
+    """,
+    good="""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .entry k() { cp.async.commit_group; ret; }
+    """,
+    ptxas="refuses the bad example: Feature 'cp.async.commit_group' requires .target sm_80 or higher",
     proof="The instruction table has the targets; nothing of a run has to be known.",
     sanitizer="never gets to see it: no assembler takes it.",
     check=check,

@@ -42,8 +42,19 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="an instruction that needs a later `.version`",
     why="Each form came with a version of PTX, and the file must claim at least that one (11.1.1).",
-    bad=".version 6.0\n.target sm_70\n.address_size 64\n.entry k() { .reg .pred p; .reg .b32 r; activemask.b32 r; ret; }",
-    good=".version 6.2\n.target sm_70\n.address_size 64\n.entry k() { .reg .pred p; .reg .b32 r; activemask.b32 r; ret; }",
+    bad="""
+        .version 6.0
+        .target sm_70
+        .address_size 64
+        .entry k() { .reg .pred p; .reg .b32 r; activemask.b32 r; ret; }
+    """,
+    good="""
+        .version 6.2
+        .target sm_70
+        .address_size 64
+        .entry k() { .reg .pred p; .reg .b32 r; activemask.b32 r; ret; }
+    """,
+    ptxas="refuses the bad example: Feature 'activemask' requires PTX ISA .version 6.2 or later",
     proof="The instruction table has the version; nothing of a run has to be known.",
     sanitizer="never gets to see it: no assembler takes it.",
     check=check,

@@ -22,17 +22,19 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a batch of wgmma that starts without a wgmma.fence",
     why="A fence must stand before the first wgmma, and between other accesses of its registers and it; else it is undefined (9.7.16.7.1).",
-    bad=(
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;"
-    ),
-    good=(
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;"
-    ),
+    bad="""
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+    """,
+    good="""
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+    """,
+    ptxas="takes the bad example, and notes: (C7519) warpgroup.arrive is injected in around line 13 by "
+    "compiler to allow use of registers in GMMA in function 'k'",
     proof="Data flow: on a way from the write of the register to the wgmma there is no fence.",
     sanitizer="no tool of it looks for this.",
     check=check,

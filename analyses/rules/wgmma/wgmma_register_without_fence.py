@@ -22,20 +22,20 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a register that is written between wgmma.fence and the wgmma that uses it",
     why="A fence orders what is before it; an access of the registers behind it needs another one (9.7.16.7.1).",
-    bad=(
-        "wgmma.fence.sync.aligned;\n"
-        "mul.f32 %f0, %f0, %f5;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;"
-    ),
-    good=(
-        "mul.f32 %f0, %f0, %f5;\n"
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;"
-    ),
+    bad="""
+        wgmma.fence.sync.aligned;
+        mul.f32 %f0, %f0, %f5;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+    """,
+    good="""
+        mul.f32 %f0, %f0, %f5;
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+    """,
     proof="Data flow: the register is written behind the last fence before the wgmma; accumulators of the same shape are let pass.",
     sanitizer="no tool of it looks for this.",
     check=check,

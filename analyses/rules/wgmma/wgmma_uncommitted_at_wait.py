@@ -24,19 +24,19 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a wait for wgmma groups, with a wgmma before it that is in no group",
     why="A wait is for groups; before wgmma.commit_group a wgmma is in none, and its registers may not be touched (9.7.16.7.2-3).",
-    bad=(
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.wait_group.sync.aligned 0;\n"
-        "add.f32 %f5, %f0, %f1;"
-    ),
-    good=(
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;\n"
-        "add.f32 %f5, %f0, %f1;"
-    ),
+    bad="""
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.wait_group.sync.aligned 0;
+        add.f32 %f5, %f0, %f1;
+    """,
+    good="""
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+        add.f32 %f5, %f0, %f1;
+    """,
     proof="Data flow over registers in flight: the wgmma is in no group when the wait is met.",
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 2.",
     check=check,

@@ -32,20 +32,22 @@ RULE = Rule(
     severity=Severity.ERROR,
     summary="a wait for wgmma groups that leaves the group under way whose registers are touched next",
     why="wgmma.wait_group N lets the N youngest groups be under way; a group that must be done may not be one of them (9.7.16.7.3).",
-    bad=(
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 1;\n"
-        "add.f32 %f5, %f0, %f1;"
-    ),
-    good=(
-        "wgmma.fence.sync.aligned;\n"
-        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;\n"
-        "wgmma.commit_group.sync.aligned;\n"
-        "wgmma.wait_group.sync.aligned 0;\n"
-        "add.f32 %f5, %f0, %f1;"
-    ),
+    bad="""
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 1;
+        add.f32 %f5, %f0, %f1;
+    """,
+    good="""
+        wgmma.fence.sync.aligned;
+        wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%f0, %f1, %f2, %f3}, %rd1, %rd2, 1, 1, 1, 0, 0;
+        wgmma.commit_group.sync.aligned;
+        wgmma.wait_group.sync.aligned 0;
+        add.f32 %f5, %f0, %f1;
+    """,
+    ptxas="takes the bad example, and notes: (C7517) warpgroup.wait is injected in around line 17 by compiler "
+    "to allow use of registers defined by GMMA in function 'k'",
     proof="Data flow over registers in flight: the wait lets as many groups be pending as have the register among them.",
     sanitizer="nothing: of seeded mistakes of this kind on an H200 racecheck and synccheck reported none of 1.",
     check=check,
