@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarrier_objects import where
+from ptxkit.analyses.events.mbarriers import where
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.protocols.mbarrier.operands import object_operand
+from ptxkit.analyses.protocols.mbarrier.operands import mbarrier_operand
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
@@ -30,7 +30,7 @@ def operands(routine: Routine) -> Iterator[tuple[bool, bool]]:
     for i, bound in enumerate(bindings(routine)):
         if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
             continue
-        operand = object_operand(bound)
+        operand = mbarrier_operand(bound)
         if operand is not None:
             found = where(routine, i, operand.path[0])
             yield any(word.action == "init" for word in bound.barrier), found is not None and isinstance(found.root, Symbol)

@@ -188,13 +188,13 @@ def likely(routine: Routine) -> Iterator[Setting]:
     blocks: list[Shape] = [(threads, 1, 1) for threads in BLOCKS] if said is None or math.prod(said) > 1024 else [said]
     cluster = declared_cluster(routine.module, routine.name)
     requests = any(step.is_request for own in steps(routine).values() for step in own)
-    announced = dict.fromkeys(announcements(routine), BYTES)
+    expected = dict.fromkeys(announcements(routine), BYTES)
     for number in NUMBERS:
         for memory in ((number, 0), (0, number)):
             for block in blocks:
                 for shape in [cluster] if cluster is not None else CLUSTERS:
                     grid = (shape[0] * (2 if requests else 1), *shape[1:])
-                    yield Setting(block, grid, shape, {ANY: number, **announced}, {}, {ANY: memory})
+                    yield Setting(block, grid, shape, {ANY: number, **expected}, {}, {ANY: memory})
 
 
 def announcements(routine: Routine) -> Iterator[str]:
@@ -210,7 +210,7 @@ def announcements(routine: Routine) -> Iterator[str]:
             fetch = all_fetches(routine).get(numbering.values[at.data[0]].instruction)  # type: ignore[call-overload]
             if fetch is not None and fetch.space == ".param" and fetch.address is not None:
                 names = [leaf.data[0] for leaf in fetch.address.leaves() if leaf.operator == "address"]
-                place = fetch.places[fetch.numbers.index(at.data[0])]
+                place = fetch.positions[fetch.numbers.index(at.data[0])]
                 yield from [f"{name}+{fetch.address.linear[0] + place * fetch.unit}" for name in names]
         inner = [*at.args] if at.operator in ("join", "select") else []
         if at.operator == "phi":
@@ -267,7 +267,7 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting], is_ver
             new = said(changed, FAMILIES, routine.name) - before
             verdict = decided(mutant.text, str(path), routine.name, setting)
             refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
-            verified = verdict is not None and verdict.has_all_touches and _says_nothing_new(verdict, original)
+            verified = verdict is not None and verdict.has_all_accesses and _says_nothing_new(verdict, original)
             yield {
                 "path": str(path),
                 "kernel": routine.name,

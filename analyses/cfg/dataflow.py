@@ -51,8 +51,8 @@ def solve(
     users: Sequence[tuple[int, ...]] = [b.predecessors if backward else b.successors for b in flow.blocks]
     boundaries = [boundary(block) for block in range(count)]
     rank = [0] * count
-    for place, block in enumerate(order):
-        rank[block] = place
+    for index, block in enumerate(order):
+        rank[block] = index
     pending = bytearray(b"\1" * count)
     queue = list(range(count))
     later: list[int] = []
@@ -60,8 +60,8 @@ def solve(
         if not queue:
             # the next sweep: what came up behind the block at hand waits for it, so that a header is not looked at anew for each latch
             queue, later = sorted(later), []
-        place = heapq.heappop(queue)
-        block = order[place]
+        index = heapq.heappop(queue)
+        block = order[index]
         pending[block] = 0
         incoming = [outputs[source] for source in sources[block]]
         outside = boundaries[block]
@@ -74,7 +74,7 @@ def solve(
             for user in users[block]:
                 if not pending[user]:
                     pending[user] = 1
-                    if rank[user] > place:
+                    if rank[user] > index:
                         heapq.heappush(queue, rank[user])
                     else:
                         later.append(rank[user])

@@ -213,12 +213,12 @@ def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends:
     reached = bytearray(count)
     _mark(before[count], before, reached)
     if not all(reached):
-        place = {block: rank for rank, block in enumerate(flow.order)}
+        position = {block: rank for rank, block in enumerate(flow.order)}
         stuck = [block for block in range(count) if not reached[block]]
         for component in components(stuck, lambda block: successors[block]):
             inside = set(component)
             if all(successor in inside for block in component for successor in successors[block]):
-                before[count].append(min(component, key=lambda block: (place.get(block, count), block)))
+                before[count].append(min(component, key=lambda block: (position.get(block, count), block)))
     for block in before[count]:
         after[block].append(count)
     return dominator_tree(count + 1, count, before.__getitem__, after.__getitem__)

@@ -165,12 +165,12 @@ class _Graph:
                 flow = flows[opcode] = flow_of(opcode)
             if not flow or flow == "brkpt" or (flow == "call" and not self._never_returns(i, instruction)):
                 continue
-            ways = self._targets(i, instruction, flow)
+            kinds = self._targets(i, instruction, flow)
             if guarded:
-                ways.insert(0, (i + 1, Via.NOT_TAKEN, ()))
-            ends[i] = (ways, "" if flow.startswith("branch") else flow)
+                kinds.insert(0, (i + 1, Via.NOT_TAKEN, ()))
+            ends[i] = (kinds, "" if flow.startswith("branch") else flow)
             leaders.add(i + 1)
-            leaders.update([way[0] for way in ways])
+            leaders.update([how[0] for how in kinds])
         starts = sorted(leaders)
         return self._blocks(starts, ends, count)
 
@@ -181,9 +181,9 @@ class _Graph:
         predecessors: list[list[int]] = [[] for _ in starts]
         block_of: list[int] = []
         for index, (start, end) in enumerate(itertools.pairwise(starts)):
-            ways, leaves = ends.get(end - 1) or ([(end, Via.FALL, ())], "")
-            edges.append(tuple([Edge(index, index_of[at], via, indices) for at, via, indices in ways if at < count]))
-            leaving.append((leaves, any(at >= count for at, _, _ in ways)))
+            kinds, leaves = ends.get(end - 1) or ([(end, Via.FALL, ())], "")
+            edges.append(tuple([Edge(index, index_of[at], via, indices) for at, via, indices in kinds if at < count]))
+            leaving.append((leaves, any(at >= count for at, _, _ in kinds)))
             block_of += [index] * (end - start)
         successors = [tuple(dict.fromkeys([edge.target for edge in own])) for own in edges]
         for index, following in enumerate(successors):
@@ -213,14 +213,14 @@ class _Graph:
         if listed is None:
             self.unknown.append(path)
             return []
-        places: dict[int, list[int]] = {}
-        for place, label in enumerate(listed.children):
+        positions: dict[int, list[int]] = {}
+        for position, label in enumerate(listed.children):
             found = find_label(self.routine.labels, path, label.text)
             if found is None:
                 self.unknown.append(path)
             else:
-                places.setdefault(found, []).append(place)
-        return [(at, Via.INDEXED, tuple(indices)) for at, indices in places.items()]
+                positions.setdefault(found, []).append(position)
+        return [(at, Via.INDEXED, tuple(indices)) for at, indices in positions.items()]
 
     def _never_returns(self, i: int, instruction: Instruction) -> bool:
         """Whether a call surely does not come back: the function, the prototype or all functions of the list say `.noreturn`."""

@@ -123,7 +123,7 @@ def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dic
     """
     own = [node for node in onward if node in kept]
     # by node, what is kept and comes first if one starts there, as bits
-    first = dict.fromkeys(onward, 0) | {node: 1 << place for place, node in enumerate(own)}
+    first = dict.fromkeys(onward, 0) | {node: 1 << position for position, node in enumerate(own)}
     between = [(node, after) for node, after in reversed(list(onward.items())) if node not in kept]
     changed = True
     while changed:
@@ -135,7 +135,7 @@ def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dic
             if found != first[node]:
                 first[node] = found
                 changed = True
-    return {node: [own[place] for place in bits(union([first[other] for other in onward[node]]))] for node in own}
+    return {node: [own[position] for position in bits(union([first[other] for other in onward[node]]))] for node in own}
 
 
 def onward(routine: Routine, i: int) -> int:

@@ -100,8 +100,8 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool =
     for loop in reversed(one.loops):
         (graph if loop.parent is None else made[loop.parent]).subgraph(made[loop.index])
     add(graph, None)
-    for place, arrow in enumerate(one.arrows):
-        _arrow(graph, one, number, place, arrow, len(one.boxes) > MANY)
+    for position, arrow in enumerate(one.arrows):
+        _arrow(graph, one, number, position, arrow, len(one.boxes) > MANY)
 
 
 def _loop_attributes(cluster: graphviz.Digraph, one: Scene, index: int, number: int) -> None:
@@ -119,16 +119,16 @@ def _loop_attributes(cluster: graphviz.Digraph, one: Scene, index: int, number: 
     )
 
 
-def _arrow(graph: graphviz.Digraph, one: Scene, number: int, place: int, arrow: Arrow, many: bool) -> None:
+def _arrow(graph: graphviz.Digraph, one: Scene, number: int, position: int, arrow: Arrow, many: bool) -> None:
     color = LIGHT["back" if arrow.is_back else COLORS[arrow.via]]
-    attributes = {"color": color, "fontcolor": color, "id": f"f{number}e{place}", "style": STYLES[arrow.via]}
+    attributes = {"color": color, "fontcolor": color, "id": f"f{number}e{position}", "style": STYLES[arrow.via]}
     if arrow.is_back:
         attributes["penwidth"] = "2.4"
     label = arrow.label + (" back" if arrow.label else "back") * arrow.is_back
     target = f"f{number}b{arrow.target}"
     if arrow.is_stub:
         title = one.boxes[arrow.target].title if one.level == "blocks" else f"#{arrow.target}"
-        target = f"f{number}s{place}"
+        target = f"f{number}s{position}"
         words = f"{label} → {title}".strip()
         graph.node(target, label=_html([_text(words, "back" if arrow.is_back else COLORS[arrow.via])]), id=target)
         attributes["arrowhead"] = "none"

@@ -68,13 +68,13 @@ class Matrix:
 @fact
 def descriptors(routine: Routine) -> tuple[tuple[int, Term], ...]:
     """The operands that describe matrices in shared memory to tensor cores, with their instructions."""
-    return tuple([(i, held(routine, term)) for i, _, term in _operands(routine)])
+    return tuple([(i, warp_value(routine, term)) for i, _, term in _operands(routine)])
 
 
 def described_operands(routine: Routine) -> Iterator[tuple[int, str, Term]]:
     """The same, with the names of the operands."""
     for i, memory, term in _operands(routine):
-        yield i, memory.operand, held(routine, term)
+        yield i, memory.operand, warp_value(routine, term)
 
 
 @fact
@@ -84,12 +84,12 @@ def matrices(routine: Routine) -> tuple[Matrix, ...]:
     found = []
     for i, memory, term in _operands(routine):
         lanes = _handing_lanes(routine, settle(term))
-        seen = held(routine, term) if lanes == 1 else settle(term)
+        seen = warp_value(routine, term) if lanes == 1 else settle(term)
         start_ = described(known, seen)
         rows: tuple[Term, ...] = ()
         if start_ is not None:
-            behind = _last_rows(routine, i, memory.operand, seen)
-            rows = (start_, known.terms.add(start_, known.terms.constant(behind, start_.width))) if behind else (start_,)
+            after = _last_rows(routine, i, memory.operand, seen)
+            rows = (start_, known.terms.add(start_, known.terms.constant(after, start_.width))) if after else (start_,)
         bound = bindings(routine)[i]
         is_divided = memory.operand == "a" and isinstance(bound, Bound) and bound.converges is not None
         found.append(Matrix(i, memory, rows, lanes, is_divided))
@@ -200,10 +200,10 @@ def _handing_lanes(routine: Routine, term: Term) -> int:
     return count
 
 
-def held(routine: Routine, term: Term) -> Term:
+def warp_value(routine: Routine, term: Term) -> Term:
     """A term with what one lane has handed out to its warp put in, as if all lanes held it."""
     term = settler(routine).term(term)
-    terms, sources, done = values(routine).terms, handed_out(routine), _held(routine)
+    terms, sources, done = values(routine).terms, handed_out(routine), _warp_value(routine)
     stack = [term]
     while stack:
         at = stack[-1]
@@ -231,7 +231,7 @@ def _source(sources: HandedOut, term: Term) -> Term | None:
 
 
 @fact
-def _held(routine: Routine) -> dict[Term, Term]:
+def _warp_value(routine: Routine) -> dict[Term, Term]:
     return {}
 
 

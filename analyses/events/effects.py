@@ -47,7 +47,7 @@ class Reach(enum.IntEnum):
     """Between whom a barrier orders memory."""
 
     WARP = 1
-    OBJECT = 2
+    MBARRIER = 2
     """Whoever shares an mbarrier."""
     CTA = 3
     """The CTA, or those of its warps that share a barrier by its number."""
@@ -75,8 +75,8 @@ def effects(routine: Routine) -> dict[int, tuple[Effect, ...]]:
 def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
     action = Action(word.action)
     if action is not Action.WAIT:
-        told = action is Action.SIGNAL or (action is Action.COMMIT and any(word.mechanism == "mbarrier" for word in bound.completes))
-        return Effect(word.group, action, signals=told)
+        signalled = action is Action.SIGNAL or (action is Action.COMMIT and any(word.mechanism == "mbarrier" for word in bound.completes))
+        return Effect(word.group, action, signals=signalled)
     if not word.operand:
         return Effect(word.group, action, 0, True, word.reading)
     operand = bound.operand(word.operand)
@@ -98,7 +98,7 @@ def _sync(bound: Bound) -> Sync | None:
     operand = bound.operand(name) if name else None
     scopes = {word.what for word in bound.form.scope}
     if operand is not None and operand.role == "addr":
-        reach = Reach.OBJECT
+        reach = Reach.MBARRIER
     elif operand is not None or "cta" in scopes:
         reach = Reach.CTA
     else:

@@ -38,7 +38,7 @@ class Kind(enum.Enum):
     COPY = "copy"
     CONSTANT = "constant"
     """Constants are written."""
-    TOUCH = "touch"
+    ACCESS = "touch"
 
 
 @frozen(eq=False)
@@ -75,7 +75,7 @@ waited for nothing. A register counts at its place as a result, and as many plac
 
 
 @frozen
-class Touch:
+class RegisterAccess:
     """A register that is touched while it may be held."""
 
     instruction: int
@@ -99,14 +99,14 @@ def program(routine: Routine, queue: str, fence: str = "") -> Program | None:
     named = registers(routine)
     bounds = bindings(routine)
     flow = control_flow(routine)
-    held: set[int] = set()
+    in_flight: set[int] = set()
     operations: dict[int, tuple[tuple[int, ...], tuple[int, ...], str]] = {}
     for i, found in own.items():
         if any(effect.action is Action.OPEN for effect in found):
             operations[i] = _operation(routine, i)
-            held |= {*operations[i][0], *operations[i][1]}
-    copies = _copies(routine, held)
-    place = {register: at for at, register in enumerate(sorted(held))}
+            in_flight |= {*operations[i][0], *operations[i][1]}
+    copies = _copies(routine, in_flight)
+    position = {register: at for at, register in enumerate(sorted(in_flight))}
     known = values(routine)
     numbering = ssa(routine)
     steps: list[tuple[Step, ...]] = []
@@ -116,31 +116,33 @@ def program(routine: Routine, queue: str, fence: str = "") -> Program | None:
             bound = bounds[i]
             if i in operations:
                 results, sources, shape = operations[i]
-                here.append(Step(i, Kind.OPEN, 0, 0, _mask(results, place), _mask(sources, place), shape, _first(own[i], Action.OPEN)))
+                here.append(
+                    Step(i, Kind.OPEN, 0, 0, _mask(results, position), _mask(sources, position), shape, _first(own[i], Action.OPEN))
+                )
             elif i in own:
                 here += [Step(i, Kind.EFFECT, effect=effect) for effect in own[i]]
             elif fence and isinstance(bound, Bound) and fence in bound.effects:
                 here.append(Step(i, Kind.FENCE))
             else:
-                reads, writes = _mask(named.reads[i], place), _mask(named.writes[i], place)
+                reads, writes = _mask(named.reads[i], position), _mask(named.writes[i], position)
                 if not reads and not writes:
                     continue
-                kind = Kind.TOUCH
+                kind = Kind.ACCESS
                 if i in copies:
                     kind = Kind.COPY
                 elif writes and not reads and all(known.of(number).constant is not None for number in numbering.definitions[i]):
                     kind = Kind.CONSTANT
                 here.append(Step(i, kind, reads, writes))
         steps.append(tuple(here))
-    return Program(routine, queue, tuple(sorted(held)), tuple(steps))
+    return Program(routine, queue, tuple(sorted(in_flight)), tuple(steps))
 
 
 def _first(found: Iterable[Effect], action: Action) -> Effect:
     return next(effect for effect in found if effect.action is action)
 
 
-def _mask(numbers: Iterable[int], place: dict[int, int]) -> int:
-    return mask_of([place[number] for number in numbers if number in place])
+def _mask(numbers: Iterable[int], position: dict[int, int]) -> int:
+    return mask_of([position[number] for number in numbers if number in position])
 
 
 def _operation(routine: Routine, i: int) -> tuple[tuple[int, ...], tuple[int, ...], str]:
@@ -163,26 +165,22 @@ def _operation(routine: Routine, i: int) -> tuple[tuple[int, ...], tuple[int, ..
     return tuple(results), tuple(sources), bound.fragments[0].shape
 
 
-def _copies(routine: Routine, held: set[int]) -> set[int]:
+def _copies(routine: Routine, in_flight: set[int]) -> set[int]:
     """The plain copies to and from registers that are held; to these the registers at their other ends are added, and so on."""
     named = registers(routine)
-    plain = {
-        i
-        for i, _ in such(routine, _is_copy)
-        if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak
-    }
+    plain = {i for i, _ in such(routine, _is_copy) if len(named.writes[i]) == 1 and len(named.reads[i]) == 1 and i not in named.weak}
     ends: dict[int, list[int]] = {}
     for i in plain:
         ends.setdefault(named.reads[i][0], []).append(i)
         ends.setdefault(named.writes[i][0], []).append(i)
-    work = list(held)
+    work = list(in_flight)
     found = set()
     while work:
         for i in ends.get(work.pop(), ()):
             found.add(i)
             for register in (named.reads[i][0], named.writes[i][0]):
-                if register not in held:
-                    held.add(register)
+                if register not in in_flight:
+                    in_flight.add(register)
                     work.append(register)
     return found
 
@@ -202,7 +200,7 @@ def _is_copy(bound: Bound) -> bool:
     return any(c.what.value == reads[0].name and bound.holds(c.when) for c in bound.form.computes)
 
 
-def touches(of: Program) -> Iterator[Touch]:
+def accesses_in_flight(of: Program) -> Iterator[RegisterAccess]:
     """For each operation the first touch, in the order of the text, of a register that it may hold."""
     flow = control_flow(of.routine)
     count = len(of.registers)
@@ -219,7 +217,7 @@ def touches(of: Program) -> Iterator[Touch]:
         return empty if block == 0 else None
 
     may = solve(flow, through, either, boundary, None)
-    told: set[int] = set()
+    reported: set[int] = set()
     silent = 0
     for block, steps in enumerate(of.steps):
         state = may.before[block]
@@ -228,58 +226,58 @@ def touches(of: Program) -> Iterator[Touch]:
         for step in steps:
             if step.kind is Kind.COPY and step.reads & silent:
                 silent |= step.writes
-            found = _touched(step, state, count) & ~silent
+            found = _accessed(step, state, count) & ~silent
             while found:
-                touch = _touch(of, block, step, state, found)
-                if touch.opener not in told:
-                    yield touch
-                told.add(touch.opener)
-                own = next((one for one in of.steps[flow.block_of[touch.opener]] if one.instruction == touch.opener), step)
+                access = _access(of, block, step, state, found)
+                if access.opener not in reported:
+                    yield access
+                reported.add(access.opener)
+                own = next((one for one in of.steps[flow.block_of[access.opener]] if one.instruction == access.opener), step)
                 silent |= own.results | own.sources << count | found & -found
                 found &= ~silent
             state = after(step, state, count)
 
 
-def _touched(step: Step, state: State, count: int) -> int:
+def _accessed(step: Step, state: State, count: int) -> int:
     """The registers, at their places as results or sources, that a step touches though they are held."""
-    held = 0
+    in_flight = 0
     for group, _ in state:
-        held |= group
-    if not held:
+        in_flight |= group
+    if not in_flight:
         return 0
     if step.kind is Kind.OPEN:
-        return held & (step.sources | step.results << count)
-    if step.kind in (Kind.TOUCH, Kind.CONSTANT):
-        return held & (step.reads | step.writes | step.writes << count)
+        return in_flight & (step.sources | step.results << count)
+    if step.kind in (Kind.ACCESS, Kind.CONSTANT):
+        return in_flight & (step.reads | step.writes | step.writes << count)
     return 0
 
 
-def _touch(of: Program, block: int, step: Step, state: State, found: int) -> Touch:
+def _access(of: Program, block: int, step: Step, state: State, found: int) -> RegisterAccess:
     count = len(of.registers)
     at = next(bits(found))
-    groups = [place for place, (group, _) in enumerate(state) if group >> at & 1]
+    groups = [position for position, (group, _) in enumerate(state) if group >> at & 1]
     register = at % count
     opener = _opener(of, block, step, register, at >= count)
-    return Touch(
+    return RegisterAccess(
         step.instruction,
         of.registers[register],
         opener,
         at >= count,
         groups[0] == 0,
-        any(state[place][1] >> at & 1 for place in groups),
+        any(state[position][1] >> at & 1 for position in groups),
         bool(step.writes >> register & 1),
     )
 
 
-def is_certain(of: Program, touch: Touch) -> bool:
+def is_certain(of: Program, access: RegisterAccess) -> bool:
     """Whether the register is touched, and held still, whatever way control takes from the operation."""
     flow = control_flow(of.routine)
-    start, block = flow.block_of[touch.opener], flow.block_of[touch.instruction]
+    start, block = flow.block_of[access.opener], flow.block_of[access.instruction]
     if not dominators(of.routine).post.dominates(block, start):
         return False
     count = len(of.registers)
-    at = of.registers.index(touch.register) + count * touch.is_source
-    first = next(place for place, earlier in enumerate(of.steps[start]) if earlier.instruction == touch.opener)
+    at = of.registers.index(access.register) + count * access.is_source
+    first = next(position for position, earlier in enumerate(of.steps[start]) if earlier.instruction == access.opener)
 
     def through(where: int, state: State | None, end: int = -1) -> State | None:
         steps = of.steps[where]
@@ -292,7 +290,7 @@ def is_certain(of: Program, touch: Touch) -> bool:
         return state
 
     found = solve(flow, through, _both, lambda _: None, None)
-    state = through(block, found.before[block], touch.instruction)
+    state = through(block, found.before[block], access.instruction)
     return state is not None and any(group >> at & 1 for group, _ in state)
 
 
@@ -317,10 +315,10 @@ def _opener(of: Program, block: int, step: Step, register: int, is_source: bool)
 
 def after(step: Step, state: State, count: int) -> State:
     if step.kind is Kind.OPEN:
-        (held, waited), *rest = state
+        (in_flight, waited), *rest = state
         own = step.results | step.sources << count
         # from now on it is this operation that counts: the older ones are done before it, or are of its shape
-        return ((held | own, waited & ~own), *[(group & ~own, passed & ~own) for group, passed in rest])
+        return ((in_flight | own, waited & ~own), *[(group & ~own, passed & ~own) for group, passed in rest])
     if step.kind is Kind.COPY:
         return tuple([_copied(step, group, passed, count) for group, passed in state])
     if step.kind is Kind.EFFECT and step.effect is not None:
@@ -384,32 +382,32 @@ def _both(states: Iterable[State | None]) -> State | None:
     return found
 
 
-def witness(of: Program, touch: Touch) -> list[tuple[int, str]]:
+def witness(of: Program, access: RegisterAccess) -> list[tuple[int, str]]:
     """What shows that a register is held where it is touched: the operation, and what of its queue lies on a way between."""
     flow = control_flow(of.routine)
-    start = flow.block_of[touch.opener]
-    end = flow.block_of[touch.instruction]
+    start = flow.block_of[access.opener]
+    end = flow.block_of[access.instruction]
     came: dict[int, int] = {}
     work = [start]
-    straight = start == end and touch.opener < touch.instruction
+    straight = start == end and access.opener < access.instruction
     while work and not straight and end not in came:
         at = work.pop(0)
         for after in flow.blocks[at].successors:
             if after not in came:
                 came[after] = at
                 work.append(after)
-    way = [end]
-    while not straight and way[-1] in came:
-        way.append(came[way[-1]])
-        if way[-1] == start:
+    route = [end]
+    while not straight and route[-1] in came:
+        route.append(came[route[-1]])
+        if route[-1] == start:
             break
-    found = [(touch.opener, "started here")]
-    for place, block in enumerate(way[::-1]):
+    found = [(access.opener, "started here")]
+    for position, block in enumerate(route[::-1]):
         for step in of.steps[block]:
-            after_start = place > 0 or step.instruction > touch.opener
-            before_end = place < len(way) - 1 or step.instruction < touch.instruction
+            after_start = position > 0 or step.instruction > access.opener
+            before_end = position < len(route) - 1 or step.instruction < access.instruction
             if after_start and before_end and step.kind is Kind.EFFECT and step.effect is not None:
                 left = "all" if step.effect.leave is None else step.effect.leave
-                committed = UNCOMMITTED if touch.is_open else f"up to {left} groups may stay under way"
+                committed = UNCOMMITTED if access.is_open else f"up to {left} groups may stay under way"
                 found.append((step.instruction, "committed here" if step.effect.action is Action.COMMIT else committed))
     return found

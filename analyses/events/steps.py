@@ -55,7 +55,7 @@ class Does(enum.Enum):
     """Reads a number that decides which way threads go, or where they do something."""
     STORE = "store"
     """Writes numbers of which one may be fetched."""
-    GIVE = "give registers"
+    RELEASE = "give registers"
     TAKE = "take registers"
     """Waits until the CTA has so many to spare; `amount` says how many each thread has then."""
 
@@ -127,7 +127,7 @@ def steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
             if own:
                 found[i] = own
         elif "setmaxnreg" in bound.effects:
-            does = Does.TAKE if bound.has(".inc") else Does.GIVE
+            does = Does.TAKE if bound.has(".inc") else Does.RELEASE
             found[i] = [Step(i, does, amount=term_of(routine, i, bound.operand("count")))]
         elif _FENCES & set(bound.effects) and not bound.has(".cta"):
             found[i] = [Step(i, Does.FENCE)]
@@ -291,7 +291,7 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
 def spins(routine: Routine) -> frozenset[int]:
     """The waits at mbarriers that are repeated until they succeed, with nothing done meanwhile that counts."""
     flow = control_flow(routine)
-    waits = [i for i, _ in such(routine, is_object_wait) if flow.block_of[i] in flow.reachable]
+    waits = [i for i, _ in such(routine, is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
     return frozenset([i for i in waits if _has_idle_loop(routine, i) or _comes_back(routine, i)])
 
 
@@ -334,10 +334,10 @@ def _comes_back(routine: Routine, i: int) -> bool:
 def _is_idle(routine: Routine, i: int) -> bool:
     """Whether other threads notice nothing of an instruction, or it is a wait."""
     bound = bindings(routine)[i]
-    return isinstance(bound, Bound) and (is_object_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
+    return isinstance(bound, Bound) and (is_mbarrier_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
 
 
-def is_object_wait(bound: Bound) -> bool:
+def is_mbarrier_wait(bound: Bound) -> bool:
     """Whether an instruction asks an mbarrier whether a phase has completed."""
     for word in bound.barrier:
         operand = bound.operand(word.operand) if word.operand else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.frozen import frozen
 
-MOST_PLACES = 20
+MOST_LINES = 20
 """So many lines are named of what is told of but once."""
 
 

@@ -10,7 +10,7 @@ from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.diagnostics import Diagnostic, Fix, Severity
 
 
-def tell(
+def reports(
     facts: Facts,
     rule: Rule,
     findings: Callable[[Routine], Iterable[Finding]],

@@ -117,7 +117,7 @@ class Facts:
         if not isinstance(where, Span) and where:
             top = self.module.children[where[0]]
             function = top.name if isinstance(top, Function) else None
-        others = tuple([Related(place if isinstance(place, Span) else self.index.span(place), why) for place, why in related])
+        others = tuple([Related(other if isinstance(other, Span) else self.index.span(other), why) for other, why in related])
         return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others, fix=fix)
 
 

@@ -39,13 +39,13 @@ class Launch:
     def range(self, name: str) -> tuple[int, int] | None:
         """The least and the greatest value of a special register, as far as it is known."""
         stem, _, component = name.partition(".")
-        place = "xyz".find(component) if component else -1
-        if place >= 0 and stem in ("%tid", "%ntid"):
+        index = "xyz".find(component) if component else -1
+        if index >= 0 and stem in ("%tid", "%ntid"):
             if stem == "%tid":
-                return 0, self.most[place] - 1
-            return (self.threads[place], self.threads[place]) if self.threads else (1, self.most[place])
-        if place >= 0 and stem in ("%ctaid", "%nctaid"):
-            return (0, MOST_CTAS[place] - 1) if stem == "%ctaid" else (1, MOST_CTAS[place])
+                return 0, self.most[index] - 1
+            return (self.threads[index], self.threads[index]) if self.threads else (1, self.most[index])
+        if index >= 0 and stem in ("%ctaid", "%nctaid"):
+            return (0, MOST_CTAS[index] - 1) if stem == "%ctaid" else (1, MOST_CTAS[index])
         if stem in ("%cluster_ctaid", "%cluster_ctarank"):
             return 0, MOST_IN_CLUSTER - 1
         if stem in ("%cluster_nctaid", "%cluster_nctarank"):
@@ -89,5 +89,5 @@ def _of_any(launches: list[Launch]) -> Launch:
     if not launches:
         return Launch(None, (MOST_THREADS, MOST_THREADS, MOST_IN_Z))
     exactly = {one.threads for one in launches}
-    x, y, z = [max([one.most[place] for one in launches]) for place in range(3)]
+    x, y, z = [max([one.most[index] for one in launches]) for index in range(3)]
     return Launch(launches[0].threads if len(exactly) == 1 else None, (x, y, z))

@@ -47,7 +47,7 @@ class Access:
     """How many bytes from the address on are touched at least, though `bytes` may not be known; 0 if that is not known either."""
     lanes: int
     """Where threads work together: how many lanes of the warp, the first ones, hold an address that counts; 0 for all."""
-    where: Place | None
+    where: Location | None
     """The address taken apart."""
     part: int | None = None
     """Which child of the instruction says how many of the bytes are read, if they need not be all: a number, or a predicate for none."""
@@ -62,7 +62,7 @@ class Access:
 
 
 @frozen(eq=False)
-class Place:
+class Location:
     """An address as a variable or a space, and how far from its start."""
 
     symbol: Symbol | None
@@ -166,14 +166,14 @@ def _access(routine: Routine, known: Values, i: int, plan: _Plan) -> Access:
     if plan.size is not None:
         count = known.operand(i, children[first + plan.size.path[0]])
         size = count.constant if count is not None else None
-    where = place(known, address) if address is not None else None
+    where = locate(known, address) if address is not None else None
     space = plan.declared or (where.space if where is not None else "")
     least = size if size is not None else plan.memory.row or (plan.align if plan.memory.is_async and plan.size is None else 0)
     part = first + plan.part.path[0] if plan.part is not None else None
     return Access(i, at, plan.memory, space, plan.declared, address, size, plan.align, least, plan.lanes, where, part)
 
 
-def place(known: Values, address: Term) -> Place:
+def locate(known: Values, address: Term) -> Location:
     """An address taken apart."""
     symbol = None
     space = ""
@@ -193,7 +193,7 @@ def place(known: Values, address: Term) -> Place:
                 space = (pointer.space or "") if pointer is not None else ""
     if symbol is not None and not space and (symbol.space == ".global" or not windows):
         space = (symbol.space or "").partition("::")[0]
-    return Place(symbol, space, windows, known.terms.part(address, tuple(rest)))
+    return Location(symbol, space, windows, known.terms.part(address, tuple(rest)))
 
 
 def size_of(symbol: Symbol) -> int | None:

@@ -10,11 +10,11 @@ from bisect import bisect_right
 
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
-from ptxkit.analyses.memory.accesses import Place, place
+from ptxkit.analyses.memory.accesses import Location, locate
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.thread_block import Team, Vector, team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, Vector, thread_block_of
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
@@ -60,9 +60,9 @@ class _Spread:
 class Regions:
     """Makes and compares the regions of a function."""
 
-    def __init__(self, known: Values, crew: Team) -> None:
+    def __init__(self, known: Values, block_shape: ThreadBlock) -> None:
         self.values = known
-        self.team = crew
+        self.thread_block = block_shape
         self._parts: dict[Term, tuple[Base, Term, int, bool] | None] = {}
         self._placed: dict[Term, bool] = {}
         self._common: dict[Term, bool] = {}
@@ -83,11 +83,11 @@ class Regions:
             return None
         base, moving, offset, is_common = parts
         if lanes and lanes < WARP:
-            threads &= _first_lanes(lanes, self.team.size)
+            threads &= _first_lanes(lanes, self.thread_block.size)
         return Region(base, moving, offset, size, threads, is_common) if threads else None
 
     def _taken_apart(self, address: Term) -> tuple[Base, Term, int, bool] | None:
-        where: Place = place(self.values, address)
+        where: Location = locate(self.values, address)
         owner = where.symbol or _rounded(self.values, address)
         if owner is None:
             return None
@@ -108,7 +108,7 @@ class Regions:
         """Whether a number goes by nothing but the place of the thread."""
         found = self._placed.get(atom)
         if found is None:
-            found = all(leaf.operator == "special" for leaf in atom.leaves()) and self.team.vector(atom) is not None
+            found = all(leaf.operator == "special" for leaf in atom.leaves()) and self.thread_block.vector(atom) is not None
             self._placed[atom] = found
         return found
 
@@ -137,7 +137,7 @@ class Regions:
             found = self._ends[moving] = min(offsets), max(offsets)
         return found
 
-    def meet(self, a: Region, b: Region, others: bool | None = None) -> tuple[int, int] | None:
+    def overlap(self, a: Region, b: Region, others: bool | None = None) -> tuple[int, int] | None:
         """A thread of `a` and one of `b` that touch a byte both; None if there are none, or nothing is certain.
 
         `others`: only two different threads, or only one and the same.
@@ -164,10 +164,10 @@ class Regions:
         return self._meetings[key]
 
     def _meet_between_warps(self, a: Region, b: Region) -> tuple[int, int] | None:
-        for first in range(0, self.team.size, WARP):
+        for first in range(0, self.thread_block.size, WARP):
             own = ((1 << WARP) - 1) << first
             if b.threads & own and a.threads & ~own:
-                threads = self.meet(a.by(a.threads & ~own), b.by(b.threads & own), True)
+                threads = self.overlap(a.by(a.threads & ~own), b.by(b.threads & own), True)
                 if threads is not None:
                     return threads
         return None
@@ -202,14 +202,14 @@ class Regions:
             offsets = self._offsets(region.moving)
             pairs = sorted([(offsets[thread], thread) for thread in bits(region.threads)])
             # of threads that touch the same, two are enough to find two that differ
-            kept = [pair for place, pair in enumerate(pairs) if place < 2 or pair[0] != pairs[place - 2][0]]
+            kept = [pair for locate, pair in enumerate(pairs) if locate < 2 or pair[0] != pairs[locate - 2][0]]
             found = self._spreads[key] = _Spread(tuple([start for start, _ in kept]), tuple([thread for _, thread in kept]))
         return found
 
     def _offsets(self, moving: Term) -> Vector:
         found = self._vectors.get(moving)
         if found is None:
-            vector = self.team.vector(moving)
+            vector = self.thread_block.vector(moving)
             assert vector is not None
             found = self._vectors[moving] = tuple([signed(number, moving.width) for number in vector])
         return found
@@ -236,4 +236,4 @@ def _first_lanes(lanes: int, size: int) -> int:
 @fact
 def regions(routine: Routine) -> Regions:
     """The regions of a function."""
-    return Regions(values(routine), team(routine))
+    return Regions(values(routine), thread_block_of(routine))

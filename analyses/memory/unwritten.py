@@ -37,13 +37,13 @@ class Unwritten:
 @fact
 def unwritten(routine: Routine) -> tuple[Unwritten, ...]:
     """The variables of a function that hold nothing when they are read first; of a function that is called, only local ones."""
-    touching: dict[Symbol, list[Access]] = {}
+    accessing: dict[Symbol, list[Access]] = {}
     for access in accesses(routine):
         symbol = access.where.symbol if access.where is not None else None
         if symbol is not None and _counts(routine, symbol):
-            touching.setdefault(symbol, []).append(access)
+            accessing.setdefault(symbol, []).append(access)
     suspects = []
-    for symbol, found in touching.items():
+    for symbol, found in accessing.items():
         load = _first_load(routine, found)
         if load is not None:
             suspects.append(Unwritten(symbol, load, next((access for access in found if access.writes), None)))

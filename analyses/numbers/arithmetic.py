@@ -47,12 +47,12 @@ def _permute(width: int, n: Sequence[int], w: Sequence[int]) -> int:
     """Four bytes of eight, each picked by a digit; a digit above 7 picks copies of the byte's sign (9.7.10.7)."""
     both = n[0] | n[1] << 32
     result = 0
-    for place in range(4):
-        digit = n[2] >> (4 * place) & 15
+    for nibble in range(4):
+        digit = n[2] >> (4 * nibble) & 15
         byte = both >> (8 * (digit & 7)) & 255
         if digit & 8:
             byte = 255 if byte & 128 else 0
-        result |= byte << (8 * place)
+        result |= byte << (8 * nibble)
     return result
 
 

@@ -296,8 +296,8 @@ class _Reader:
             found: Numbers = (len(self.table),)
             self.table.append(Register(name, known[0], known[1], symbol))
         else:
-            places = [f"{name}.{'xyzw'[place : place + 1] or place}" for place in range(symbol.vector)]
-            found = self._new(*[Register(place, *known, symbol) for place in places])
+            indices = [f"{name}.{'xyzw'[index : index + 1] or index}" for index in range(symbol.vector)]
+            found = self._new(*[Register(index, *known, symbol) for index in indices])
         if symbol is not None and symbol.path[0] != self.routine.path[0]:
             self.shared.update(found)
         return found
@@ -311,8 +311,8 @@ class _Reader:
             return ()
         if isinstance(node, Component):
             base = self._named(node.base.text)
-            place = "xyzwrgba".find(node.selector[1:]) % 4 if node.selector[1:] in COMPONENTS else None
-            return base if place is None or len(base) <= place or len(base) == 1 else (base[place],)
+            index = "xyzwrgba".find(node.selector[1:]) % 4 if node.selector[1:] in COMPONENTS else None
+            return base if index is None or len(base) <= index or len(base) == 1 else (base[index],)
         return tuple([number for child in node.children for number in self._of(child)])
 
 

@@ -119,20 +119,20 @@ def ssa(routine: Routine) -> SSA:
     flow = control_flow(routine)
     if not flow.blocks:
         return SSA((), (), (), (), {}, flow, registers(routine), ())
-    places = _phi_places(routine, flow)
-    return _Renamer(routine, flow, places).run()
+    positions = _phi_blocks(routine, flow)
+    return _Renamer(routine, flow, positions).run()
 
 
-def _phi_places(routine: Routine, flow: ControlFlow) -> list[list[int]]:
+def _phi_blocks(routine: Routine, flow: ControlFlow) -> list[list[int]]:
     """By block, the registers that need a phi there.
 
     A register that is written in one block, and not live on entry, needs none. For the others, the iterated dominance frontier of the
     blocks that write it, as far as it is live there.
     """
     named, live, tree = registers(routine), liveness(routine), dominators(routine).tree
-    places: list[list[int]] = [[] for _ in flow.blocks]
+    positions: list[list[int]] = [[] for _ in flow.blocks]
     if len(flow.order) == 1 and not flow.blocks[0].predecessors:
-        return places
+        return positions
     first = [-1] * len(named.table)
     several: dict[int, set[int]] = {}
     for block in flow.order:
@@ -159,20 +159,20 @@ def _phi_places(routine: Routine, flow: ControlFlow) -> list[list[int]]:
             done |= new
             for block in bits(new):
                 if before[block] >> register & 1:
-                    places[block].append(register)
+                    positions[block].append(register)
                     if block not in writers:
                         work.append(block)
-    return places
+    return positions
 
 
 class _Renamer:
     """Walks the dominator tree with the value that each register has."""
 
-    def __init__(self, routine: Routine, flow: ControlFlow, places: list[list[int]]) -> None:
+    def __init__(self, routine: Routine, flow: ControlFlow, positions: list[list[int]]) -> None:
         self.flow = flow
         self.named = registers(routine)
         self.tree = dominators(routine).tree
-        self.places = places
+        self.positions = positions
         self.values: list[Value] = []
         self.entry: dict[int, int] = {}
         self.current: list[int] = [-1] * len(self.named.table)
@@ -196,9 +196,9 @@ class _Renamer:
         phis: list[tuple[int, ...]] = [()] * len(blocks)
         arrivals: dict[int, list[int]] = {}
         for block in self.flow.order:
-            if self.places[block]:
+            if self.positions[block]:
                 own = []
-                for register in self.places[block]:
+                for register in self.positions[block]:
                     arrivals[len(self.values)] = [-1] * len(blocks[block].predecessors) + ([self._on_entry(register)] if block == 0 else [])
                     own.append(len(self.values))
                     self.values.append(Value(register, Origin.PHI, block, -1, ()))
@@ -221,9 +221,9 @@ class _Renamer:
             self._instructions(block, undo, uses, definitions)
             for successor in blocks[block].successors:
                 if phis[successor]:
-                    place = blocks[successor].predecessors.index(block)
+                    position = blocks[successor].predecessors.index(block)
                     for phi in phis[successor]:
-                        arrivals[phi][place] = current[self.values[phi].register]
+                        arrivals[phi][position] = current[self.values[phi].register]
             stack += [(child, None) for child in reversed(children[block])]
         for phi, operands in arrivals.items():
             self.values[phi] = self.values[phi]._replace(operands=tuple(operands))

@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, Touch, is_certain, witness
-from ptxkit.analyses.framework.finding import MOST_PLACES, Found
+from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, RegisterAccess, is_certain, witness
+from ptxkit.analyses.framework.finding import MOST_LINES, Found
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.proxy.crossings import Crossing
-from ptxkit.analyses.protocols.proxy.unfenced_handoffs import Untold
+from ptxkit.analyses.protocols.proxy.unfenced_handoffs import UnfencedHandoff
 from ptxkit.analyses.protocols.wgmma.register_fences import Unfenced
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Symbol
 
 
-def held_reports(
+def in_flight_reports(
     facts: Facts,
     rule: Rule,
     routine: Routine,
     of: Program | None,
-    touches: Sequence[Touch],
+    accessed: Sequence[RegisterAccess],
     why: str,
     note: str = "",
     severity: Severity | None = None,
 ) -> Iterator[Diagnostic]:
     """One finding for each operation of which registers are touched."""
-    for touch in touches if of is not None else ():
+    for access in accessed if of is not None else ():
         assert of is not None
-        name = registers(routine).table[touch.register].name
-        role = "is read by" if touch.is_source else "is being written by"
-        certain = severity is not None or is_certain(of, touch)
+        name = registers(routine).table[access.register].name
+        role = "is read by" if access.is_source else "is being written by"
+        certain = severity is not None or is_certain(of, access)
         notes = [] if certain else ["there are ways on which this does not happen"]
-        steps = witness(of, touch)
+        steps = witness(of, access)
         # of an operation that was not committed, what is wrong is wrong where it is waited for
-        waits = [i for i, what in steps if what == UNCOMMITTED] if touch.is_open else []
-        at = waits[0] if waits else touch.instruction
-        does = "written" if touch.writes else "read"
+        waits = [i for i, what in steps if what == UNCOMMITTED] if access.is_open else []
+        at = waits[0] if waits else access.instruction
+        does = "written" if access.writes else "read"
         message = f"`{name}` is {does} here, and {role} an operation that may be under way: {why}"
         if waits:
             message = f"this does not wait for the operation by which `{name}` {role.removesuffix(' by')}, and it is {does} next: {why}"
-            steps.append((touch.instruction, f"{does} here"))
+            steps.append((access.instruction, f"{does} here"))
         yield facts.report(
             rule,
             routine.where(at),
@@ -56,26 +56,26 @@ def held_reports(
 def lines(facts: Facts, routine: Routine, instructions: Iterable[int]) -> str:
     """Where instructions stand, in words: the first lines, and how many more there are."""
     found = sorted({facts.index.span((*routine.where(i), 0)).line for i in instructions})
-    named = ", ".join(map(str, found[:MOST_PLACES]))
-    more = f" and {len(found) - MOST_PLACES} more" if len(found) > MOST_PLACES else ""
+    named = ", ".join(map(str, found[:MOST_LINES]))
+    more = f" and {len(found) - MOST_LINES} more" if len(found) > MOST_LINES else ""
     return f"in line {named}" if len(found) == 1 else f"in lines {named}{more}"
 
 
 def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
     """One finding for each operation before which a fence is missing; where registers are written behind the fence, for each such place."""
-    told = set()
+    reported = set()
     for one in found:
         name = registers(routine).table[one.register].name if one.register >= 0 else ""
         if one.is_first or one.by_operation:
-            at, other = one.instruction, (one.touch, "touched here")
+            at, other = one.instruction, (one.access, "touched here")
             message = f"`{name}` is touched before this without a wgmma.fence in between"
-            if one.touch < 0:
+            if one.access < 0:
                 message = "control comes here from the start of the kernel with no wgmma.fence on the way"
         else:
-            at, other = one.touch, (one.instruction, "used here")
+            at, other = one.access, (one.instruction, "used here")
             message = f"`{name}` is touched here, behind the wgmma.fence and before the operation that uses it"
-        if at not in told:
-            told.add(at)
+        if at not in reported:
+            reported.add(at)
             related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
             yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
 
@@ -110,8 +110,8 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         message = f"{what}: `{name}` was touched through the generic proxy before, and no fence.proxy.async stands between"
         related = [(routine.where(one.write.instruction), "touched through the generic proxy here")]
         if one.fence >= 0:
-            place = "stands behind the barrier, where not all come that wrote" if one.is_late else "stands before the write"
-            message = f"this proxy fence {place}: `{name}` was written through the generic proxy, and {what}"
+            stands = "stands behind the barrier, where not all come that wrote" if one.is_late else "stands before the write"
+            message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {what}"
         certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
         unsure = "nothing shows whether these are the same bytes" if one.is_guess else "they may be different parts of it"
         at = one.read.instruction
@@ -131,7 +131,9 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
         )
 
 
-def untold_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Untold], what: str) -> Iterator[Diagnostic]:
+def unfenced_handoff_reports(
+    facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
+) -> Iterator[Diagnostic]:
     """A finding for each barrier that tells of what was not fenced; a warning if who tells fences never, late, or before several others."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
@@ -140,7 +142,7 @@ def untold_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[U
         related = [(write.instruction, "touched through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
             related.append((one.fence, "the next fence stands here" if one.is_late else "behind another touch of it a fence stands here"))
-        is_usual = one.crossing.is_guess or (rule.severity is Severity.INFO and not one.is_odd)
+        is_usual = one.crossing.is_guess or (rule.severity is Severity.INFO and not one.is_outlier)
         severity = Severity.INFO if is_usual else Severity.WARNING
-        places = [(routine.where(i), how) for i, how in related]
-        yield facts.report(rule, routine.where(one.barrier), message, related=places, severity=severity)
+        sites = [(routine.where(i), how) for i, how in related]
+        yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=severity)

@@ -53,7 +53,7 @@ class Fetch:
     space: str = ""
     unit: int = 0
     """How many bytes each number has in memory."""
-    places: tuple[int, ...] = ()
+    positions: tuple[int, ...] = ()
     """Which of the numbers in memory each is."""
     is_signed: bool = False
     inputs: tuple[Term, ...] = ()
@@ -194,14 +194,14 @@ def _load(routine: Routine, i: int, bound: Bound, access: Access) -> Fetch | Non
     if data is None or access.address is None:
         return None
     nodes = _elements(routine.instructions[i].operands[data.path[0]])
-    places = tuple([place for place, node in enumerate(nodes) if node.text.strip() != SINK])
+    positions = tuple([position for position, node in enumerate(nodes) if node.text.strip() != SINK])
     numbers, before = _written(routine, i)
     if len(nodes) == 1:
-        places = tuple(range(len(numbers)))
-    if len(places) != len(numbers):
+        positions = tuple(range(len(numbers)))
+    if len(positions) != len(numbers):
         return None
     kind = types()[data.types[0]]
-    return Fetch(i, numbers, before, access.address, access.space, kind.bytes, places, kind.kind == "signed", updates=access.writes)
+    return Fetch(i, numbers, before, access.address, access.space, kind.bytes, positions, kind.kind == "signed", updates=access.writes)
 
 
 def _handed(routine: Routine, i: int) -> Fetch | None:
@@ -311,5 +311,5 @@ def _answer(routine: Routine, i: int, bound: Bound) -> Fetch | None:
         low = (COORDINATE * "xyz".index(coordinate),)
     else:
         nodes = _elements(routine.instructions[i].operands[target.path[0]])
-        low = tuple([COORDINATE * place for place, node in enumerate(nodes) if node.text.strip() != SINK])
+        low = tuple([COORDINATE * position for position, node in enumerate(nodes) if node.text.strip() != SINK])
     return Fetch(i, numbers, before, inputs=(term,), low=low) if len(low) == len(numbers) else None

@@ -24,7 +24,7 @@ from ptxkit.frozen import frozen
 Clock = dict[int, int]
 """By agent, up to which of its events; by object (its number, negative), up to which phase."""
 
-MOST_TOUCHES = 40_000
+MOST_ACCESSES = 40_000
 """Words of shared memory that are compared, each time that they are touched."""
 MOST_BYTES = 4096
 """Of what an instruction touches at once, no more is looked at."""
@@ -56,7 +56,7 @@ class Agent:
     index: int
     trace: Trace
     warp: tuple[int, int]
-    places: list[int]
+    positions: list[int]
     """Where its threads stand in the trace."""
     threads: list[int]
     at: int = 0
@@ -64,7 +64,7 @@ class Agent:
     blocked: str = ""
     seen: dict[int, int] = attrs.field(factory=dict)
     """By object, the phase that it last saw to have completed."""
-    told: dict[int, int] = attrs.field(factory=dict)
+    signalled: dict[int, int] = attrs.field(factory=dict)
     """By object, the phase in which it last arrived."""
     waits: dict[int, int] = attrs.field(factory=dict)
     """By object, the instruction that it last waited with."""
@@ -96,7 +96,7 @@ class Agent:
 
 
 @attrs.define(eq=False)
-class Object:
+class Mbarrier:
     """An mbarrier object."""
 
     number: int
@@ -126,7 +126,7 @@ class Object:
     """The same of the phases that have completed."""
     bytes: list[tuple[int, int]] = attrs.field(factory=list)
     """Of those, the bytes that were announced and those that were copied, as far as that is known."""
-    announced: int = 0
+    expected_bytes: int = 0
     copied: int = 0
     maps: dict[str, int] = attrs.field(factory=dict)
     """How many copies of the current phase have each tensor map of which the box is not known."""
@@ -140,7 +140,7 @@ class Object:
     is_alive: bool = True
     was_unknown: bool = False
     """Whether a phase was taken to complete though not all bytes were known."""
-    was_told: bool = False
+    was_signalled: bool = False
     """Whether bytes were ever announced."""
 
 
@@ -183,13 +183,13 @@ class Machine:
         counts: Mapping[int, int] | None = None,
         races: bool = True,
         registers: int = 0,
-        touches: int = MOST_TOUCHES,
-        answers: Sequence[int] = (),
+        accessed: int = MOST_ACCESSES,
+        outcomes: Sequence[int] = (),
         end: float = math.inf,
         is_eager: bool = False,
     ) -> None:
         self.traces = traces
-        self.answers = answers
+        self.outcomes = outcomes
         """What requests for another cluster's work give, one after the other; then nothing."""
         self.is_eager = is_eager
         """Whether agents go as far as they can when it is their turn, in place of one event, and those who wait are first."""
@@ -225,23 +225,23 @@ class Machine:
         self.counts = counts or {}
         self.agents: list[Agent] = []
         for trace in traces:
-            for warp, places in sorted(warps_of(trace.threads).items()):
-                threads = [trace.threads[place] for place in places]
-                self.agents.append(Agent(len(self.agents), trace, (trace.rank, warp), places, threads))
+            for warp, positions in sorted(warps_of(trace.threads).items()):
+                threads = [trace.threads[position] for position in positions]
+                self.agents.append(Agent(len(self.agents), trace, (trace.rank, warp), positions, threads))
         self.agents.sort(key=lambda agent: (agent.trace.rank, agent.threads[0]))
         self.of_warp: dict[tuple[int, int], list[Agent]] = {}
         for index, agent in enumerate(self.agents):
             agent.index = index
             self.of_warp.setdefault(agent.warp, []).append(agent)
-        self.objects: dict[int, Object] = {}
-        self.by_number: dict[int, Object] = {}
+        self.mbarriers: dict[int, Mbarrier] = {}
+        self.by_number: dict[int, Mbarrier] = {}
         self.faults: dict[tuple[str, int, int], Fault] = {}
         self.meetings: dict[tuple[int, int], _Meeting] = {}
         self.cluster: list[Clock] = []
         self.shadow: dict[int, _Shadow] = {}
-        self.touches = 0
-        self.most_touches = touches
-        self.has_all_touches = True
+        self.accessed = 0
+        self.most_accesses = accessed
+        self.has_all_accesses = True
         """Whether all accesses were compared."""
         self.races = races
         self.registers = registers
@@ -318,18 +318,18 @@ class Machine:
 
     def _settle(self) -> bool:
         """What is under way comes to its end, if that lets somebody go on."""
-        for object_ in list(self.objects.values()):
-            if object_.coming:
-                object_.expected -= object_.coming
-                object_.coming = 0
-                if self._completes(object_):
+        for mbarrier in list(self.mbarriers.values()):
+            if mbarrier.coming:
+                mbarrier.expected -= mbarrier.coming
+                mbarrier.coming = 0
+                if self._completes(mbarrier):
                     return True
         for agent in self.agents:
             event = agent.event
             if event is None or event.step.does is not Does.WAIT:
                 continue
             for address, _ in self._lanes(agent, event):
-                awaited = self.objects.get(address)
+                awaited = self.mbarriers.get(address)
                 if awaited is not None and awaited.unknown and not awaited.pending:
                     awaited.unknown = awaited.expected = 0
                     awaited.was_unknown = True
@@ -345,27 +345,27 @@ class Machine:
 
     def _lanes(self, agent: Agent, event: Event) -> Iterator[tuple[int, int]]:
         """The address and amount of each thread; of what is multicast, for each CTA."""
-        for place in agent.places:
-            address = event.address[0 if len(event.address) == 1 else place] if event.address is not None else 0
-            amount = event.amount[0 if len(event.amount) == 1 else place] if event.amount is not None else -1
+        for position in agent.positions:
+            address = event.address[0 if len(event.address) == 1 else position] if event.address is not None else 0
+            amount = event.amount[0 if len(event.amount) == 1 else position] if event.amount is not None else -1
             if event.mask is None:
                 yield plain(address), amount
                 continue
-            mask = event.mask[0 if len(event.mask) == 1 else place]
+            mask = event.mask[0 if len(event.mask) == 1 else position]
             for rank in bits(mask):
                 # of a pair of CTAs the one is told that the address names
-                told = rank if event.step.pairs is None else rank & ~1 | plain(address) >> RANK & 1
-                yield plain(address) & (1 << RANK) - 1 | told << RANK, amount
+                signalled = rank if event.step.pairs is None else rank & ~1 | plain(address) >> RANK & 1
+                yield plain(address) & (1 << RANK) - 1 | signalled << RANK, amount
 
     def _targets(self, agent: Agent, event: Event) -> Iterator[int]:
         """Where a copy writes, in the order of `_lanes`."""
         assert event.target is not None
-        for place in agent.places:
-            target = plain(event.target[0 if len(event.target) == 1 else place])
+        for position in agent.positions:
+            target = plain(event.target[0 if len(event.target) == 1 else position])
             if event.mask is None:
                 yield target
                 continue
-            for rank in bits(event.mask[0 if len(event.mask) == 1 else place]):
+            for rank in bits(event.mask[0 if len(event.mask) == 1 else position]):
                 yield target & (1 << RANK) - 1 | rank << RANK
 
     def _step(self, agent: Agent) -> bool:
@@ -411,9 +411,9 @@ class Machine:
 
     # --- objects
 
-    def _object(self, agent: Agent, event: Event, address: int) -> Object | None:
+    def _mbarrier(self, agent: Agent, event: Event, address: int) -> Mbarrier | None:
         """The object at an address, which somebody uses; None if there is none yet."""
-        found = self.objects.get(address)
+        found = self.mbarriers.get(address)
         if found is None:
             return None
         owner = self.agents[found.agent]
@@ -426,49 +426,49 @@ class Machine:
 
     def _init(self, agent: Agent, event: Event) -> bool:
         for address, amount in self._lanes(agent, event):
-            old = self.objects.get(address)
+            old = self.mbarriers.get(address)
             count = self.counts.get(event.step.instruction, amount)
             if old is not None and old.is_alive and old.agent == agent.index:
                 self._fault("again", agent, event, old.init, NOBODY, address)
             number = -1 - len(self.by_number)
-            new = Object(number, address, count, event.step.instruction, agent.index, agent.at, count)
-            self.objects[address] = self.by_number[number] = new
+            new = Mbarrier(number, address, count, event.step.instruction, agent.index, agent.at, count)
+            self.mbarriers[address] = self.by_number[number] = new
             self.changes += 1
         return True
 
     def _inval(self, agent: Agent, event: Event) -> bool:
         for address, _ in self._lanes(agent, event):
-            found = self._object(agent, event, address)
+            found = self._mbarrier(agent, event, address)
             if found is not None:
                 found.is_alive = False
         return True
 
     def _expect(self, agent: Agent, event: Event) -> bool:
         for address, amount in self._lanes(agent, event):
-            found = self._object(agent, event, address)
+            found = self._mbarrier(agent, event, address)
             if found is None:
                 return False
             self._follows(agent, event, found)
             found.expected += amount
-            found.announced += amount
+            found.expected_bytes += amount
             found.expects = event.step.instruction
-            found.was_told = True
+            found.was_signalled = True
         return True
 
     def _copy(self, agent: Agent, event: Event) -> bool:
         lanes = list(self._lanes(agent, event))
-        if any(address not in self.objects for address, _ in lanes):
+        if any(address not in self.mbarriers for address, _ in lanes):
             return False
         self.requests += event.step.is_request
         targets = list(self._targets(agent, event)) if event.target is not None else []
         if event.map and event.bytes is None:
             self.targets.setdefault(event.map, set()).update(targets)
         for number, (address, _) in enumerate(lanes):
-            found = self._object(agent, event, address)
+            found = self._mbarrier(agent, event, address)
             assert found is not None
             self._follows(agent, event, found)
             found.copies = event.step.instruction
-            if found.announced:
+            if found.expected_bytes:
                 # the phase needs these bytes: it does not complete before they are asked for
                 _merge(found.clock, self._release(agent))
             if event.bytes is None:
@@ -478,7 +478,7 @@ class Machine:
                 found.coming += event.bytes
                 found.copied += event.bytes
             if targets and self.sought:
-                self._deliver(agent, event, found, agent.places[number * len(agent.places) // len(lanes)], targets[number])
+                self._deliver(agent, event, found, agent.positions[number * len(agent.positions) // len(lanes)], targets[number])
             if targets and self.races:
                 target = targets[number]
                 size = event.bytes or self.sizes.get(event, event.step.least)
@@ -491,8 +491,8 @@ class Machine:
     def _fetch(self, agent: Agent, event: Event) -> bool:
         """Finds out what threads load: what was stored there last, if that came before for certain."""
         assert event.address is not None
-        for place, thread in zip(agent.places, agent.threads, strict=True):
-            address = event.address[0 if len(event.address) == 1 else place]
+        for position, thread in zip(agent.positions, agent.threads, strict=True):
+            address = event.address[0 if len(event.address) == 1 else position]
             if address == NOWHERE:
                 continue
             address = plain(address)
@@ -511,11 +511,11 @@ class Machine:
         if not self.sought:
             return True
         assert event.address is not None
-        for place, thread in zip(agent.places, agent.threads, strict=True):
-            address = event.address[0 if len(event.address) == 1 else place]
+        for position, thread in zip(agent.positions, agent.threads, strict=True):
+            address = event.address[0 if len(event.address) == 1 else position]
             if address != NOWHERE:
                 stamp = _Stamp(agent.index, agent.at, event.step.instruction, thread)
-                self._put(agent, stamp, plain(address), event.step.bytes or 0, _raw(event, place))
+                self._put(agent, stamp, plain(address), event.step.bytes or 0, _raw(event, position))
         return True
 
     def _spoil(self, agent: Agent, event: Event) -> None:
@@ -525,19 +525,19 @@ class Machine:
             stamp = _Stamp(agent.index, agent.at, event.step.instruction, agent.threads[0])
             self._put(agent, stamp, plain(address), event.step.bytes or 1, [])
 
-    def _deliver(self, agent: Agent, event: Event, found: Object, place: int, target: int) -> None:
+    def _deliver(self, agent: Agent, event: Event, found: Mbarrier, position: int, target: int) -> None:
         """What a copy writes that tells an object when it is done."""
-        raw: list[int | None] = _raw(event, place)
+        raw: list[int | None] = _raw(event, position)
         if event.step.is_request:
-            answer = self.answers[self.requests - 1] if self.requests <= len(self.answers) else 0
+            answer = self.outcomes[self.requests - 1] if self.requests <= len(self.outcomes) else 0
             raw = list(answer.to_bytes(ANSWER, "little"))
         stamp = _Stamp(found.number, found.phase, event.step.instruction, agent.threads[0], True)
         self._put(agent, stamp, target, event.bytes or event.step.least, raw)
 
     def _put(self, agent: Agent, stamp: _Stamp, address: int, size: int, raw: Sequence[int | None]) -> None:
         """Writes numbers, or what is not known where there is none, to the bytes that are ever fetched."""
-        for place in range(bisect_left(self.sought, address), bisect_left(self.sought, address + size)):
-            byte = self.sought[place]
+        for position in range(bisect_left(self.sought, address), bisect_left(self.sought, address + size)):
+            byte = self.sought[position]
             for index, (at, instruction) in self.readers.pop(byte, {}).items():
                 if index != agent.index and agent.clock.get(index, -1) <= at:
                     self.raced.add(instruction)
@@ -566,12 +566,12 @@ class Machine:
             return False
         return self._give(agent, event)
 
-    def _follows(self, agent: Agent, event: Event, found: Object) -> None:
+    def _follows(self, agent: Agent, event: Event, found: Mbarrier) -> None:
         """Notes bytes that may be counted in an earlier phase in another run: nothing makes the thread wait until that has completed."""
         if found.phase and agent.clock.get(found.number, -1) < found.phase - 1:
             self._fault("unordered", agent, event, found.init, NOBODY, found.address, found.phase)
 
-    def overrun(self) -> Iterator[tuple[Object, Agent, int, int]]:
+    def overrun(self) -> Iterator[tuple[Mbarrier, Agent, int, int]]:
         """Waits that miss their phase in another run: the next one may complete before the thread has come to look.
 
         Each as the object, who waits, the phase, and the event.
@@ -585,21 +585,21 @@ class Machine:
         sums: dict[int, int] = {}
         for address, amount in self._lanes(agent, event):
             sums[address] = sums.get(address, 0) + (event.step.times if amount < 0 else amount)
-        if any(address not in self.objects for address in sums):
+        if any(address not in self.mbarriers for address in sums):
             return False
         for address, amount in sums.items():
-            found = self._object(agent, event, address)
+            found = self._mbarrier(agent, event, address)
             assert found is not None
             key = (event.step.instruction, event.visit)
             found.visits[key] = found.visits.get(key, 0) + amount
             if found.visits[key] > found.count > 0:
-                counts = (found.visits[key], found.count, len(agent.places))
+                counts = (found.visits[key], found.count, len(agent.positions))
                 self._fault("crowd", agent, event, found.init, NOBODY, address, *counts)
-            agent.told[address] = found.phase
+            agent.signalled[address] = found.phase
             _merge(found.clock, self._release(agent))
             found.arrivals.append((agent.index, event.step.instruction))
             # each thread that arrives completes one phase at most
-            for _ in agent.places:
+            for _ in agent.positions:
                 if amount <= 0:
                     break
                 taken = min(amount, found.pending)
@@ -616,7 +616,7 @@ class Machine:
                 found.count = max(0, found.count - amount)
         return True
 
-    def _completes(self, found: Object) -> bool:
+    def _completes(self, found: Mbarrier) -> bool:
         """Completes the phase of an object if nothing is missing."""
         if found.pending or found.expected or found.coming or found.unknown:
             return False
@@ -629,17 +629,17 @@ class Machine:
         self.has_completed = True
         found.pending = found.count
         found.history.append(found.arrivals)
-        found.bytes.append((found.announced, found.copied))
+        found.bytes.append((found.expected_bytes, found.copied))
         found.maps_of.append(found.maps)
         found.maps = {}
-        found.announced = found.copied = 0
+        found.expected_bytes = found.copied = 0
         found.arrivals = []
         return True
 
     def _wait(self, agent: Agent, event: Event) -> bool:
         if agent.asked == self.changes:
             return False
-        if event.address is not None and _is_alike(event.address) and (event.amount is None or _is_alike(event.amount)):
+        if event.address is not None and _is_same(event.address) and (event.amount is None or _is_same(event.amount)):
             # the same for all threads, as it mostly is
             lanes = {plain(event.address[0]): event.amount[0] if event.amount is not None else -1}
         else:
@@ -648,17 +648,17 @@ class Machine:
             agent.peeks.update(dict.fromkeys(lanes, event.step.instruction))
             return True
         for address, amount in lanes.items():
-            found = self.objects.get(address)
+            found = self.mbarriers.get(address)
             if found is None or not self._passes(agent, event, found, amount):
                 agent.asked = self.changes
                 return False
         agent.asked = -1
         for address in lanes:
-            found = self._object(agent, event, address)
+            found = self._mbarrier(agent, event, address)
             assert found is not None
             seen = found.phase - 1
-            told = agent.told.get(address, -1)
-            if agent.seen.get(address, -2) == seen and told == found.phase and not event.step.by_state:
+            signalled = agent.signalled.get(address, -1)
+            if agent.seen.get(address, -2) == seen and signalled == found.phase and not event.step.by_state:
                 self._fault("stale", agent, event, agent.waits.get(address, -1), NOBODY, address, seen)
             agent.seen[address] = seen
             found.waited.append((agent.index, seen, agent.at))
@@ -666,9 +666,9 @@ class Machine:
             self._acquire(agent, found.last)
         return True
 
-    def _passes(self, agent: Agent, event: Event, found: Object, amount: int) -> bool:
+    def _passes(self, agent: Agent, event: Event, found: Mbarrier, amount: int) -> bool:
         if event.step.by_state:
-            return found.phase > agent.told.get(found.address, -1)
+            return found.phase > agent.signalled.get(found.address, -1)
         parity = amount & 1 ^ (event.step.instruction in self.flips)
         return found.phase & 1 != parity
 
@@ -680,7 +680,7 @@ class Machine:
         meeting = self.meetings.setdefault(key, _Meeting())
         if agent not in meeting.agents:
             meeting.agents.append(agent)
-            meeting.threads += len(agent.places)
+            meeting.threads += len(agent.positions)
         return self._gathered(key, meeting, count, agent)
 
     def _gathered(self, key: tuple[int, int], meeting: _Meeting, count: int, agent: Agent) -> bool:
@@ -704,7 +704,7 @@ class Machine:
         number, count = next(self._lanes(agent, event))
         key = (agent.trace.rank, number & 15)
         meeting = self.meetings.setdefault(key, _Meeting())
-        meeting.threads += len(agent.places)
+        meeting.threads += len(agent.positions)
         meeting.clocks.append(self._release(agent))
         if agent in meeting.arrived or 0 < count < meeting.threads:
             self._fault("barrier crowd", agent, event, -1, NOBODY, key[1], meeting.threads, count)
@@ -762,11 +762,11 @@ class Machine:
             event = agent.event
             assert event is not None
             inputs, members = event.values
-            for place, thread in zip(agent.places, agent.threads, strict=True):
+            for position, thread in zip(agent.positions, agent.threads, strict=True):
                 if inputs is not None:
-                    held[thread % WARP] = inputs[0 if len(inputs) == 1 else place]
+                    held[thread % WARP] = inputs[0 if len(inputs) == 1 else position]
                 if members is not None:
-                    lanes.append((agent, thread, members[0 if len(members) == 1 else place], event.visit))
+                    lanes.append((agent, thread, members[0 if len(members) == 1 else position], event.visit))
         for agent, thread, mask, visit in lanes:
             event = agent.event
             assert event is not None and event.exchange is not None
@@ -776,22 +776,22 @@ class Machine:
 
     # --- memory
 
-    def _touch(self, agent: Agent, event: Event) -> bool:
+    def _access(self, agent: Agent, event: Event) -> bool:
         if self.sought and event.step.does is Does.WRITE and event.step.instruction not in self.stored:
             self._spoil(agent, event)
-        if not self.races or self.touches > self.most_touches:
-            self.has_all_touches = False
+        if not self.races or self.accessed > self.most_accesses:
+            self.has_all_accesses = False
             return True
         step = event.step
         size = min(step.bytes or 1, MOST_BYTES)
         writes = step.does is Does.WRITE
-        touch = self._write if writes else self._read
+        access = self._write if writes else self._read
         addresses, time = event.address, agent.at
         assert addresses is not None
         alone, lanes, instruction = len(addresses) == 1, step.lanes or WARP, step.instruction
-        objects = self.objects if writes else {}
-        for place, thread in zip(agent.places, agent.threads, strict=True):
-            address = addresses[0 if alone else place]
+        mbarriers = self.mbarriers if writes else {}
+        for position, thread in zip(agent.positions, agent.threads, strict=True):
+            address = addresses[0 if alone else position]
             if address == NOWHERE:
                 continue
             if step.is_descriptor:
@@ -800,12 +800,12 @@ class Machine:
                 continue
             if address >= SHARED_WINDOW:
                 address -= SHARED_WINDOW
-            for start in range(address & ~7, address + size, 8) if objects else ():
-                held = objects.get(start)
+            for start in range(address & ~7, address + size, 8) if mbarriers else ():
+                held = mbarriers.get(start)
                 if held is not None and held.is_alive:
                     self._fault("overwritten", agent, event, held.init, (-1, -1), start)
             if step.is_plain:
-                touch(agent, event, address, size, _Stamp(agent.index, time, instruction, thread))
+                access(agent, event, address, size, _Stamp(agent.index, time, instruction, thread))
             if alone:
                 break
         return True
@@ -813,7 +813,7 @@ class Machine:
     def _read(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
         shadows, index = self.shadow, agent.index
         first, last = address >> self.shift, address + size - 1 >> self.shift
-        self.touches += last - first + 1
+        self.accessed += last - first + 1
         for word in range(first, last + 1):
             shadow = shadows.get(word)
             if shadow is None:
@@ -826,7 +826,7 @@ class Machine:
 
     def _write(self, agent: Agent, event: Event, address: int, size: int, stamp: _Stamp) -> None:
         shadows, words = self.shadow, range(address >> self.shift, (address + min(size, MOST_BYTES) - 1 >> self.shift) + 1)
-        self.touches += len(words)
+        self.accessed += len(words)
         for word in words:
             shadow = shadows.get(word)
             if shadow is None:
@@ -850,15 +850,15 @@ class Machine:
         if not self.is_sure:
             return
         if old.is_async:
-            object_ = self.by_number[old.agent]
-            waited = agent.waits.get(object_.address, -1)
+            mbarrier = self.by_number[old.agent]
+            waited = agent.waits.get(mbarrier.address, -1)
             name = "unwaited" if waited < 0 else "too early"
-            self._fault(f"{name} {kind}", agent, event, old.instruction, (agent.trace.rank, old.thread), address, object_.address, waited)
+            self._fault(f"{name} {kind}", agent, event, old.instruction, (agent.trace.rank, old.thread), address, mbarrier.address, waited)
             return
         owner = self.agents[old.agent]
         if new.is_async:
-            object_ = self.by_number[new.agent]
-            if not _waits_at(owner, object_.address):
+            mbarrier = self.by_number[new.agent]
+            if not _waits_at(owner, mbarrier.address):
                 read = owner.trace.events[old.time]
                 self._fault("unwaited refill", owner, read, new.instruction, (agent.trace.rank, new.thread), address)
                 return
@@ -875,22 +875,22 @@ def _waits_at(agent: Agent, address: int) -> bool:
     """Whether an agent ever waits at an object."""
     for event in agent.trace.events:
         if event.step.does is Does.WAIT and event.address is not None:
-            lanes = event.address if len(event.address) == 1 else [event.address[place] for place in agent.places]
+            lanes = event.address if len(event.address) == 1 else [event.address[position] for position in agent.positions]
             if any(plain(one) == address for one in lanes):
                 return True
     return False
 
 
-def _raw(event: Event, place: int) -> list[int | None]:
+def _raw(event: Event, position: int) -> list[int | None]:
     """The bytes that a thread stores, as far as they are known."""
     found: list[int | None] = []
     for numbers in event.values:
-        number = None if numbers is None else numbers[0 if len(numbers) == 1 else place]
+        number = None if numbers is None else numbers[0 if len(numbers) == 1 else position]
         found += [None] * event.unit if number is None else list((number & (1 << 8 * event.unit) - 1).to_bytes(event.unit, "little"))
     return found
 
 
-def _is_alike(numbers: tuple[int, ...]) -> bool:
+def _is_same(numbers: tuple[int, ...]) -> bool:
     """Whether all threads have the same number."""
     return len(numbers) == 1 or numbers.count(numbers[0]) == len(numbers)
 
@@ -919,10 +919,10 @@ _DO = {
     Does.CLUSTER_WAIT: Machine._cluster_wait,
     Does.FENCE: Machine._fence,
     Does.JOIN: Machine._join,
-    Does.GIVE: Machine._give,
+    Does.RELEASE: Machine._give,
     Does.TAKE: Machine._take,
-    Does.READ: Machine._touch,
-    Does.WRITE: Machine._touch,
+    Does.READ: Machine._access,
+    Does.WRITE: Machine._access,
     Does.FETCH: Machine._fetch,
     Does.STORE: Machine._store,
 }

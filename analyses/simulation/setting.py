@@ -40,7 +40,7 @@ class Setting:
         """The CTAs of a cluster."""
         return math.prod(self.cluster)
 
-    def place(self, cluster: int, rank: int) -> Shape:
+    def index(self, cluster: int, rank: int) -> Shape:
         """The place in the grid of a CTA of a cluster; clusters are counted along x first."""
         width, height = self.grid[0] // self.cluster[0], self.grid[1] // self.cluster[1]
         at = (cluster % width, cluster // width % height, cluster // (width * height))
@@ -72,7 +72,7 @@ def launched(module: Module, kernel: str, setting: Setting) -> Module:
         sizes = [constant_value(argument) for argument in directive.arguments]
         if sizes and all(isinstance(size, int) for size in sizes):
             said[directive.name] = tuple(map(int, sizes))  # type: ignore[arg-type]
-    _agree(said, setting)
+    _uniform_level(said, setting)
     if any(size % part for size, part in zip(setting.grid, setting.cluster, strict=True)):
         raise CannotLaunch(f"a grid of {_spoken(setting.grid)} has no clusters of {_spoken(setting.cluster)}")
     words = []
@@ -85,7 +85,7 @@ def launched(module: Module, kernel: str, setting: Setting) -> Module:
     return parse(text[:start] + "".join(words) + text[start:], module.path)
 
 
-def _agree(said: Mapping[str, tuple[int, ...]], setting: Setting) -> None:
+def _uniform_level(said: Mapping[str, tuple[int, ...]], setting: Setting) -> None:
     """Raises CannotLaunch where directives of a kernel rule a launch out."""
     for name, asked in ((".reqntid", setting.block), (CLUSTER, setting.cluster)):
         if name in said and (*said[name], 1, 1)[:3] != asked:

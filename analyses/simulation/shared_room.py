@@ -17,32 +17,32 @@ from ptxkit.names import Symbol
 class Extent:
     """How far from the start of a shared variable it is touched, and written, in bytes; and its size."""
 
-    touched: int
+    accessed: int
     written: int
     size: int
 
 
 def extents(routine: Routine, traces: Iterable[Trace]) -> dict[str, Extent]:
     """How far each shared variable of a known size is used."""
-    touched = variables(routine)
+    accessed = variables(routine)
     found: dict[str, Extent] = {}
     for trace in traces:
         for event in trace.events:
-            variable = touched.get(event.step)
+            variable = accessed.get(event.step)
             if variable is None or not event.address:
                 continue
             name, base, size = variable
             end = max(event.address) - base + (event.bytes or 1)
             before = found.get(name, Extent(0, 0, size))
             written = end if event.step.does is Does.WRITE else 0
-            found[name] = Extent(max(end, before.touched), max(written, before.written), size)
+            found[name] = Extent(max(end, before.accessed), max(written, before.written), size)
     return found
 
 
 @fact
 def variables(routine: Routine) -> dict[Step, tuple[str, int, int]]:
     """By touch of a shared variable of a known size: its name, where it starts, and its size."""
-    known, places = values(routine), layout(routine)
+    known, indices = values(routine), layout(routine)
     found: dict[Step, tuple[str, int, int]] = {}
     for own in steps(routine).values():
         for step in own:
@@ -50,7 +50,7 @@ def variables(routine: Routine) -> dict[Step, tuple[str, int, int]]:
                 continue
             symbols = [known.symbol(leaf) for leaf in step.address.leaves() if leaf.operator == "address"]
             one: Symbol | None = symbols[0] if len(symbols) == 1 else None
-            base = places.get((one.name, one.path)) if one is not None else None
+            base = indices.get((one.name, one.path)) if one is not None else None
             size = size_of(one) if one is not None else None
             if one is not None and base is not None and size:
                 found[step] = one.name, base, size
@@ -59,7 +59,7 @@ def variables(routine: Routine) -> dict[Step, tuple[str, int, int]]:
 
 def has_room(of: dict[str, Extent]) -> bool:
     """Whether all that is touched lies inside of its variable."""
-    return all(0 < one.touched <= one.size for one in of.values())
+    return all(0 < one.accessed <= one.size for one in of.values())
 
 
 def grows(few: dict[str, Extent], many: dict[str, Extent]) -> bool:

@@ -29,7 +29,7 @@ from ptxkit.analyses.simulation.fetches import CANCELED, COORDINATE, Fetch, Stor
 from ptxkit.analyses.simulation.setting import ANY, Setting
 from ptxkit.analyses.symbolic.environment import Environment, Evaluator, launched_settler, rebuilt, settler
 from ptxkit.analyses.symbolic.terms import Term, evaluate
-from ptxkit.analyses.symbolic.thread_block import Team, team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.symbolic.values import alignment_of, values
 from ptxkit.frozen import frozen
 from ptxkit.memo import per_object
@@ -54,7 +54,7 @@ GRID = (128, 16, 16)
 NOWHERE = -1
 """The address of threads that do not touch memory where others of their path do."""
 MEETS = frozenset((Does.BARRIER_SYNC, Does.JOIN))
-TOUCHES = frozenset((Does.READ, Does.WRITE))
+ACCESSES = frozenset((Does.READ, Does.WRITE))
 Numbers = tuple[int, ...]
 Key = tuple[int, int, int, int]
 """CTA, thread, instruction, and how many times the thread had come to it before."""
@@ -144,8 +144,8 @@ class Tracer:
         ranks: int,
         setting: Setting | None = None,
         cluster: int = 0,
-        luck: bool = False,
-        squad: Team | None = None,
+        examples: bool = False,
+        launched_block: ThreadBlock | None = None,
         loaded: Mapping[Key, tuple[int, ...]] | None = None,
         end: float = math.inf,
         number: int = NUMBER,
@@ -157,26 +157,26 @@ class Tracer:
         self.ranks = ranks
         self.setting = setting
         self.cluster = cluster
-        self.luck = luck
+        self.examples = examples
         """Whether those who only ask for a phase find it completed."""
         self.loaded = loaded or {}
         """What is known of what threads load from shared memory: by CTA, thread, instruction, and how many times it came there before."""
         self.end = end
         """When nothing is followed further, by the monotonic clock."""
-        self.strays: set[int] = set()
+        self.out_of_bounds: set[int] = set()
         """Stores that may write what is loaded: where they write is not known."""
         self.used: set[int] = set()
         """The loads for which it was given what they load."""
         self.most = Most() if setting is None else MOST
         self.seen: set[int] = set()
         """The blocks that threads come to, or may come to."""
-        self.looks_at_place = False
+        self.reads_index = False
         """Whether anything depended on where in the grid the CTA is."""
         self.is_sized = cluster_size(routine) is not None
         """Whether it is known how many CTAs a cluster has."""
         self.flow = control_flow(routine)
         self.known = values(routine)
-        self.team = squad or team(routine)
+        self.thread_block = launched_block or thread_block_of(routine)
         self.steps = steps(routine) if setting is None else launched_steps(routine)
         self.spins = spins(routine)
         self.post = dominators(routine).post
@@ -185,7 +185,7 @@ class Tracer:
         self._parameters: list[tuple[str, Path]] = []
         if setting is not None:
             self._parameters = _parameters(routine)
-            self._bases = self._bases | {key: PARAMETERS + (place << PARAMETER) for place, key in enumerate(self._parameters)}
+            self._bases = self._bases | {key: PARAMETERS + (position << PARAMETER) for position, key in enumerate(self._parameters)}
         self._settle = (settler if setting is None else launched_settler)(routine).term
         self._put: dict[Term, Term] = {}
         self.guards: dict[int, Term] = {}
@@ -224,7 +224,7 @@ class Tracer:
         self._skipped: dict[int, list[tuple[int, Term | None]]] = {}
         """When something was not followed, by whom, and what was not known."""
         self._memory: dict[int, dict[Term, int | None]] = {}
-        self._alike: dict[Term, bool] = {}
+        self._all_same: dict[Term, bool] = {}
         """Whether a term is the same for all threads."""
         self._by_launch: dict[int, bool] = {}
         self._left_out: dict[tuple[int, bool], bool] = {}
@@ -309,15 +309,15 @@ class Tracer:
         if leaf.operator == "special":
             name = str(leaf.data[0])
             stem, _, component = name.partition(".")
-            place = "xyz".find(component) if component else -1
+            position = "xyz".find(component) if component else -1
             if self.setting is not None:
-                return self._launched(stem, place)
+                return self._launched(stem, position)
             if stem == "%ctaid":
-                return self.rank if place == 0 else 0
+                return self.rank if position == 0 else 0
             if stem == "%nctaid":
-                return GRID[place]
+                return GRID[position]
             if stem == "%ntid":
-                return self.team.shape[place]
+                return self.thread_block.shape[position]
             if not self.is_sized:
                 return None
             return {
@@ -332,20 +332,20 @@ class Tracer:
             }.get(name)
         return None
 
-    def _launched(self, stem: str, place: int) -> int | None:
+    def _launched(self, stem: str, position: int) -> int | None:
         """The number in a special register of a kernel that is launched so."""
         setting = self.setting
         assert setting is not None
         if stem in ("%ctaid", "%clusterid"):
-            self.looks_at_place = True
-            at = setting.place(self.cluster, self.rank)[place]
-            return at if stem == "%ctaid" else at // setting.cluster[place]
+            self.reads_index = True
+            at = setting.index(self.cluster, self.rank)[position]
+            return at if stem == "%ctaid" else at // setting.cluster[position]
         if stem in ("%nctaid", "%nclusterid"):
-            return setting.grid[place] if stem == "%nctaid" else setting.grid[place] // setting.cluster[place]
+            return setting.grid[position] if stem == "%nctaid" else setting.grid[position] // setting.cluster[position]
         return {
-            "%ntid": setting.block[place],
-            "%cluster_ctaid": setting.within(self.rank)[place],
-            "%cluster_nctaid": setting.cluster[place],
+            "%ntid": setting.block[position],
+            "%cluster_ctaid": setting.within(self.rank)[position],
+            "%cluster_nctaid": setting.cluster[position],
             "%cluster_ctarank": self.rank,
             "%cluster_nctarank": self.ranks,
         }.get(stem)
@@ -358,29 +358,31 @@ class Tracer:
         return self._numbers(put, path.mask)
 
     def _numbers(self, put: Term, mask: int) -> Numbers | None:
-        vector = self.team.vector(put)
+        vector = self.thread_block.vector(put)
         if vector is not None:
-            return vector if mask == self.team.everyone else tuple([vector[thread] for thread in listed(mask)])
+            return vector if mask == self.thread_block.everyone else tuple([vector[thread] for thread in listed(mask)])
         threads = listed(mask)
-        is_alike = self._alike.get(put)
-        if is_alike is None:
-            is_alike = self._alike[put] = not any(map(self._differs, put.leaves()))
+        is_same = self._all_same.get(put)
+        if is_same is None:
+            is_same = self._all_same[put] = not any(map(self._differs, put.leaves()))
         found = []
-        for thread in threads[:1] if is_alike else threads:
+        for thread in threads[:1] if is_same else threads:
             memory = self._memory.setdefault(thread, {})
             number = evaluate(put, lambda leaf, thread=thread: self._of_thread(leaf, thread), memory)  # type: ignore[misc]
             if number is None:
                 return None
             found.append(number)
-        return tuple(found) * len(threads) if is_alike else tuple(found)
+        return tuple(found) * len(threads) if is_same else tuple(found)
 
     def _differs(self, leaf: Term) -> bool:
         """Whether a leaf may be something else for another thread."""
-        return leaf.operator in ("collective", "peer", "held") or (leaf.operator == "special" and self.team.vector(leaf) is not None)
+        return leaf.operator in ("collective", "peer", "held") or (
+            leaf.operator == "special" and self.thread_block.vector(leaf) is not None
+        )
 
     def _of_thread(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
-            vector = self.team.vector(leaf)
+            vector = self.thread_block.vector(leaf)
             return vector[thread] if vector is not None else self._leaf(leaf)
         if leaf.operator == "collective":
             # the lowest lane is elected
@@ -396,14 +398,14 @@ class Tracer:
             value = ssa(self.routine).values[leaf.data[0]]  # type: ignore[call-overload]
             own = self.steps.get(value.instruction, ())
             if value.origin is Origin.WRITE and any(step.does is Does.WAIT for step in own):
-                return int(self.luck or value.instruction in self.spins)
+                return int(self.examples or value.instruction in self.spins)
         return self._leaf(leaf)
 
     # --- ways
 
     def run(self) -> list[Trace]:
         """The traces of all threads of the CTA."""
-        first = _Path(0, 0, -1, -1, self.team.everyone, {}, [], {}, {}, 0, False)
+        first = _Path(0, 0, -1, -1, self.thread_block.everyone, {}, [], {}, {}, 0, False)
         stack = [first]
         found = self._found
         while stack:
@@ -430,9 +432,9 @@ class Tracer:
     def _fork(self, path: _Path, mask: int) -> _Path:
         """The other threads of a path, which go on by themselves."""
         other = attrs.evolve(path, mask=path.mask & ~mask, rounds=dict(path.rounds), visits=dict(path.visits))
-        keep = [place for place, thread in enumerate(listed(path.mask)) if not mask >> thread & 1]
+        keep = [position for position, thread in enumerate(listed(path.mask)) if not mask >> thread & 1]
         other.events = [_narrowed(event, keep) for event in path.events]
-        kept = [place for place, thread in enumerate(listed(path.mask)) if mask >> thread & 1]
+        kept = [position for position, thread in enumerate(listed(path.mask)) if mask >> thread & 1]
         path.events = [_narrowed(event, kept) for event in path.events]
         path.mask &= mask
         return other
@@ -493,8 +495,8 @@ class Tracer:
                         path.is_doubtful = True
                         return self._end(path, lost=True, why=i, unknown=guard)
                     continue
-                if where != path.mask and self.setting is not None and all(step.does in TOUCHES for step in self.steps[i]):
-                    self._touch(i, path, where)
+                if where != path.mask and self.setting is not None and all(step.does in ACCESSES for step in self.steps[i]):
+                    self._access(i, path, where)
                     continue
                 if where != path.mask:
                     other = self._fork(path, where)
@@ -540,17 +542,17 @@ class Tracer:
             path.events.append(event)
         return True
 
-    def _touch(self, i: int, path: _Path, where: int) -> None:
+    def _access(self, i: int, path: _Path, where: int) -> None:
         """Adds the accesses of some threads of a path; the others go the same way, and touch nothing."""
         first = len(path.events)
         self._execute(i, path)
         threads = listed(path.mask)
-        for place in range(first, len(path.events)):
-            event = path.events[place]
+        for position in range(first, len(path.events)):
+            event = path.events[position]
             assert event.address is not None
             own = event.address * len(threads) if len(event.address) == 1 else event.address
             address = tuple([one if where >> thread & 1 else NOWHERE for one, thread in zip(own, threads, strict=True)])
-            path.events[place] = attrs.evolve(event, address=address)
+            path.events[position] = attrs.evolve(event, address=address)
 
     # --- what is loaded and stored
 
@@ -616,13 +618,13 @@ class Tracer:
                 if where >> thread & 1:
                     held.setdefault(thread // WARP, {})[thread % WARP] = number
         found: list[int] = []
-        for place, thread in enumerate(threads):
+        for position, thread in enumerate(threads):
             if not where >> thread & 1:
                 found.append(0)
                 continue
             number_ = None
             if members is not None:
-                mask = members[0 if len(members) == 1 else place]
+                mask = members[0 if len(members) == 1 else position]
                 number_ = exchanged(fetch, thread % WARP, held.get(thread // WARP, {}), mask)
             if number_ is None:
                 number_ = self.loaded.get((self.rank, thread, fetch.instruction, visit), (None,))[0]
@@ -648,19 +650,19 @@ class Tracer:
         if addresses is None or fetch.updates:
             return None
         addresses = addresses * len(threads) if len(addresses) == 1 else addresses
-        step = self._move(fetch.instruction, Does.FETCH, fetch.address, fetch.unit * (max(fetch.places) + 1) if fetch.places else 0)
+        step = self._move(fetch.instruction, Does.FETCH, fetch.address, fetch.unit * (max(fetch.positions) + 1) if fetch.positions else 0)
         own = tuple([address if where >> thread & 1 else NOWHERE for thread, address in zip(threads, addresses, strict=True)])
         path.events.append(Event(step, own, None, None, visit, unit=fetch.unit))
         columns: list[list[int]] = [[] for _ in fetch.numbers]
         for thread in threads:
             if not where >> thread & 1:
-                found: tuple[int, ...] | None = (0,) * (max(fetch.places) + 1)
+                found: tuple[int, ...] | None = (0,) * (max(fetch.positions) + 1)
             else:
                 found = self.loaded.get((self.rank, thread, fetch.instruction, visit))
             if found is None:
                 return None
-            for column, place in zip(columns, fetch.places, strict=True):
-                column.append(_extended(found[place], fetch))
+            for column, position in zip(columns, fetch.positions, strict=True):
+                column.append(_extended(found[position], fetch))
         return [tuple(column) for column in columns]
 
     def _load_parameter(self, fetch: Fetch, path: _Path) -> list[Numbers | None] | None:
@@ -670,10 +672,10 @@ class Tracer:
         if addresses is None:
             return None
         columns: list[Numbers | None] = []
-        for place in fetch.places:
+        for position in fetch.positions:
             column = []
             for address in addresses:
-                at = self._parameter_at(address + place * fetch.unit)
+                at = self._parameter_at(address + position * fetch.unit)
                 number = _given(at[0], at[1], self.setting) if at is not None else None
                 if number is None:
                     return None
@@ -703,7 +705,7 @@ class Tracer:
         self.used.add(fetch.instruction)
         count = path.mask.bit_count() if len(addresses) == 1 else 1
         indices = [(address - base) // fetch.unit for address in addresses]
-        return [tuple([_extended(first + (index + place) * more, fetch) for index in indices]) * count for place in fetch.places]
+        return [tuple([_extended(first + (index + position) * more, fetch) for index in indices]) * count for position in fetch.positions]
 
     def _store(self, store: Store, path: _Path) -> None:
         """Notes what is written to shared memory."""
@@ -716,7 +718,7 @@ class Tracer:
             return
         addresses = self.numbers(store.address, path)
         if addresses is None:
-            self.strays.add(store.instruction)
+            self.out_of_bounds.add(store.instruction)
             return
         values = self._data(store, path) if where is not None else (None,) * len(store.data)
         if where not in (None, path.mask):
@@ -769,8 +771,8 @@ class Tracer:
         """The parameter that lies at an address, and how far from its start."""
         if not PARAMETERS <= address < PARAMETERS + (len(self._parameters) << PARAMETER):
             return None
-        place, offset = divmod(address - PARAMETERS, 1 << PARAMETER)
-        return self._parameters[place][0], offset
+        position, offset = divmod(address - PARAMETERS, 1 << PARAMETER)
+        return self._parameters[position][0], offset
 
     def _bytes(self, step: Step, amount: Numbers | None, map_: str) -> int | None:
         """How many bytes a step copies or touches."""
@@ -850,7 +852,7 @@ class Tracer:
     def _leave_open(self, blocks: int) -> None:
         """Notes blocks that threads may come to, and are not followed through."""
         self.seen.update(bits(blocks))
-        self.strays.update([i for i in self.stores if blocks >> self.flow.block_of[i] & 1])
+        self.out_of_bounds.update([i for i in self.stores if blocks >> self.flow.block_of[i] & 1])
 
     def _region(self, start: int, meet: int) -> int | None:
         """The blocks on the ways from a block to where they meet; None if they come back to it."""
@@ -874,7 +876,7 @@ class Tracer:
 
     def _are_all(self, path: _Path) -> bool:
         """Whether all whom the path could be waited for by are on it: threads that meet nowhere but at barriers of their CTA."""
-        return path.mask == self.team.everyone and self.ranks == 1 and self.setting is None and meets_at_barriers_only(self.routine)
+        return path.mask == self.thread_block.everyone and self.ranks == 1 and self.setting is None and meets_at_barriers_only(self.routine)
 
     def _leaves_out(self, index: int, holds: bool) -> bool:
         """Whether a path that leaves a block this way leaves out barriers that it would come to on the other."""
@@ -1022,7 +1024,7 @@ def _narrowed(event: Event, keep: list[int]) -> Event:
 
 
 def _some(numbers: Numbers | None, keep: list[int]) -> Numbers | None:
-    return numbers if numbers is None or len(numbers) == 1 else tuple([numbers[place] for place in keep])
+    return numbers if numbers is None or len(numbers) == 1 else tuple([numbers[position] for position in keep])
 
 
 @fact
@@ -1077,7 +1079,7 @@ def _given(name: str, offset: object, setting: Setting) -> int | None:
 
 def hash_of(leaf: Term) -> int:
     """A number that tells parameters apart, the same on every run."""
-    return sum(ord(letter) * (place + 1) for place, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
+    return sum(ord(letter) * (position + 1) for position, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
 
 
 @fact
@@ -1128,17 +1130,17 @@ def cluster_size(routine: Routine) -> int | None:
     return None
 
 
-def traces(routine: Routine, ranks: int, squad: Team | None = None, number: int = NUMBER) -> list[Trace]:
+def traces(routine: Routine, ranks: int, launched_block: ThreadBlock | None = None, number: int = NUMBER) -> list[Trace]:
     """The traces of all threads of a cluster of so many CTAs with the threads of `squad`. Parameters that may be counts are `number`."""
     found: list[Trace] = []
     for rank in range(ranks):
-        found += Tracer(routine, rank, ranks, squad=squad, number=number).run()
+        found += Tracer(routine, rank, ranks, launched_block=launched_block, number=number).run()
     return found
 
 
 def warps_of(threads: Iterable[int]) -> dict[int, list[int]]:
     """By warp, the places in a sequence of threads where those of the warp stand."""
     found: dict[int, list[int]] = {}
-    for place, thread in enumerate(threads):
-        found.setdefault(thread // WARP, []).append(place)
+    for position, thread in enumerate(threads):
+        found.setdefault(thread // WARP, []).append(position)
     return found

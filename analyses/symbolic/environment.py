@@ -18,7 +18,7 @@ from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, walk
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 
@@ -97,8 +97,8 @@ class Evaluator:
         uses = [mask_of([number for term in asked.get(block, ()) for number in self.needs(term)]) for block in blocks]
         made = [mask_of([*self._phis.get(block, ()), *self._fickle.get(block, ())]) for block in blocks]
         for block, numbers in self._phis.items():
-            for place, before in enumerate(self._flow.blocks[block].predecessors):
-                operands = [self._ssa.values[number].operands[place] for number in numbers]
+            for position, before in enumerate(self._flow.blocks[block].predecessors):
+                operands = [self._ssa.values[number].operands[position] for number in numbers]
                 arriving = [self.settle(self.known.of(operand)) for operand in operands if operand >= 0]
                 uses[before] |= mask_of([number for term in arriving for number in self.needs(term)])
         solved = solve(self._flow, lambda block, after: (uses[block] | after) & ~made[block], union, lambda _: None, 0, True)
@@ -153,9 +153,9 @@ class Evaluator:
         if not numbers and not fickle:
             return environment
         new = dict(environment)
-        place = self._flow.blocks[block].predecessors.index(before)
+        position = self._flow.blocks[block].predecessors.index(before)
         for number in numbers:
-            operand = self._ssa.values[number].operands[place]
+            operand = self._ssa.values[number].operands[position]
             if operand >= 0:
                 new[number] = self.term(settle(self.known.of(operand)), environment)
             else:
@@ -244,7 +244,7 @@ class Settler:
         self.loads = loads
         self.known = values(routine)
         self.terms = self.known.terms
-        self._team = team(routine)
+        self._thread_block = thread_block_of(routine)
         self._ssa = ssa(routine)
         self._bounds = bindings(routine)
         self._settled: dict[Term, Term] = {}
@@ -301,23 +301,23 @@ class Settler:
         value = self._ssa.values[number]
         bound = self._bounds[value.instruction]
         assert isinstance(bound, Bound)
-        place = number - self._ssa.definitions[value.instruction][0]
+        position = number - self._ssa.definitions[value.instruction][0]
         if bound.memory:
             # what goes round in a loop may be loaded from elsewhere each time
             steady = all(one.operator not in ("value", "phi", "join") for term in inputs for one in walk(term))
-            return self.terms.leaf("loaded", leaf.width, (place, *inputs)) if steady else leaf
+            return self.terms.leaf("loaded", leaf.width, (position, *inputs)) if steady else leaf
         if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):
             return self.terms.extend(inputs[0], leaf.width, False)
         if not all(self._is_common(term) for term in inputs):
             return leaf
         opcode = self.routine.instructions[value.instruction].opcode.text
-        return self.terms.leaf("collective", leaf.width, (opcode, place, *inputs))
+        return self.terms.leaf("collective", leaf.width, (opcode, position, *inputs))
 
     def _is_common(self, term: Term) -> bool:
         """Whether all threads of a warp hold the same."""
         if all(leaf.operator in ("parameter", "address", "collective") or _of_block(leaf) for leaf in term.leaves()):
             return True
-        numbers = self._team.vector(term)
+        numbers = self._thread_block.vector(term)
         return numbers is not None and all(len(set(numbers[first : first + WARP])) == 1 for first in range(0, len(numbers), WARP))
 
 

@@ -10,7 +10,7 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import SUM, Term
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 
 FAR = 1 << 20
@@ -31,7 +31,7 @@ class Extents:
 
     def __init__(self, routine: Routine) -> None:
         self._terms = values(routine).terms
-        self._team = team(routine)
+        self._thread_block = thread_block_of(routine)
         self._rounds = rounds(routine)
         self._known: dict[tuple[Term, Term], Range | None] = {}
         self._numbers: dict[Term, Range] = {}
@@ -85,7 +85,7 @@ class Extents:
         count = 0
         least = most = signed(term.offset, term.width)
         # what threads differ in, and what a ring goes through, is told of together
-        by_thread = by_round = self._terms.constant(0, term.width)
+        by_thread = by_iteration = self._terms.constant(0, term.width)
         for atom, factor in term.parts:
             scaled = self._terms.scale(atom, factor)
             if root in atom.leaves():
@@ -94,18 +94,18 @@ class Extents:
                     return None
                 times = signed(factor, term.width)
                 count, least, most = count + times * part[0], least + min(_ends(times, part[1:])), most + max(_ends(times, part[1:]))
-            elif self._team.vector(atom) is not None:
+            elif self._thread_block.vector(atom) is not None:
                 by_thread = self._terms.add(by_thread, scaled)
             else:
-                by_round = self._terms.add(by_round, scaled)
-        for rest in (by_thread, by_round):
+                by_iteration = self._terms.add(by_iteration, scaled)
+        for rest in (by_thread, by_iteration):
             own = self._signed(rest, depth)
             least, most = least + own[0], most + own[1]
         return (count, least, most)
 
     def _signed(self, term: Term, depth: int) -> Range:
         """The numbers that a sum may be, signed."""
-        numbers = self._team.vector(term) or (tuple(self._rounds.numbers(term)) if self._rounds.is_all(term) else None)
+        numbers = self._thread_block.vector(term) or (tuple(self._rounds.numbers(term)) if self._rounds.is_all(term) else None)
         if numbers:
             found = [signed(number, term.width) for number in set(numbers)]
             return min(found), max(found)
@@ -118,12 +118,12 @@ class Extents:
         return self._numbers[term]
 
     def _range_of(self, term: Term, depth: int) -> Range:
-        numbers = self._team.vector(term)
+        numbers = self._thread_block.vector(term)
         if numbers is not None:
             return min(numbers), max(numbers)
         if self._rounds.is_all(term):
-            turns = self._rounds.numbers(term)
-            return min(turns), max(turns)
+            iterations = self._rounds.numbers(term)
+            return min(iterations), max(iterations)
         if depth > MOST_DEPTH or term.operator not in ("mul", SUM):
             return term.bounds
         made = self._product(term, depth) if term.operator == "mul" else self._total(term, depth)

@@ -15,7 +15,7 @@ from ptxkit.analyses.symbolic.values import Values
 COMPARISONS = frozenset(("eq", "lt.s", "lt.u"))
 MOST_NUMBERS = 64
 """What is compared is followed only if it is known to be one of so few numbers."""
-MOST_WAY = 8
+MOST_BRANCHES = 8
 """Dominating blocks that are looked at: comparisons of one number stand close together."""
 
 
@@ -28,17 +28,17 @@ def is_decided(known: Values, block: int) -> bool:
     low, high = subject.bounds
     if high - low >= MOST_NUMBERS or any(at.operator == "join" for at in walk(subject)):
         return False
-    conditions = [condition for condition in _on_the_way(known, block) if _subject(condition) is subject]
+    conditions = [condition for condition in _on_the_path(known, block) if _subject(condition) is subject]
     numbers = [number for number in range(low, high + 1) if all(_outcome(condition, subject, number) != 0 for condition in conditions)]
     return len({_outcome(guard, subject, number) for number in numbers}) == 1
 
 
-def _on_the_way(known: Values, block: int) -> list[Term]:
+def _on_the_path(known: Values, block: int) -> list[Term]:
     """Conditions that hold where control comes to a block."""
     flow, tree = control_flow(known.routine), dominators(known.routine).tree
     found = []
     at = block
-    for _ in range(MOST_WAY):
+    for _ in range(MOST_BRANCHES):
         before = tree.parent[at]
         if before in (-1, at):
             break

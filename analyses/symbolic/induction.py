@@ -19,7 +19,7 @@ from ptxkit.analyses.symbolic.values import values
 
 MOST_NUMBERS = 64
 """A value that takes more numbers than this is not followed."""
-MOST_TURNS = 48
+MOST_ITERATIONS = 48
 """Of a counter that nothing known stops, so many numbers are looked at."""
 MOST_FOLDED = 24
 """What is made of such a counter is believed to be no more than a stage if it takes no more numbers than this."""
@@ -48,7 +48,7 @@ class Rounds:
         self._found: dict[Term, Numbers] = {}
         self._varying: dict[Term, tuple[Term, ...]] = {}
         self._followed: dict[Term, bool] = {}
-        self._ways: dict[tuple[Term, Term], list[tuple[Firsts, dict[int, int]]]] = {}
+        self._paths: dict[tuple[Term, Term], list[tuple[Firsts, dict[int, int]]]] = {}
 
     def numbers(self, term: Term) -> Numbers:
         """Numbers that a term takes, unsigned, if control goes every way and loops go round for long; none if they are not known."""
@@ -187,7 +187,7 @@ class Rounds:
         if found.step is None or found.start.constant is None:
             return None
         self._open.add(variable)
-        return frozenset([found.start.constant + place * found.step & mask for place in range(MOST_TURNS)])
+        return frozenset([found.start.constant + index * found.step & mask for index in range(MOST_ITERATIONS)])
 
     def _arriving(self, variable: Term) -> list[Term]:
         if variable.operator != "phi":
@@ -205,15 +205,15 @@ class Rounds:
 
         None for a number that is not known. Too many ways give none.
         """
-        return list(dict.fromkeys([found for found, _ in self.ways_in(stage, parity)]))
+        return list(dict.fromkeys([found for found, _ in self.entries(stage, parity)]))
 
-    def ways_in(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
+    def entries(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
         """The same, each with the ways in for which it is so: by block the predecessor that control comes from, counted."""
-        if (stage, parity) not in self._ways:
-            self._ways[stage, parity] = self._find_ways(stage, parity)
-        return self._ways[stage, parity]
+        if (stage, parity) not in self._paths:
+            self._paths[stage, parity] = self._find_entries(stage, parity)
+        return self._paths[stage, parity]
 
-    def _find_ways(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
+    def _find_entries(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
         found: list[tuple[Firsts, dict[int, int]]] = []
         work: list[dict[int, int]] = [{}]
         looked = 0
@@ -226,19 +226,19 @@ class Rounds:
                 here = _First(self, choice)
                 found.append(((here.number(stage), _First(self, choice, True).number(stage), here.number(parity)), choice))
             except _Undecided as undecided:
-                work += [{**choice, undecided.block: place} for place in self._ways_in(undecided.block)]
+                work += [{**choice, undecided.block: index} for index in self._entries(undecided.block)]
         return found
 
-    def _ways_in(self, block: int) -> list[int]:
+    def _entries(self, block: int) -> list[int]:
         """The predecessors of a block, by place, from which control comes for the first time."""
-        return [place for place, before in enumerate(self._flow.blocks[block].predecessors) if not self._dominates(block, before)]
+        return [index for index, before in enumerate(self._flow.blocks[block].predecessors) if not self._dominates(block, before)]
 
-    def comes_from(self, number: int, place: int) -> Term | None:
+    def comes_from(self, number: int, index: int) -> Term | None:
         """What a value is that arrives from a predecessor."""
         operands = self._ssa.values[number].operands
-        if place >= len(operands) or operands[place] < 0:
+        if index >= len(operands) or operands[index] < 0:
             return None
-        return self._settle(self._known.of(operands[place]))
+        return self._settle(self._known.of(operands[index]))
 
     def block(self, number: int) -> int | None:
         """The block in which ways meet that bring a value; None for another value."""

@@ -79,16 +79,16 @@ def recipe(bound: Bound) -> Recipe | None:
     writes = [operand for operand in bound.operands if operand.writes]
     if not writes or any(operand.role in ("list", "func", "any") or _is_unknown(operand.shape) for operand in bound.operands):
         return None
-    by_place: dict[int, set[tuple[bool, bool]]] = {}
+    by_index: dict[int, set[tuple[bool, bool]]] = {}
     for operand in bound.operands:
-        by_place.setdefault(operand.path[0], set()).add((operand.reads, operand.writes))
-    if any(len(does) > 1 for does in by_place.values()):
+        by_index.setdefault(operand.path[0], set()).add((operand.reads, operand.writes))
+    if any(len(does) > 1 for does in by_index.values()):
         return None
     values = {c.what.target: c.what for c in reversed(bound.form.computes) if bound.holds(c.when)}
-    places = _places([operand for operand in bound.operands if operand.reads])
+    positions = _indices([operand for operand in bound.operands if operand.reads])
     inputs = {}
     for operand in bound.operands:
-        found = _input(operand, places, bound) if operand.reads or operand.role == "imm" else None
+        found = _input(operand, positions, bound) if operand.reads or operand.role == "imm" else None
         if found is not None:
             inputs[operand.name] = found
     outputs = [output for operand in writes for output in _outputs(operand, values.get(operand.name), inputs, bound)]
@@ -106,37 +106,39 @@ def _registers(shape: OperandShape, path: tuple[int, ...]) -> Iterator[tuple[tup
     if shape.kind == "register":
         for _ in range(shape.count):
             yield path, shape
-    for place, part in enumerate(shape.parts):
-        yield from _registers(part, (*path, place))
+    for position, part in enumerate(shape.parts):
+        yield from _registers(part, (*path, position))
 
 
-def _places(reading: Sequence[BoundOperand]) -> dict[tuple[int, ...], int]:
+def _indices(reading: Sequence[BoundOperand]) -> dict[tuple[int, ...], int]:
     """By path, the place of a register among those that the instruction reads."""
-    places: dict[tuple[int, ...], int] = {}
+    positions: dict[tuple[int, ...], int] = {}
     for count, (path, _) in enumerate([found for operand in reading for found in _registers(operand.shape, operand.path)]):
-        places.setdefault(path, count)
-    return places
+        positions.setdefault(path, count)
+    return positions
 
 
-def _input(operand: BoundOperand, places: Mapping[tuple[int, ...], int], bound: Bound) -> Input | None:
+def _input(operand: BoundOperand, positions: Mapping[tuple[int, ...], int], bound: Bound) -> Input | None:
     if operand.role == "addr":
-        return Input("address", operand.path, 0, False, places.get(operand.path, -1))
+        return Input("address", operand.path, 0, False, positions.get(operand.path, -1))
     kind = types()[operand.types[0]] if operand.types else None
     if kind is None:
         return None
     if operand.shape.kind == "vector":
         width = max((t.bits for t in map(types().__getitem__, operand.types)), default=0) // max(1, len(operand.shape.parts))
-        parts = [_element(part, (*operand.path, i), width, False, places) for i, part in enumerate(operand.shape.parts)]
+        parts = [_element(part, (*operand.path, i), width, False, positions) for i, part in enumerate(operand.shape.parts)]
         return Input("vector", operand.path, width * len(parts), False, parts=tuple([part for part in parts if part is not None]))
     if operand.shape.kind == "special" and len(operand.types) > 1:
         # cvt takes a special register of any width, and reads it as its source type
         kind = types().get(bound.slot(".atype"), kind)
-    return _element(operand.shape, operand.path, kind.bits, kind.kind == "signed", places)
+    return _element(operand.shape, operand.path, kind.bits, kind.kind == "signed", positions)
 
 
-def _element(shape: OperandShape, path: tuple[int, ...], width: int, signed: bool, places: Mapping[tuple[int, ...], int]) -> Input | None:
+def _element(
+    shape: OperandShape, path: tuple[int, ...], width: int, signed: bool, positions: Mapping[tuple[int, ...], int]
+) -> Input | None:
     if shape.kind == "register" and shape.count == 1:
-        return Input("register", path, width, signed, places[path], shape.negated) if path in places else None
+        return Input("register", path, width, signed, positions[path], shape.negated) if path in positions else None
     if shape.kind == "immediate":
         return Input("constant", path, width, signed)
     if shape.kind == "special":
@@ -160,7 +162,7 @@ def _outputs(operand: BoundOperand, computes: Computes | None, inputs: Mapping[s
     given = tuple([inputs[name] for name in names]) if value is not None else ()
     make, made_signed = _compile(value, names, given, bound) if value is not None else (None, False)
     uses = tuple([part.use for one in given for part in one.parts or (one,) if part.use >= 0])
-    for place, shape in enumerate(elements):
+    for position, shape in enumerate(elements):
         if shape.kind != "register":
             continue
         register = types()[shape.type]
@@ -173,7 +175,7 @@ def _outputs(operand: BoundOperand, computes: Computes | None, inputs: Mapping[s
             known = _extended(kind.bits, signed, register.bits)
         for component in range(shape.count):
             makes = make if shape.count == 1 else None
-            one = place + component
+            one = position + component
             yield Output(makes, given, uses, width, made_signed, signed, register.bits, one, len(elements), known)
 
 
@@ -220,8 +222,8 @@ def _compile(value: Call | str | int, names: Sequence[str], inputs: Sequence[Inp
     if isinstance(value, int):
         return lambda cook, output, given: cook.terms.constant(value, output.width), False
     if isinstance(value, str):
-        place = names.index(value)
-        return lambda cook, output, given: given[place], inputs[place].signed
+        position = names.index(value)
+        return lambda cook, output, given: given[position], inputs[position].signed
     special = _SPECIAL.get(value.operator)
     if special is not None:
         slot = bound.slot(str(value.arguments[0]))
@@ -231,10 +233,10 @@ def _compile(value: Call | str | int, names: Sequence[str], inputs: Sequence[Inp
     signed = made[1 if word == "select" else 0][1]
     operation = _OPERATION[word]
     if all(isinstance(argument, str) for argument in value.arguments):
-        places = tuple([names.index(str(argument)) for argument in value.arguments])
-        if places == tuple(range(len(names))):
+        positions = tuple([names.index(str(argument)) for argument in value.arguments])
+        if positions == tuple(range(len(names))):
             return lambda cook, output, given: operation(cook.terms, given, signed), signed
-        return lambda cook, output, given: operation(cook.terms, tuple([given[place] for place in places]), signed), signed
+        return lambda cook, output, given: operation(cook.terms, tuple([given[position] for position in positions]), signed), signed
     numbers = tuple([argument if isinstance(argument, int) else None for argument in value.arguments])
     return _nested(operation, tuple([make for make, _ in made]), numbers, signed, word == "select"), signed
 

@@ -660,18 +660,18 @@ def _prmt(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
     digits = args[2].constant
     if digits is None or digits & 0x8888:
         return None
-    picked = [digits >> (4 * place) & 7 for place in range(4)]
+    picked = [digits >> (4 * index) & 7 for index in range(4)]
     found = terms.constant(0, 32)
     start = 0
-    for place in range(1, 5):
+    for index in range(1, 5):
         # bytes that stay side by side are moved together
-        if place < 4 and picked[place] == picked[place - 1] + 1 and picked[place] != 4:
+        if index < 4 and picked[index] == picked[index - 1] + 1 and picked[index] != 4:
             continue
-        first, count = picked[start], place - start
+        first, count = picked[start], index - start
         moved = terms.apply("shr.u", 32, (args[first >> 2], terms.constant(8 * (first & 3), 32)))
         field = terms.apply("and", 32, (moved, terms.constant((1 << (8 * count)) - 1, 32)))
         found = terms.add(found, terms.scale(field, 1 << (8 * start)))
-        start = place
+        start = index
     return found
 
 

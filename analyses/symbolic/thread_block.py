@@ -20,7 +20,7 @@ ASSUMED = (32, 1, 1)
 Vector = tuple[int, ...]
 
 
-class Team:
+class ThreadBlock:
     """The threads of a CTA. Sets of them are bits."""
 
     def __init__(self, shape: tuple[int, int, int], is_assumed: bool) -> None:
@@ -30,12 +30,12 @@ class Team:
         self.size = math.prod(shape)
         self.everyone = (1 << self.size) - 1
         width, height, _ = shape
-        places = range(self.size)
+        indices = range(self.size)
         self._specials: dict[str, Vector] = {
-            "%tid.x": tuple([i % width for i in places]),
-            "%tid.y": tuple([i // width % height for i in places]),
-            "%tid.z": tuple([i // (width * height) for i in places]),
-            "%laneid": tuple([i % WARP for i in places]),
+            "%tid.x": tuple([i % width for i in indices]),
+            "%tid.y": tuple([i // width % height for i in indices]),
+            "%tid.z": tuple([i // (width * height) for i in indices]),
+            "%laneid": tuple([i % WARP for i in indices]),
             "%ntid.x": (shape[0],) * self.size,
             "%ntid.y": (shape[1],) * self.size,
             "%ntid.z": (shape[2],) * self.size,
@@ -66,19 +66,19 @@ class Team:
 
 
 @fact
-def team(routine: Routine) -> Team:
+def thread_block_of(routine: Routine) -> ThreadBlock:
     """The threads of a CTA that runs a function."""
     exactly = launch(routine).threads
     if exactly is not None and math.prod(exactly) <= MOST_THREADS:
-        return Team(exactly, False)
+        return ThreadBlock(exactly, False)
     if specials(routine) & {"%tid", "%tid.y", "%tid.z"}:
         # how its threads are laid out is up to the launch
-        return Team((1, 1, 1), True)
+        return ThreadBlock((1, 1, 1), True)
     for directive in routine.function.header.directives:
         if directive.name == ".maxntid":
             sizes = [constant_value(argument) for argument in directive.arguments]
             if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
                 x, y, z = [*map(int, sizes), 1, 1][:3]  # type: ignore[arg-type]
                 if x * y * z <= MOST_THREADS:
-                    return Team((x, y, z), True)
-    return Team(ASSUMED, True)
+                    return ThreadBlock((x, y, z), True)
+    return ThreadBlock(ASSUMED, True)

@@ -76,7 +76,7 @@ class Values(Cook):
         self._symbols: dict[tuple[object, ...], Symbol] = {}
         self._made: dict[tuple[object, ...], Term] = {}
         self._recipes: dict[int, Recipe | None] = {}
-        self._order = {block: place for place, block in enumerate(self._flow.order)}
+        self._order = {block: position for position, block in enumerate(self._flow.order)}
         self._constants: dict[tuple[int, int], Term] = {}
         self._leaves: dict[Term, frozenset[Term]] = {}
 
@@ -167,8 +167,8 @@ class Values(Cook):
 
     def _is_loop(self, block: int) -> bool:
         """Whether some way into a block comes from behind: the values that meet there may come from themselves."""
-        place = self._order[block]
-        return any(self._order.get(before, -1) >= place for before in self._flow.blocks[block].predecessors)
+        position = self._order[block]
+        return any(self._order.get(before, -1) >= position for before in self._flow.blocks[block].predecessors)
 
     def _leaf(self, kind: str, number: int, known: Known | None, in_loop: bool = False) -> Term:
         return self.terms.leaf(kind, self._width(number), (number,), known, in_loop)
@@ -189,8 +189,8 @@ class Values(Cook):
         found = self._recipes[key]
         if found is None:
             return None
-        place = number - self._ssa.definitions[i][0]
-        return found.outputs[place] if place < len(found.outputs) else None
+        position = number - self._ssa.definitions[i][0]
+        return found.outputs[position] if position < len(found.outputs) else None
 
     def _write(self, number: int, known: list[Term | None], stack: list[int]) -> Term | None:
         """The term of a written value; None if others are needed first, which are put on the stack."""
@@ -204,7 +204,7 @@ class Values(Cook):
         guarded = type(guard) is Guard
         if output.make is None:
             return self._leaf("value", number, None if guarded else output.known)
-        missing = [n for place in output.uses if known[n := uses[place + guarded]] is None and n >= 0]
+        missing = [n for position in output.uses if known[n := uses[position + guarded]] is None and n >= 0]
         if guarded:
             missing += [n for n in (uses[0], *value.operands) if n >= 0 and known[n] is None]
         if missing:
@@ -254,10 +254,10 @@ class Values(Cook):
         if one.kind == "vector":
             parts = [self._input(i, part, guarded, known) for part in one.parts]
             found = self.terms.constant(0, one.width)
-            for place, part in enumerate(parts):
+            for position, part in enumerate(parts):
                 if part is None or len(parts) * part.width != one.width:
                     return None
-                found = self.terms.add(found, self.terms.scale(self.terms.extend(part, one.width, False), 1 << (place * part.width)))
+                found = self.terms.add(found, self.terms.scale(self.terms.extend(part, one.width, False), 1 << (position * part.width)))
             return found
         node = self._node(i, one.path)
         if one.kind == "constant":
@@ -379,8 +379,8 @@ class Values(Cook):
         """By predecessor's place, what arrives, roughly; without what is the value itself."""
         value = self._ssa.values[number]
         own = self._used(number, -1, self._rough)
-        found = [(place, self._used(operand, -1, self._rough)) for place, operand in enumerate(value.operands) if operand >= 0]
-        return [(place, term) for place, term in found if term is not own]
+        found = [(position, self._used(operand, -1, self._rough)) for position, operand in enumerate(value.operands) if operand >= 0]
+        return [(position, term) for position, term in found if term is not own]
 
     def _solve(self, wanted: int) -> None:
         """Finds out what holds for a loop's value and for all others that it depends on."""
@@ -460,11 +460,13 @@ class Values(Cook):
         """All numbers that a value can be, by taking every step from the constants it starts at; None if they are not known or too many."""
         leaf = self._used(number, -1, self._rough)
         starts = [term.constant for _, term in arriving if term.constant is not None]
-        steps = [(place, term) for place, term in arriving if term.constant is None]
+        steps = [(position, term) for position, term in arriving if term.constant is None]
         if not starts or any(leaf not in self._loop_leaves(term) or not _is_small(term) for _, term in steps):
             return None
         block = self._flow.blocks[self._ssa.values[number].block]
-        conditions = [self._way(block.predecessors[place], block.index) if place < len(block.predecessors) else None for place, _ in steps]
+        conditions = [
+            self._path(block.predecessors[position], block.index) if position < len(block.predecessors) else None for position, _ in steps
+        ]
         if any(self._never_ends(leaf, term, condition) for (_, term), condition in zip(steps, conditions, strict=True)):
             return None
         numbers = list(dict.fromkeys(starts))
@@ -487,14 +489,14 @@ class Values(Cook):
             if len(numbers) > MOST_ROUNDS:
                 return None
         everything = tuple(numbers)
-        in_turn = len(starts) == 1 and all(after == (then,) for after, then in zip(following, everything[1:], strict=False))
+        one_by_one = len(starts) == 1 and all(after == (then,) for after, then in zip(following, everything[1:], strict=False))
         last = following[-1] if following else ()
-        repeats = everything.index(last[0]) if in_turn and len(last) == 1 else None
+        repeats = everything.index(last[0]) if one_by_one and len(last) == 1 else None
         half = 1 << (leaf.width - 1)
-        strides = {(b - a + half) % (2 * half) - half for a, b in pairwise(everything)} if in_turn and repeats is None else set()
+        strides = {(b - a + half) % (2 * half) - half for a, b in pairwise(everything)} if one_by_one and repeats is None else set()
         step = strides.pop() if len(strides) == 1 else None
         start = self.terms.constant(everything[0], leaf.width)
-        self._inductions[number] = Induction(number, start, step, everything if in_turn else tuple(sorted(everything)), repeats)
+        self._inductions[number] = Induction(number, start, step, everything if one_by_one else tuple(sorted(everything)), repeats)
         return everything
 
     def _never_ends(self, leaf: Term, term: Term, condition: Term | None) -> bool:
@@ -504,7 +506,7 @@ class Values(Cook):
             return False
         return (1 << leaf.width) // (step & -step) > MOST_ROUNDS
 
-    def _way(self, source: int, target: int) -> Term | None:
+    def _path(self, source: int, target: int) -> Term | None:
         """The predicate under which control goes from one block to another, roughly; None if nothing decides it or it is not known."""
         edges = [edge for edge in self._flow.blocks[source].edges if edge.target == target]
         i = self._flow.blocks[source].end - 1

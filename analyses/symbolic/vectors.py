@@ -52,14 +52,14 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
     elif operator not in OPERATORS:
         return None
     parts: list[Numbers] = []
-    alike = True
+    same = True
     for inner in at.inner:
         numbers = found[inner]
         if numbers is None:
             return None
         parts.append(numbers)
-        alike = alike and numbers[0] == numbers[-1] and numbers.count(numbers[0]) == count
-    if alike:
+        same = same and numbers[0] == numbers[-1] and numbers.count(numbers[0]) == count
+    if same:
         number = _of_one(at, [numbers[0] for numbers in parts])
         return None if number is None else (number,) * count
     if operator == SUM:

@@ -53,7 +53,7 @@ from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.symbolic.environment import Environment, Evaluator, settler
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.thread_block import Team, team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.symex.path_condition import Choices, Model, conjuncts
 from ptxkit.frozen import frozen
@@ -69,7 +69,7 @@ INSTRUCTIONS_A_STEP = 4
 """A function of so many instructions is worth one step more than the least: the effort goes by the size."""
 
 
-ROUND = -2
+ITERATION = -2
 
 
 @frozen(eq=False)
@@ -132,7 +132,7 @@ class Queue:
 
     open: tuple[Operation, ...] = ()
     groups: tuple[Group, ...] = ()
-    told: frozenset[Operation] = frozenset()
+    signalled_: frozenset[Operation] = frozenset()
     """Operations of which an mbarrier is told when they are done."""
 
     def __iter__(self) -> Iterator[Operation]:
@@ -156,24 +156,24 @@ class Queue:
 
     def group_of(self, operation: Operation) -> int | None:
         """The place of an operation's group among the pending ones, the oldest being 0; None if it is not committed."""
-        return next((place for place, group in enumerate(self.groups) if operation in group.operations), None)
+        return next((position for position, group in enumerate(self.groups) if operation in group.operations), None)
 
     def opened(self, operation: Operation) -> Queue:
-        return Queue((*self.open, operation), self.groups, self.told)
+        return Queue((*self.open, operation), self.groups, self.signalled_)
 
     def committed(self, trail: Trail) -> Queue:
-        return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.told)
+        return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.signalled_)
 
     def signalled(self) -> Queue:
         """An mbarrier is told of all that is under way."""
         return Queue(self.open, self.groups, frozenset(self))
 
-    def told_of(self) -> Queue:
+    def signalled_of(self) -> Queue:
         """What is left when the mbarrier has been waited at. Which mbarrier it is, is not looked at: what may be done counts as done."""
-        if not self.told:
+        if not self.signalled_:
             return self
-        groups = [attrs.evolve(group, operations=_without(group.operations, self.told)) for group in self.groups]
-        return Queue(_without(self.open, self.told), tuple(groups))
+        groups = [attrs.evolve(group, operations=_without(group.operations, self.signalled_)) for group in self.groups]
+        return Queue(_without(self.open, self.signalled_), tuple(groups))
 
     def waited(self, effect: Effect) -> Queue:
         """What is left after a wait. One for an unknown number of groups may wait for all, so nothing is left for a proof to stand on."""
@@ -181,8 +181,12 @@ class Queue:
             return Queue((), ())
         young = len(self.groups) - effect.leave
         if effect.reading:
-            return Queue(self.open, tuple([_read(group) if place < young else group for place, group in enumerate(self.groups)]), self.told)
-        return Queue(() if effect.takes_open else self.open, self.groups[max(0, young) :], self.told)
+            return Queue(
+                self.open,
+                tuple([_read(group) if position < young else group for position, group in enumerate(self.groups)]),
+                self.signalled_,
+            )
+        return Queue(() if effect.takes_open else self.open, self.groups[max(0, young) :], self.signalled_)
 
     @property
     def signature(self) -> Hashable:
@@ -190,7 +194,11 @@ class Queue:
         groups = list(self.groups)
         while groups and (groups[0].has_read or not groups[0].operations):
             groups.pop(0)
-        return (tuple([operation.signature for operation in self.open]), tuple([group.signature for group in groups]), bool(self.told))
+        return (
+            tuple([operation.signature for operation in self.open]),
+            tuple([group.signature for group in groups]),
+            bool(self.signalled_),
+        )
 
 
 def _without(operations: tuple[Operation, ...], gone: frozenset[Operation]) -> tuple[Operation, ...]:
@@ -209,7 +217,7 @@ class Moment:
     """A path that has come to an instruction and not executed it yet."""
 
     routine: Routine
-    team: Team
+    thread_block: ThreadBlock
     instruction: int
     terms: tuple[Term, ...]
     """What the terms of interest here are on this path."""
@@ -270,12 +278,12 @@ class Moment:
         wanted = [(condition, True) for condition in conditions if condition is not None]
         wanted += [(one.idle, idle) for one in operations if one.idle is not None and idle is not None]
         chosen = (self.threads & -self.threads).bit_length() - 1 if thread is None else thread
-        return self.choices.model(self.team, (max(0, chosen),), [*wanted, *also], others)
+        return self.choices.model(self.thread_block, (max(0, chosen),), [*wanted, *also], others)
 
     def is_possible(self) -> bool:
         """Whether numbers are found with which a thread takes this path, whatever it does on it."""
         first = (self.threads & -self.threads).bit_length() - 1
-        return self.choices.model(self.team, (max(0, first),)) is not None
+        return self.choices.model(self.thread_block, (max(0, first),)) is not None
 
     def since(self, operation: Operation) -> list[Trail]:
         """The steps from the start of an operation up to here, both excluded, in the order of the path."""
@@ -346,7 +354,7 @@ class _State:
     queues: dict[str, Queue]
     threads: int
     crowd: int
-    partings: tuple[tuple[int, int], ...]
+    divergences: tuple[tuple[int, int], ...]
     choices: Choices
     memory: Hashable
     trail: Trail
@@ -393,7 +401,7 @@ class _Explorer:
         self.most_visits = most_visits
         self.flow: ControlFlow = control_flow(routine)
         self.values = values(routine)
-        self.team = team(routine)
+        self.thread_block = thread_block_of(routine)
         self.effects = {i: own for i, found in effects(routine).items() if (own := tuple([e for e in found if e.queue in queues]))}
         self.syncs = syncs(routine)
         self.post = dominators(routine).post
@@ -473,20 +481,20 @@ class _Explorer:
         for i, own in self.effects.items():
             if any(effect.action is Action.OPEN for effect in own):
                 guard = self.guards.get(i)
-                where = self.team.where(guard) if guard is not None else None
-                found |= self._let_in(self.flow.block_of[i]) & (self.team.everyone if where is None else where)
+                where = self.thread_block.where(guard) if guard is not None else None
+                found |= self._let_in(self.flow.block_of[i]) & (self.thread_block.everyone if where is None else where)
         return found
 
     def _let_in(self, block: int) -> int:
         """The threads that the branches on the only way to a block let through, as bits."""
         tree = dominators(self.routine).tree
-        threads = self.team.everyone
+        threads = self.thread_block.everyone
         while block in tree and tree.parent[block] != block:
             before = tree.parent[block]
             guard = self.branches.get(before)
             edges = [edge for edge in self.flow.blocks[before].edges if edge.target == block]
             if guard is not None and len(edges) == 1 and self.flow.blocks[block].predecessors == (before,):
-                where = self.team.where(guard)
+                where = self.thread_block.where(guard)
                 if where is not None:
                     threads &= where if edges[0].via is Via.TAKEN else ~where
             block = before
@@ -577,7 +585,7 @@ class _Explorer:
 
     def run(self) -> Coverage:
         start = Trail(-1, "", None, 0)
-        everyone = self.team.everyone
+        everyone = self.thread_block.everyone
         first = _State(0, -1, -1, {}, {}, everyone, everyone, (), Choices(self.values.terms), self.observer.start, start, {}, 0)
         stack = [first]
         while stack:
@@ -602,9 +610,9 @@ class _Explorer:
             enter = self.evaluator.enter if state.skipped < 0 else self.evaluator.skip
             source = state.source if state.skipped < 0 else state.skipped
             state.environment = enter(block, source, state.environment, state.tick)
-        while state.partings and state.partings[-1][0] == block:
-            state.crowd = state.partings[-1][1]
-            state.partings = state.partings[:-1]
+        while state.divergences and state.divergences[-1][0] == block:
+            state.crowd = state.divergences[-1][1]
+            state.divergences = state.divergences[:-1]
         loop = self.headers.get(block)
         if loop is None and len(self.flow.blocks[block].predecessors) < 2:
             return True
@@ -613,7 +621,7 @@ class _Explorer:
         if loop is not None:
             rounds = 1 if state.source < 0 or not loop.blocks >> state.source & 1 else state.rounds.get(block, 0) + 1
             state.rounds = {**state.rounds, block: rounds}
-            state.trail = Trail(ROUND - block, "", state.trail, state.trail.length + 1)
+            state.trail = Trail(ITERATION - block, "", state.trail, state.trail.length + 1)
             self.rounds[block] = max(self.rounds.get(block, 0), rounds)
             if rounds > MOST_ROUNDS:
                 self.complete = False
@@ -664,7 +672,7 @@ class _Explorer:
             decided = state.choices.says(condition)
             if decided is False:
                 return [state]
-            where = self.team.where(condition) if decided is None else None
+            where = self.thread_block.where(condition) if decided is None else None
             if decided:
                 condition = None
             elif where is not None:
@@ -690,11 +698,11 @@ class _Explorer:
         terms = tuple([self.evaluator.term(term, state.environment) for term in self.watched.get(i, ())])
         leaves = self._leaves(i)
         after, trail, started = self._act(i, own, state, terms, condition, threads, crowd)
-        if sync is not None and sync.waits and sync.reach is Reach.OBJECT:
-            after = {name: queue.told_of() for name, queue in after.items()}
+        if sync is not None and sync.waits and sync.reach is Reach.MBARRIER:
+            after = {name: queue.signalled_of() for name, queue in after.items()}
         moment = Moment(
             self.routine,
-            self.team,
+            self.thread_block,
             i,
             terms,
             condition,
@@ -766,10 +774,10 @@ class _Explorer:
         condition = self.evaluator.term(guard, state.environment)
         decided = state.choices.says(condition)
         if decided is not None:
-            ways = [edge for edge in block.edges if self._agrees(edge, decided)]
+            paths = [edge for edge in block.edges if self._agrees(edge, decided)]
             if quiet is not None and not self._short(state.block, quiet[1]):
                 return [self._over(state, *quiet)]
-            return [self._to(state, ways[0].target)] if ways else []
+            return [self._to(state, paths[0].target)] if paths else []
         if quiet is not None:
             return [self._over(state, *quiet)]
         return self._fork(state, condition)
@@ -787,13 +795,13 @@ class _Explorer:
 
     def _fork(self, state: _State, condition: Term) -> list[_State]:
         block = self.flow.blocks[state.block]
-        where = self.team.where(condition)
+        where = self.thread_block.where(condition)
         meet = self.post.parent[state.block] if state.block in self.post else -1
-        ways: list[tuple[bool, int | None]] = [(bool(edge.via is Via.TAKEN), edge.target) for edge in block.edges]
+        paths: list[tuple[bool, int | None]] = [(bool(edge.via is Via.TAKEN), edge.target) for edge in block.edges]
         if len(block.edges) == 1 and block.leaves:
-            ways.append((not ways[0][0], None))
+            paths.append((not paths[0][0], None))
         found = []
-        for holds, target in ways:
+        for holds, target in paths:
             if target is None:
                 continue
             side = self._side(condition, holds)
@@ -801,8 +809,8 @@ class _Explorer:
             if choices is None or not state.threads & side:
                 continue
             parts = state.crowd & ~side
-            partings = (*state.partings, (meet, state.crowd)) if parts and meet >= 0 else state.partings
-            new = attrs.evolve(state, threads=state.threads & side, crowd=state.crowd & side, partings=partings, choices=choices)
+            divergences = (*state.divergences, (meet, state.crowd)) if parts and meet >= 0 else state.divergences
+            new = attrs.evolve(state, threads=state.threads & side, crowd=state.crowd & side, divergences=divergences, choices=choices)
             found.append(self._to(new, target))
         found.sort(key=lambda one: self._worth(state.block, one.block))
         return found
@@ -811,9 +819,9 @@ class _Explorer:
         """The threads for which a predicate may hold, or not, by their place, as bits."""
         key = (condition, holds)
         if key not in self.sides:
-            side = self.team.everyone
+            side = self.thread_block.everyone
             for part, comes in conjuncts(self.values.terms, condition, holds):
-                where = self.team.where(part)
+                where = self.thread_block.where(part)
                 if where is not None:
                     side &= where if comes else ~where
             self.sides[key] = side

@@ -17,7 +17,7 @@ from ptxkit.analyses.cfg.dataflow import union
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, signed
 from ptxkit.analyses.symbolic.environment import rebuilt
 from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, number_of, walk
-from ptxkit.analyses.symbolic.thread_block import Team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock
 from ptxkit.frozen import frozen
 
 MOST_LEAVES = 48
@@ -101,7 +101,7 @@ class Choices:
         compared = comparison(self.terms, positive)
         if compared is None or (known := self.ranges.get(compared[0])) is None:
             return None
-        holds, fails = (_narrowed(compared[0], known, compared[1:], way) for way in (True, False))
+        holds, fails = (_narrowed(compared[0], known, compared[1:], path) for path in (True, False))
         if holds is None or fails is None:
             return (holds is not None) is is_positive
         return None
@@ -128,7 +128,9 @@ class Choices:
                 shape = shape | {(added, narrowed[0] > low, narrowed[1] < high)}
         return Choices(self.terms, {**self.taken, positive: wanted}, ranges, shape)
 
-    def model(self, team: Team, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = (), others: Iterable[int] = ()) -> Model | None:
+    def model(
+        self, thread_block: ThreadBlock, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = (), others: Iterable[int] = ()
+    ) -> Model | None:
         """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found.
 
         For `others`, what is chosen comes out, whatever comes of `also`.
@@ -139,13 +141,13 @@ class Choices:
         wanted += [(term, holds, own) for term, holds in also]
         wanted += [(term, True, own) for term in self._within([term for term, _, _ in wanted])]
         wanted = [(part, comes, those) for term, holds, those in wanted for part, comes in conjuncts(self.terms, term, holds)]
-        return _Search(team, wanted, self.ranges).run()
+        return _Search(thread_block, wanted, self.ranges).run()
 
     def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
         """What holds of any launch: a place in a grid or cluster is less than how many there are."""
-        places = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
-        for name, leaf in places.items():
-            count = places.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
+        indices = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
+        for name, leaf in indices.items():
+            count = indices.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
             if count is not None:
                 yield self.terms.apply("lt.u", 1, (leaf, count))
 
@@ -259,8 +261,10 @@ class _Search:
     What each term is, for each thread, is remembered: another number for a leaf changes only what is made of it.
     """
 
-    def __init__(self, team: Team, wanted: list[tuple[Term, bool, tuple[int, ...]]], ranges: Mapping[Term, tuple[int, int]]) -> None:
-        self.team = team
+    def __init__(
+        self, thread_block: ThreadBlock, wanted: list[tuple[Term, bool, tuple[int, ...]]], ranges: Mapping[Term, tuple[int, int]]
+    ) -> None:
+        self.thread_block = thread_block
         self.wanted = wanted
         """Predicates, whether they are to hold, and for which threads."""
         self.ranges = ranges
@@ -271,8 +275,8 @@ class _Search:
             new = walk(term, seen)
             seen.update(new)
             self.order += new
-        self.leaves = [at for at in self.order if _is_atom(at) and not self._is_place(at)]
-        bit = {leaf: 1 << place for place, leaf in enumerate(self.leaves)}
+        self.leaves = [at for at in self.order if _is_atom(at) and not self._is_index(at)]
+        bit = {leaf: 1 << index for index, leaf in enumerate(self.leaves)}
         self.within: dict[Term, int] = {}
         """By term, the leaves in it, as bits."""
         for at in self.order:
@@ -283,8 +287,8 @@ class _Search:
         self.tried = 0
         self.evaluated = 0
 
-    def _is_place(self, leaf: Term) -> bool:
-        return leaf.operator == "special" and self.team.vector(leaf) is not None
+    def _is_index(self, leaf: Term) -> bool:
+        return leaf.operator == "special" and self.thread_block.vector(leaf) is not None
 
     def run(self) -> Model | None:
         if len(self.leaves) > MOST_LEAVES:
@@ -308,23 +312,23 @@ class _Search:
                 return model
             before = list(right)
             for bit, leaf in enumerate(self.leaves):
-                places = [place for place, (term, _, _) in enumerate(self.wanted) if self.within[term] >> bit & 1]
-                if self._is_enough() or all(right[place] for place in places):
+                indices = [index for index, (term, _, _) in enumerate(self.wanted) if self.within[term] >> bit & 1]
+                if self._is_enough() or all(right[index] for index in indices):
                     continue
                 made = [at for at in self.order if self.within[at] >> bit & 1]
-                best, number = sum([right[place] for place in places]), model[leaf]
+                best, number = sum([right[index] for index in indices]), model[leaf]
                 for candidate in self._candidates(leaf):
                     model[leaf] = candidate
                     self._evaluate(made, model)
-                    count = sum(self._right(places))
+                    count = sum(self._right(indices))
                     if count > best:
                         best, number = count, candidate
-                    if best == len(places) or self.evaluated > MOST_EVALUATED:
+                    if best == len(indices) or self.evaluated > MOST_EVALUATED:
                         break
                 model[leaf] = number
                 self._evaluate(made, model)
-                for place, is_right in zip(places, self._right(places), strict=True):
-                    right[place] = is_right
+                for index, is_right in zip(indices, self._right(indices), strict=True):
+                    right[index] = is_right
             if right == before:
                 break
         return model if all(right) else None
@@ -356,16 +360,16 @@ class _Search:
                 numbers[at] = number_of(at, leaf, numbers)
         self.evaluated += len(terms) * len(self.numbers)
 
-    def _right(self, places: Sequence[int]) -> list[bool]:
+    def _right(self, indices: Sequence[int]) -> list[bool]:
         """Of the predicates at some places, whether each comes out as wanted for all of its threads."""
-        self.tried += len(places)
-        own = [self.wanted[place] for place in places]
+        self.tried += len(indices)
+        own = [self.wanted[index] for index in indices]
         return [all(self.numbers[thread][term] == holds for thread in threads) for term, holds, threads in own]
 
     def _leaf(self, thread: int, model: Mapping[Term, int], leaf: Term) -> int | None:
         if leaf in model:
             return model[leaf]
-        vector = self.team.vector(leaf) if leaf.operator == "special" else None
+        vector = self.thread_block.vector(leaf) if leaf.operator == "special" else None
         return vector[thread] if vector is not None else None
 
 

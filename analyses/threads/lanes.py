@@ -19,7 +19,7 @@ from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers, combined
-from ptxkit.analyses.threads.thread_sets import Execution, Runs, all_alike, just
+from ptxkit.analyses.threads.thread_sets import Execution, Runs, all_same, just
 from ptxkit.frozen import frozen
 
 
@@ -40,8 +40,8 @@ class Thread:
 def threads_of(shape: tuple[int, int, int]) -> tuple[Thread, ...]:
     """The threads of a CTA of so many in x, y and z, in their order."""
     width, height, depth = shape
-    places = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
-    return tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(places)])
+    indices = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
+    return tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(indices)])
 
 
 class Lanes:
@@ -122,12 +122,12 @@ class Lanes:
                 return False
             for before in decides:
                 for edge in self._flow.blocks[before].edges:
-                    if self._dominance.post.dominates(at, edge.target) and self._goes_round(edge.target, at, loop):
+                    if self._dominance.post.dominates(at, edge.target) and self._iterates(edge.target, at, loop):
                         return False
             work += decides
         return True
 
-    def _goes_round(self, start: int, goal: int, loop: Loop) -> bool:
+    def _iterates(self, start: int, goal: int, loop: Loop) -> bool:
         """Whether control may go back to the header of a loop before it comes to a block."""
         seen = {start, goal}
         work = [] if start == goal else [start]
@@ -214,7 +214,7 @@ class Lanes:
         return self._all(Runs.MAYBE if is_free(condition) else Runs.UNKNOWN)
 
     def _all(self, runs: Runs) -> Execution:
-        return all_alike(runs, len(self.threads))
+        return all_same(runs, len(self.threads))
 
 
 def holding(numbers: Numbers) -> int:
@@ -222,7 +222,7 @@ def holding(numbers: Numbers) -> int:
     return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)
 
 
-_PLACES = ("%tid", "%laneid")
+_INDICES = ("%tid", "%laneid")
 _GRID = ("%ctaid", "%nctaid")
 
 
@@ -236,7 +236,7 @@ def is_free(condition: Term) -> bool:
         name = str(leaf.data[0]) if leaf.data else ""
         if leaf.operator == "parameter":
             kinds.add("parameter")
-        elif leaf.operator == "special" and name.startswith(_PLACES):
+        elif leaf.operator == "special" and name.startswith(_INDICES):
             kinds.add("place")
         elif leaf.operator == "special" and name.startswith(_GRID):
             kinds.add("grid")

@@ -70,7 +70,7 @@ class Execution:
 
 
 @functools.lru_cache(maxsize=256)
-def all_alike(runs: Runs, count: int) -> Execution:
+def all_same(runs: Runs, count: int) -> Execution:
     """All of so many threads do the same."""
     everyone = (1 << count) - 1
     return Execution(count, *[everyone if runs >= least else 0 for least in (Runs.UNKNOWN, Runs.MAYBE, Runs.ALWAYS)])

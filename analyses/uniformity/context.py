@@ -61,7 +61,7 @@ class Parameters:
         self._has_calls = any(bound.flow == "call" for bound in own)
         self.is_needed = self._has_calls or not header.is_entry
         """Whether there is any parameter but those of a kernel, on which all threads agree."""
-        self._places = {parameter.name: place for place, parameter in enumerate(header.parameters)}
+        self._indices = {parameter.name: index for index, parameter in enumerate(header.parameters)}
         self._variables: dict[Symbol, _Variable] = {}
         self._symbol_of: dict[int, Symbol] = {}
         self._operands: dict[int, tuple[list[Node], list[Node]]] = {}
@@ -79,10 +79,10 @@ class Parameters:
         """The level of a parameter of the function; None if it is none."""
         if symbol.path[: len(self._routine.path) + 1] != (*self._routine.path, 0):
             return None
-        place = self._places.get(symbol.name)
-        if place is None:
+        index = self._indices.get(symbol.name)
+        if index is None:
             return None
-        return GRID if self._routine.function.header.is_entry else self._context.arguments[place]
+        return GRID if self._routine.function.header.is_entry else self._context.arguments[index]
 
     def load(self, i: int, used: Used) -> Level | None:
         """How far threads agree on what instruction `i` loads from a parameter; None if it loads from none."""
@@ -100,8 +100,8 @@ class Parameters:
         level = GRID
         for i in variable.stores:
             level = min(level, self.stored(i, used)) if self._flow.block_of[i] == block else THREAD
-        for i, place in variable.calls:
-            level = min(level, self._call(i, place, used)) if self._flow.block_of[i] == block else THREAD
+        for i, index in variable.calls:
+            level = min(level, self._call(i, index, used)) if self._flow.block_of[i] == block else THREAD
         return level
 
     def stored(self, i: int, used: Used) -> Level:
@@ -109,19 +109,19 @@ class Parameters:
         block = self._flow.block_of[i]
         return min([used(use, block) for use in ssa(self._routine).uses[i]], default=GRID)
 
-    def result(self, i: int, place: int, used: Callable[[int], Level]) -> Level:
+    def result(self, i: int, index: int, used: Callable[[int], Level]) -> Level:
         """How far threads agree on a register that a call returns."""
         returned = self._operands[i][0] if i in self._operands else []
-        return self._call(i, place, lambda use, block: used(use)) if place < len(returned) else THREAD
+        return self._call(i, index, lambda use, block: used(use)) if index < len(returned) else THREAD
 
-    def _call(self, i: int, place: int, used: Used) -> Level:
+    def _call(self, i: int, index: int, used: Used) -> Level:
         called = callees(self._routine, i, self._routine.instructions[i])
         if called.is_indirect or not called.names or i not in self._operands:
             return THREAD
         level = GRID
         for name in called.names:
             returned = self._context.results.get(name, ())
-            level = min(level, returned[place] if place < len(returned) else THREAD)
+            level = min(level, returned[index] if index < len(returned) else THREAD)
         return min(level, *self.passed(i, used), GRID)
 
     def passed(self, i: int, used: Used) -> list[Level]:
@@ -138,12 +138,12 @@ class Parameters:
             found.append(level)
         return found
 
-    def loads_behind(self, i: int) -> tuple[int, ...]:
+    def loads_after(self, i: int) -> tuple[int, ...]:
         """The values whose level may fall with what instruction `i` reads, because they are loaded from parameters that it writes."""
-        return self._behind.get(i, ()) if self.is_needed else ()
+        return self._after.get(i, ()) if self.is_needed else ()
 
     @cached_property
-    def _behind(self) -> dict[int, tuple[int, ...]]:
+    def _after(self) -> dict[int, tuple[int, ...]]:
         definitions = ssa(self._routine).definitions
         returned: dict[int, list[int]] = {}
         for variable in self._variables.values():
@@ -208,10 +208,10 @@ class Parameters:
             if operand.role == "list":
                 lists[operand.path[0] > target].extend(_inside(operands[operand.path[0]]))
         self._operands[i] = lists
-        for place, node in enumerate(lists[0]):
+        for index, node in enumerate(lists[0]):
             symbol = self._parameter_named(i, node)
             if symbol is not None:
-                self._variables.setdefault(symbol, _Variable()).calls.append((i, place))
+                self._variables.setdefault(symbol, _Variable()).calls.append((i, index))
         for node in lists[1]:
             symbol = self._parameter_named(i, node)
             if symbol is not None:

@@ -123,8 +123,8 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
             causes += _decided(solved, left, level, out, "where threads leave the loop")
     block = solved.deciders.get(value.block)
     if block is not None and solved.branches[block] <= level:
-        way = _step(solved, number, f"`{name}` depends on the way that a thread took")
-        causes += _decided(solved, block, level, way, "where threads part")
+        path = _step(solved, number, f"`{name}` depends on the way that a thread took")
+        causes += _decided(solved, block, level, path, "where threads part")
     return causes
 
 

@@ -30,7 +30,7 @@ from ptxkit.isa.binding import Bound
 
 TRIED = (17, 1, 100, 1000, 0)
 """What arguments are taken to be."""
-GIVEN = (".global", ".const")
+EXAMPLE = (".global", ".const")
 """Where the program finds what it works on."""
 MOST_NESTED = 20
 
@@ -67,10 +67,10 @@ class World(First):
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         kind = leaf.operator
         if kind == "parameter":
-            return self._alike(self._given(leaf))
+            return self._all_same(self._example(leaf))
         if kind == "special":
             found = super()._leaf(leaf, block)
-            return self._special_alike(leaf) if found is None else found
+            return self._special_same(leaf) if found is None else found
         if kind == "phi":
             return self._phi(leaf, block)
         if kind != "value":
@@ -78,24 +78,24 @@ class World(First):
         found = super()._leaf(leaf, block)
         return self._value(leaf) if found is None else found
 
-    def _alike(self, number: int) -> Numbers:
+    def _all_same(self, number: int) -> Numbers:
         return (number,) * len(self.threads)
 
-    def _given(self, leaf: Term) -> int:
+    def _example(self, leaf: Term) -> int:
         number = self.choice.number * max(1, leaf.alignment) & ((1 << leaf.width) - 1)
         least, most = leaf.bounds
         return min(max(number, least), most)
 
-    def _special_alike(self, leaf: Term) -> Numbers | None:
+    def _special_same(self, leaf: Term) -> Numbers | None:
         name = str(leaf.data[0])
-        if name.startswith(("%tid", "%lane")) or not self.template.has_places:
+        if name.startswith(("%tid", "%lane")) or not self.template.has_indices:
             return None
         if name.startswith("%ntid"):
             last = self.threads[-1]
-            return self._alike({"x": last.x, "y": last.y, "z": last.z}[name[-1]] + 1)
+            return self._all_same({"x": last.x, "y": last.y, "z": last.z}[name[-1]] + 1)
         if name.startswith(("%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_nctarank")):
-            return self._alike(2 if name[-1] in "xk" else 1)
-        return self._alike(0) if name.startswith(("%ctaid", "%clusterid", "%cluster_cta")) else None
+            return self._all_same(2 if name[-1] in "xk" else 1)
+        return self._all_same(0) if name.startswith(("%ctaid", "%clusterid", "%cluster_cta")) else None
 
     def _phi(self, leaf: Term, block: int) -> Numbers | None:
         number: int = leaf.data[0]  # type: ignore[assignment]
@@ -107,11 +107,11 @@ class World(First):
         if induction is None or not any(block in loop for loop in self._loops.loops if loop.header == header):
             return None
         if induction.numbers and induction.step is None:
-            place = choice.iteration
-            if induction.repeats is not None and place >= len(induction.numbers):
+            position = choice.iteration
+            if induction.repeats is not None and position >= len(induction.numbers):
                 period = len(induction.numbers) - induction.repeats
-                place = induction.repeats + (place - induction.repeats) % period
-            return self._alike(induction.numbers[place]) if place < len(induction.numbers) else None
+                position = induction.repeats + (position - induction.repeats) % period
+            return self._all_same(induction.numbers[position]) if position < len(induction.numbers) else None
         start = self.numbers(induction.start, header)
         if start is None or induction.step is None:
             return None
@@ -129,7 +129,7 @@ class World(First):
         if not self.routine.function.header.is_entry and not self._loads_from_outside(value.instruction):
             return None
         if self.known.level(number) >= self.choice.level:
-            return self._alike(self._given(leaf))
+            return self._all_same(self._example(leaf))
         if self.choice.loaded is None or not self._loads_its_own(value.instruction):
             return None
         lane, own, others = self.choice.loaded
@@ -138,18 +138,18 @@ class World(First):
 
     def _loads_from_outside(self, i: int) -> bool:
         """Whether an instruction loads what the program is given; the arguments of a function, and what they point to, its callers make."""
-        touched = accesses_of(self.routine).get(i, ())
-        return bool(touched) and all(access.space in GIVEN for access in touched)
+        accessed = accesses_of(self.routine).get(i, ())
+        return bool(accessed) and all(access.space in EXAMPLE for access in accessed)
 
     def _loads_its_own(self, i: int) -> bool:
         """Whether an instruction only loads, and for certain from different places for the lanes of a warp."""
-        touched = accesses_of(self.routine).get(i, ())
-        if len(touched) != 1 or touched[0].writes or touched[0].address is None:
+        accessed = accesses_of(self.routine).get(i, ())
+        if len(accessed) != 1 or accessed[0].writes or accessed[0].address is None:
             return False
-        places = self.numbers(touched[0].address, self._flow.block_of[i])
-        if places is None:
+        positions = self.numbers(accessed[0].address, self._flow.block_of[i])
+        if positions is None:
             return False
-        warps = [places[start : start + WARP] for start in range(0, len(places), WARP)]
+        warps = [positions[start : start + WARP] for start in range(0, len(positions), WARP)]
         return all(len(set(warp)) == len(warp) for warp in warps)
 
     def _join(self, at: Term) -> Numbers | None:

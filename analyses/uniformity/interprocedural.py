@@ -166,7 +166,7 @@ def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
     table = registers(routine).table
     found = []
     through = parameters.returned()
-    for place, parameter in enumerate(routine.function.header.returns):
+    for position, parameter in enumerate(routine.function.header.returns):
         level = GRID
         if parameter.space == ".reg":
             for block in ends:
@@ -177,7 +177,7 @@ def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
                     if table[register].name == parameter.name:
                         level = min(level, solved.used(number, block.index))
         else:
-            stores, calls = through[place]
+            stores, calls = through[position]
             if calls or not stores:
                 level = THREAD
             for i in stores:

@@ -19,7 +19,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.memory.accesses import place
+from ptxkit.analyses.memory.accesses import locate
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, Value, ssa
@@ -28,7 +28,7 @@ from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.broadcasts import handed_out, is_whole_warp
 from ptxkit.analyses.uniformity.context import Context, Parameters
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.analyses.uniformity.sync_dependence import Partings
+from ptxkit.analyses.uniformity.sync_dependence import Divergences
 from ptxkit.analyses.uniformity.template import Template
 from ptxkit.analyses.uniformity.term_levels import Agreements
 from ptxkit.analyses.uniformity.transfer import How, Transfer, groups_itself, transfer
@@ -37,7 +37,7 @@ from ptxkit.isa.binding import GENERIC, Bound
 from ptxkit.syntax import Address, Guard
 
 THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID
-MOST_WAYS = 64
+MOST_PATHS = 64
 """Blocks that are looked at between a branch and where its ways meet, to tell which of several equal values come from there."""
 
 
@@ -51,7 +51,7 @@ class Propagation:
         self.ssa = ssa(routine)
         self.known = values(routine)
         self.forest = loops(routine)
-        self.partings = Partings(self.flow, self.forest, dominators(routine).post)
+        self.divergences = Divergences(self.flow, self.forest, dominators(routine).post)
         self.template = Template(routine, context.flat, handed_out(routine).of)
         self.levels: list[Level] = [GRID] * len(self.ssa.values)
         self.branches: list[Level] = [GRID] * len(self.flow.blocks)
@@ -66,7 +66,7 @@ class Propagation:
         self.unordered: list[Level] = [GRID] * len(self.flow.blocks)
         """What loaded values cannot be above, because of locks."""
         self._agreements = Agreements(self.known, self.template)
-        self._agreement_of: dict[int, tuple[Level, tuple[int, ...]]] = {}
+        self._level_of: dict[int, tuple[Level, tuple[int, ...]]] = {}
         self._bounds = bindings(routine)
         self._registers = registers(routine)
         self._plans: dict[int, Transfer] = {}
@@ -83,7 +83,7 @@ class Propagation:
         """By block whose branch depends on values that differ, how far threads agree on it nevertheless."""
         self._parted: dict[int, set[int]] = {}
         """By join, the blocks whose branches part threads that meet there."""
-        self._ways_of: dict[tuple[int, int], int] = {}
+        self._paths_of: dict[tuple[int, int], int] = {}
         self._any_exit = False
         self._queue: list[int] = []
         self._waiting = bytearray(b"\1" * len(self.ssa.values))
@@ -104,14 +104,14 @@ class Propagation:
                 loop = around.parent
         return level
 
-    def agreement(self, number: int) -> tuple[Level, tuple[int, ...]]:
+    def level_bound(self, number: int) -> tuple[Level, tuple[int, ...]]:
         """What the term of a value says: a level, and the values on which it depends how far threads agree; (THREAD,) if nothing."""
-        found = self._agreement_of.get(number)
+        found = self._level_of.get(number)
         if found is None:
-            found = self._agreement_of[number] = (THREAD, ()) if self._is_of_unknown(number) else self._agree(number)
+            found = self._level_of[number] = (THREAD, ()) if self._is_of_unknown(number) else self._uniform_level(number)
         return found
 
-    def _agree(self, number: int) -> tuple[Level, tuple[int, ...]]:
+    def _uniform_level(self, number: int) -> tuple[Level, tuple[int, ...]]:
         term = self.known.of(number)
         if (term.is_leaf and term.data == (number,)) or term.operator == "join":
             return THREAD, ()
@@ -181,7 +181,7 @@ class Propagation:
             if i in dependent:
                 self._branch(dependent[i])
             if self.parameters.is_needed:
-                for load in self.parameters.loads_behind(i):
+                for load in self.parameters.loads_after(i):
                     self._push(load)
         for phi in self.ssa.operand_of.get(number, ()):
             self._push(phi)
@@ -203,7 +203,7 @@ class Propagation:
         else:
             return self.parameters.register(value.register)
         if narrows and level < CTA:
-            base, numbers = self.agreement(number)
+            base, numbers = self.level_bound(number)
             if base > level:
                 level = max(level, min([self.used(other, value.block) for other in numbers] + [base]))
         loop = self.forest.innermost[value.block] if self._any_exit else None
@@ -234,23 +234,23 @@ class Propagation:
         for branch in self._parted.get(block, ()):
             if self.branches[branch] >= level:
                 continue
-            ways = self._ways(branch, block)
+            paths = self._paths(branch, block)
             before = self.flow.blocks[block].predecessors
-            if len({operand for operand, way in zip(value.operands, before, strict=False) if ways >> way & 1}) > 1:
+            if len({operand for operand, route in zip(value.operands, before, strict=False) if paths >> route & 1}) > 1:
                 level = self.branches[branch]
         return level
 
-    def _ways(self, branch: int, join: int) -> int:
+    def _paths(self, branch: int, join: int) -> int:
         """The set of the blocks by which control can come from the end of a block to another for the first time; all, if they are many."""
-        found = self._ways_of.get((branch, join))
+        found = self._paths_of.get((branch, join))
         if found is None:
             seen, work = {branch}, [branch]
-            while work and len(seen) < MOST_WAYS:
+            while work and len(seen) < MOST_PATHS:
                 for successor in self.flow.blocks[work.pop()].successors:
                     if successor != join and successor not in seen:
                         seen.add(successor)
                         work.append(successor)
-            found = self._ways_of[branch, join] = -1 if work else sum([1 << block for block in seen])
+            found = self._paths_of[branch, join] = -1 if work else sum([1 << block for block in seen])
         return found
 
     def _write(self, number: int, value: Value, bound: Bound, plan: Transfer) -> Level:
@@ -275,10 +275,10 @@ class Propagation:
 
     def _made(self, number: int, i: int, bound: Bound, plan: Transfer, uses: tuple[int, ...], block: int) -> Level:
         """The level of what an instruction writes if it does."""
-        place_ = number - self.ssa.definitions[i][0]
+        position = number - self.ssa.definitions[i][0]
         if bound.flow == "call":
-            return self.parameters.result(i, place_, lambda use: self.used(use, block))
-        how, group = plan.of(place_)
+            return self.parameters.result(i, position, lambda use: self.used(use, block))
+        how, group = plan.of(position)
         if how is How.NEVER or how is How.ONE:
             return THREAD
         if how is How.GROUP:
@@ -323,7 +323,7 @@ class Propagation:
             return THREAD
         # a pointer that the kernel was given can point to no thread's own memory
         given = any(atom.operator == "parameter" and factor == 1 for atom, factor in address.linear[1])
-        return CTA if given or place(self.known, address).space in (".shared", ".global", ".const") else THREAD
+        return CTA if given or locate(self.known, address).space in (".shared", ".global", ".const") else THREAD
 
     def points(self, staying: bool) -> list[Level]:
         """By block, the groups whose threads come there together: the least of the branches on which it depends, and of where those stand.
@@ -364,8 +364,8 @@ class Propagation:
         if level >= self.branches[block]:
             return
         self.branches[block] = level
-        parting = self.partings.of(block)
-        for join in parting.joins:
+        divergence = self.divergences.of(block)
+        for join in divergence.joins:
             self._parted.setdefault(join, set()).add(block)
             if level < self.joins[join]:
                 self.joins[join] = level
@@ -374,12 +374,12 @@ class Propagation:
                 continue
             for phi in self.ssa.phis[join]:
                 self._push(phi)
-        for loop in parting.loops:
+        for loop in divergence.loops:
             if level < self.exits[loop]:
                 self.leavers[loop] = block
                 self._leave(loop, level)
         for around in self._tangled:
-            if block in around or any(entry in parting.joins for entry in around.entries):
+            if block in around or any(entry in divergence.joins for entry in around.entries):
                 self._tangle(around.index, level)
 
     def _leave(self, index: int, level: Level) -> None:
@@ -401,7 +401,7 @@ class Propagation:
                 self._push(written)
             if i in self._dependent:
                 self._branch(self._dependent[i])
-            for load in self.parameters.loads_behind(i):
+            for load in self.parameters.loads_after(i):
                 self._push(load)
         for user in (*self.ssa.operand_of.get(number, ()), *self._others.get(number, ())):
             self._push(user)

@@ -57,11 +57,11 @@ class First(Lanes):
         source = self._handed_out(leaf) if leaf.operator == "value" else None
         if source is None:
             return super()._leaf(leaf, block)
-        held = self.numbers(source[0], block)
-        if held is None:
+        received = self.numbers(source[0], block)
+        if received is None:
             return None
-        lanes = [place - place % WARP + source[1] for place in range(len(held))]
-        return tuple([held[lane] for lane in lanes]) if max(lanes) < len(held) else None
+        lanes = [index - index % WARP + source[1] for index in range(len(received))]
+        return tuple([received[lane] for lane in lanes]) if max(lanes) < len(received) else None
 
 
 class Reach:
@@ -110,22 +110,22 @@ class Reach:
     def _make(self, block: int, decides: Sequence[int]) -> Coming:
         if not decides:
             return Coming(self.all, self.all, self.all)
-        ways = [
+        paths = [
             self._taken(self._found.get(before, Coming(0, self.all, self.all)), edge)
             for before in decides
             for edge in self._flow.blocks[before].edges
             if self._dominance.post.dominates(block, edge.target)
         ]
-        if not ways:
+        if not paths:
             return Coming(0, self.all, self.all)
-        if len(ways) == 1:
-            return ways[0]
-        ones = any(way.one for way in ways)
+        if len(paths) == 1:
+            return paths[0]
+        ones = any(path.one for path in paths)
         sure = possible = ever = 0
-        for way in ways:
-            sure |= 0 if way.one else way.sure
-            possible |= way.possible
-            ever |= way.ever
+        for path in paths:
+            sure |= 0 if path.one else path.sure
+            possible |= path.possible
+            ever |= path.ever
         return Coming(0 if ones else sure, possible, ever)
 
     def _taken(self, coming: Coming, edge: Edge) -> Coming:
@@ -148,7 +148,7 @@ class Reach:
         if first is None:
             for part in self._all_of(condition):
                 coming = self._narrowed(coming, part, block)
-        if first is None or (coming.one and not self._is_alike(first)):
+        if first is None or (coming.one and not self._is_same(first)):
             return Coming(0, coming.possible, coming.ever)
         holds = holding(first)
         return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
@@ -162,7 +162,7 @@ class Reach:
             return tuple([self._values.terms.invert(one) for one in positive.args])
         return ()
 
-    def _is_alike(self, numbers: Numbers) -> bool:
+    def _is_same(self, numbers: Numbers) -> bool:
         return all(len(set(numbers[start : start + WARP])) == 1 for start in range(0, len(numbers), WARP))
 
     def elected(self, condition: Term) -> tuple[bool, Term | None]:
@@ -184,5 +184,5 @@ class Reach:
         bound = bindings(self._routine)[value.instruction] if value.origin is Origin.WRITE else None
         if not isinstance(bound, Bound) or value.operands:
             return False
-        place = number - numbering.definitions[value.instruction][0]
-        return transfer(bound).of(place)[0] is How.ONE
+        index = number - numbering.definitions[value.instruction][0]
+        return transfer(bound).of(index)[0] is How.ONE

@@ -17,7 +17,7 @@ from ptxkit.frozen import frozen
 
 
 @frozen
-class Parting:
+class Divergence:
     """What it means for a function that threads go different ways at the end of a block."""
 
     joins: frozenset[int]
@@ -26,22 +26,22 @@ class Parting:
     """The loops, by index, that some leave while others go round again."""
 
 
-NOTHING = Parting(frozenset(), frozenset())
+NOTHING = Divergence(frozenset(), frozenset())
 
 
-class Partings:
+class Divergences:
     """The partings of a function, each found when it is asked for."""
 
     def __init__(self, flow: ControlFlow, forest: LoopForest, post: DominatorTree) -> None:
         self._flow = flow
         self._forest = forest
         self._post = post
-        self._known: dict[int, Parting] = {}
-        self._place = {block: place for place, block in enumerate(flow.order)}
+        self._known: dict[int, Divergence] = {}
+        self._index = {block: position for position, block in enumerate(flow.order)}
         self._exits: dict[int, frozenset[int]] = {}
         self._is_reducible = all(loop.is_reducible for loop in forest.loops)
 
-    def of(self, block: int) -> Parting:
+    def of(self, block: int) -> Divergence:
         """What a parting at the end of a block means."""
         found = self._known.get(block)
         if found is None:
@@ -57,7 +57,7 @@ class Partings:
             inner = self._forest.loops[inner].parent
         return found
 
-    def _find(self, block: int) -> Parting:
+    def _find(self, block: int) -> Divergence:
         # all meet again at the immediate post-dominator, unless some go round a loop first and so come there an iteration later
         stop = self._post.parent[block]
         label, joins = self._labels(block, stop)
@@ -70,11 +70,11 @@ class Partings:
                     label, joins = self._labels(block, stop)
                     break
         left = frozenset([index for index in around if self._is_left(index, stop, label)])
-        return Parting(frozenset(joins), left)
+        return Divergence(frozenset(joins), left)
 
     def _labels(self, block: int, stop: int) -> tuple[dict[int, int], set[int]]:
         """The labels of the blocks between a branch and where all surely meet again, and those that two labels come to."""
-        blocks, place = self._flow.blocks, self._place
+        blocks, position = self._flow.blocks, self._index
         around = self._around(block)
         outermost = self._forest.loops[around[-1]].blocks if around else 0
         label: dict[int, int] = {}
@@ -93,14 +93,14 @@ class Partings:
                 label[target] = target
             if target not in (stop, block) and target not in waiting:
                 waiting.add(target)
-                heapq.heappush(queue, (place[target], target))
+                heapq.heappush(queue, (position[target], target))
 
         for successor in blocks[block].successors:
             arrive(successor, successor)
         while queue:
             if len(queue) == 1 and self._is_reducible and stop not in label:
                 last = queue[0][1]
-                if not outermost >> last & 1 and all(place[seen] <= place[last] for seen in label):
+                if not outermost >> last & 1 and all(position[seen] <= position[last] for seen in label):
                     # whoever is still under way comes by here, and what lies behind leads back to nothing that was seen
                     break
             _, at = heapq.heappop(queue)

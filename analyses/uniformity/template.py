@@ -24,7 +24,7 @@ Source = Callable[[Term], tuple[Term, int] | None]
 
 ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
 MASKS = frozenset(("%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
-PLACES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid")) | MASKS
+INDICES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid")) | MASKS
 RANK = "%rank"
 """Stands for the place of a thread in the order of its CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, whatever shape that has."""
 SAMPLES = (1, 16, 31)
@@ -39,7 +39,7 @@ class Template:
         shape = known.threads
         self.is_certain = shape is not None
         """Whether a CTA has exactly these threads; else it may have fewer."""
-        self.has_places = shape is not None or flat
+        self.has_indices = shape is not None or flat
         """Whether the place of each thread is known; else only its lane."""
         self.assumption = "" if shape is not None or not flat else ONE_DIMENSION
         self.shape = shape or (known.most[0], 1, 1)
@@ -75,15 +75,15 @@ class Template:
         return self._specials[name]
 
     def _special(self, name: str) -> Numbers | None:
-        places = range(self.count)
+        indices = range(self.count)
         if name == RANK:
-            return tuple(places)
+            return tuple(indices)
         if name in self._sizes:
             return (self._sizes[name],) * self.count
         if name == "%laneid":
-            return tuple([place % WARP for place in places])
+            return tuple([index % WARP for index in indices])
         if name in MASKS:
-            ones = [1 << place % WARP for place in places]
+            ones = [1 << index % WARP for index in indices]
             masks = {
                 "eq": lambda one: one,
                 "le": lambda one: 2 * one - 1,
@@ -92,11 +92,11 @@ class Template:
                 "gt": lambda one: WARP_MASK & (-one << 1),
             }
             return tuple(map(masks[name[-2:]], ones))
-        if name not in PLACES or not self.has_places:
+        if name not in INDICES or not self.has_indices:
             return None
         width, height, _ = self.shape
         before, size = {"x": (1, width), "y": (width, height), "z": (width * height, self.count)}[name[-1]]
-        return tuple([place // before % size for place in places])
+        return tuple([index // before % size for index in indices])
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
@@ -128,7 +128,7 @@ class Template:
         leaves = [self._leaf(leaf, thread) for thread in range(self.count)]
         return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
 
-    def agreement(self, term: Term) -> Level:
+    def level_bound(self, term: Term) -> Level:
         """How far threads agree on a term that depends on their place alone; THREAD also if it depends on more."""
         first = self.number(term, 0)
         if first is None or any(self.number(term, thread) not in (first, None) for thread in SAMPLES if thread < self.count):
@@ -150,7 +150,7 @@ class Template:
             size = level.threads or len(numbers)
             for first in range(0, len(numbers), size):
                 group = numbers[first : first + size]
-                other = next((place for place, number in enumerate(group) if number != group[0]), None)
+                other = next((index for index, number in enumerate(group) if number != group[0]), None)
                 if other is not None:
                     return first, first + other, level
         return None

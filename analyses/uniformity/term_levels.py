@@ -17,15 +17,15 @@ from ptxkit.analyses.uniformity.template import RANK, Template
 from ptxkit.analyses.uniformity.transfer import space_level, special_level
 
 
-class Agreement(NamedTuple):
+class LevelBound(NamedTuple):
     """The least of a level and of how far threads agree on some values of the function."""
 
     level: Level
     numbers: frozenset[int]
 
 
-NONE = Agreement(Level.THREAD, frozenset())
-ALL = Agreement(Level.GRID, frozenset())
+NONE = LevelBound(Level.THREAD, frozenset())
+ALL = LevelBound(Level.GRID, frozenset())
 
 _OF_VALUES = frozenset(("value", "phi", "join"))
 _THE_SAME = frozenset(("parameter", "literal"))
@@ -71,9 +71,9 @@ class Agreements:
     def __init__(self, known: Values, template: Template) -> None:
         self._known = known
         self._template = template
-        self._found: dict[Term, Agreement] = {}
+        self._found: dict[Term, LevelBound] = {}
 
-    def of(self, term: Term) -> Agreement:
+    def of(self, term: Term) -> LevelBound:
         """How far threads agree on a term."""
         found = self._found
         stack = [term]
@@ -90,45 +90,45 @@ class Agreements:
             found[at] = self._make(at)
         return found[term]
 
-    def _make(self, at: Term) -> Agreement:
+    def _make(self, at: Term) -> LevelBound:
         if at.is_leaf or at.operator == "join":
             return self._leaf(at)
         if self._template.is_known(at):
-            return Agreement(self._template.agreement(at), frozenset())
+            return LevelBound(self._template.level_bound(at), frozenset())
         if at.operator == SUM:
             return self._sum(at, 0)
         if at.operator in ("and", "shr.u", "shr.s"):
             return self._without(at, 0)
         return self._least([self._found[arg] for arg in at.args])
 
-    def _leaf(self, leaf: Term) -> Agreement:
+    def _leaf(self, leaf: Term) -> LevelBound:
         kind = leaf.operator
         if kind in _OF_VALUES:
             if kind == "value" and self._template.is_known(leaf):
-                return Agreement(self._template.agreement(leaf), frozenset())
-            return Agreement(Level.GRID, frozenset((leaf.data[0],)))  # type: ignore[arg-type]
+                return LevelBound(self._template.level_bound(leaf), frozenset())
+            return LevelBound(Level.GRID, frozenset((leaf.data[0],)))  # type: ignore[arg-type]
         if kind in _THE_SAME:
             return ALL
         if kind == "special":
             if self._template.is_known(leaf):
-                return Agreement(self._template.agreement(leaf), frozenset())
-            return Agreement(special_level(str(leaf.data[0])), frozenset())
+                return LevelBound(self._template.level_bound(leaf), frozenset())
+            return LevelBound(special_level(str(leaf.data[0])), frozenset())
         if kind == "address":
             symbol = self._known.symbol(leaf)
-            return NONE if symbol is None else Agreement(space_level(symbol.space or ""), frozenset())
+            return NONE if symbol is None else LevelBound(space_level(symbol.space or ""), frozenset())
         if kind == "window":
-            return Agreement(space_level(str(leaf.data[0])), frozenset())
+            return LevelBound(space_level(str(leaf.data[0])), frozenset())
         if kind == "peer":
             level, numbers = self.of(leaf.data[0])  # type: ignore[arg-type]
-            return Agreement(min(level, Level.CTA), numbers)
+            return LevelBound(min(level, Level.CTA), numbers)
         return NONE
 
-    def _least(self, of: list[Agreement]) -> Agreement:
+    def _least(self, of: list[LevelBound]) -> LevelBound:
         if len(of) == 1:
             return of[0]
-        return Agreement(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
+        return LevelBound(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
 
-    def _without(self, at: Term, low: int) -> Agreement:
+    def _without(self, at: Term, low: int) -> LevelBound:
         """How far threads agree on a term without its lowest bits."""
         while True:
             amount = at.args[1].constant if at.operator in ("and", "shr.u", "shr.s") else None
@@ -146,7 +146,7 @@ class Agreements:
         if self._template.is_known(at) and 0 < low < at.width:
             terms = self._known.terms
             dropped = terms.apply("shr.u", at.width, (at, terms.constant(low, 32)))
-            return Agreement(self._template.agreement(dropped), frozenset())
+            return LevelBound(self._template.level_bound(dropped), frozenset())
         return self._found[at] if at.operator not in ("and", "shr.u", "shr.s") else self._least([self.of(arg) for arg in at.args])
 
     def _ranked(self, parts: Parts) -> Parts:
@@ -162,7 +162,7 @@ class Agreements:
                     return (*[(part, factors[part]) for part in factors if part not in (atom, *found)], (rank, factor))
         return parts
 
-    def _sum(self, at: Term, low: int) -> Agreement:
+    def _sum(self, at: Term, low: int) -> LevelBound:
         """How far threads agree on a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
         terms = self._known.terms
         own = terms.constant(at.offset, at.width)
@@ -178,4 +178,4 @@ class Agreements:
             return self._least(others)
         if 0 < low < at.width:
             own = terms.apply("shr.u", at.width, (own, terms.constant(low, 32)))
-        return self._least([Agreement(self._template.agreement(own), frozenset()), *others])
+        return self._least([LevelBound(self._template.level_bound(own), frozenset()), *others])

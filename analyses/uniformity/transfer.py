@@ -51,9 +51,9 @@ class Transfer:
     is_plain: bool
     """Whether all outputs have the least of the inputs, and nothing else counts."""
 
-    def of(self, place: int) -> tuple[How, Level]:
+    def of(self, index: int) -> tuple[How, Level]:
         """The rule for the register at a place among those written."""
-        return self.outputs[place] if place < len(self.outputs) else self.outputs[0]
+        return self.outputs[index] if index < len(self.outputs) else self.outputs[0]
 
 
 _NEVER = Transfer(((How.NEVER, Level.THREAD),), Level.THREAD, (), -1, False, False, False)
@@ -66,18 +66,18 @@ def transfer(bound: Bound) -> Transfer:
         return _NEVER
     outputs = tuple([_rule(bound, operand) for operand in bound.operands if operand.writes for _ in _registers(operand.shape)])
     reading = [operand for operand in bound.operands if operand.reads or operand.role == "sym"]
-    places: dict[str, tuple[int, ...]] = {}
+    indices: dict[str, tuple[int, ...]] = {}
     count = 0
     for operand in reading:
         size = len(list(_registers(operand.shape)))
-        places[operand.name] = tuple(range(count, count + size))
+        indices[operand.name] = tuple(range(count, count + size))
         count += size
     shared = any(operand.writes and operand.path[0] == other.path[0] for operand in bound.operands for other in reading)
     agreed = _agreed(bound)
     if shared and agreed:
         return _NEVER
-    controls = tuple([place for name in agreed for place in places.get(name, ())])
-    source = places.get("a", ())
+    controls = tuple([index for name in agreed for index in indices.get(name, ())])
+    source = indices.get("a", ())
     by_name = any(_is_parameter(operand) for operand in reading)
     return Transfer(
         outputs or ((How.INPUTS, Level.GRID),),

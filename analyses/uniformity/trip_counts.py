@@ -28,7 +28,7 @@ def leaving(known: Values, template: Template, block: int) -> Level:
     if not all(dominators(routine).tree.dominates(block, latch) for latch in loop.latches):
         return Level.THREAD
     condition = _staying(known, loop, block)
-    return Level.THREAD if condition is None else _agreement(known, template, loop, condition)
+    return Level.THREAD if condition is None else _uniformity(known, template, loop, condition)
 
 
 def _staying(known: Values, loop: Loop, block: int) -> Term | None:
@@ -42,7 +42,7 @@ def _staying(known: Values, loop: Loop, block: int) -> Term | None:
     return guard if guard is None or staying[0].via is Via.TAKEN else known.terms.invert(guard)
 
 
-def _agreement(known: Values, template: Template, loop: Loop, condition: Term) -> Level:
+def _uniformity(known: Values, template: Template, loop: Loop, condition: Term) -> Level:
     """How far threads agree on how often a condition holds that compares what is counted with a constant."""
     holds = True
     if not condition.args:
@@ -100,8 +100,8 @@ def _times_to(starts: Numbers, step: int, limit: int, width: int) -> Numbers | N
     """By thread, after how many steps a number is equal to a limit. None if one never is, or another number wraps first."""
     found = []
     for start in starts:
-        way = (limit - start if step > 0 else start - limit) % (1 << width)
-        if way % abs(step):
+        path = (limit - start if step > 0 else start - limit) % (1 << width)
+        if path % abs(step):
             return None
-        found.append(way // abs(step))
+        found.append(path // abs(step))
     return tuple(found)

@@ -149,7 +149,7 @@ class Uniformity:
         if coming.sure != coming.ever:
             return None
         template = self.solved.template
-        if not template.has_places and coming.sure != self.reach.all:
+        if not template.has_indices and coming.sure != self.reach.all:
             return None
         return ThreadSet(coming.sure, template.count, template.is_certain, coming.one, template.assumption)
 

@@ -88,7 +88,7 @@ def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_co
         holds = holding(numbers)
         here = coming.sure & arriving.sure if not coming.one else 0
         there = arriving.sure & ~coming.possible
-        pairs = [(here & way, there & ~way) for way in (holds, reach.all & ~holds)]
+        pairs = [(here & path, there & ~path) for path in (holds, reach.all & ~holds)]
         found = [pair for pair in pairs if pair[0] and pair[1]]
         return _first([_pair(solved, reach, i, *pair, "", swap=pair[0] & holds == 0) for pair in found])
     taken = {
@@ -145,7 +145,7 @@ def _elected(solved: Propagation, reach: Reach, i: int, coming: Coming) -> Diver
 
 def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
     """The condition for each thread of the first warp (as for the first thread beyond), for arguments that make it differ."""
-    if not is_free(condition) or not reach.template.has_places:
+    if not is_free(condition) or not reach.template.has_indices:
         return None, ""
     leaves = condition.leaves()
     names = {str(leaf.data[0]) for leaf in leaves if leaf.operator == "special"}

@@ -36,9 +36,9 @@ def boxes(machine: Machine) -> dict[str, int]:
 
 def _sums(machine: Machine) -> Sums:
     found: Sums = []
-    for object_ in machine.by_number.values():
-        for counts, (announced, copied) in zip(object_.maps_of, object_.bytes, strict=False):
-            if counts and (one := (counts, announced - copied)) not in found:
+    for mbarrier in machine.by_number.values():
+        for counts, (expected, copied) in zip(mbarrier.maps_of, mbarrier.bytes, strict=False):
+            if counts and (one := (counts, expected - copied)) not in found:
                 found.append(one)
     return found
 
@@ -103,11 +103,11 @@ def _holds(sums: Sums, sizes: Mapping[str, Fraction]) -> bool:
 
 def _gaps(machine: Machine) -> dict[str, int]:
     """By map, how far it is from where a copy writes to the next place that any copy writes to, at least."""
-    targets = sorted({target for places in machine.targets.values() for target in places})
+    targets = sorted({target for indices in machine.targets.values() for target in indices})
     after = dict(pairwise(targets))
     found = {}
-    for name, places in machine.targets.items():
-        gaps = [after[place] - place for place in places if place in after]
+    for name, indices in machine.targets.items():
+        gaps = [after[index] - index for index in indices if index in after]
         if gaps:
             found[name] = min(gaps)
     return found

@@ -23,11 +23,11 @@ from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import judged
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation.fetches import CANCELED, COORDINATE, all_fetches
-from ptxkit.analyses.simulation.machine import Agent, Machine, Object, plain
+from ptxkit.analyses.simulation.machine import Agent, Machine, Mbarrier, plain
 from ptxkit.analyses.simulation.setting import Setting
 from ptxkit.analyses.simulation.traces import Key, Trace, Tracer, is_quiet
 from ptxkit.analyses.symbolic.terms import Term, spoken
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.verify.tensor_boxes import boxes
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import constant_value
@@ -35,10 +35,33 @@ from ptxkit.syntax import constant_value
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 KNOWN_EFFECTS = frozenset(
     (
-        "alloc", "alloca", "applypriority", "dealloc", "discard", "fence", "grid-launch", "grid-wait", "init-fence", "launch-control",
-        "mmio", "nanosleep", "pmevent", "prefetch", "proxy-fence-alias", "proxy-fence-async", "proxy-fence-fabric",
-        "proxy-fence-tensormap", "relinquish-alloc", "setmaxnreg", "stackrestore", "stacksave", "tcgen05-after-thread-sync",
-        "tcgen05-before-thread-sync", "trap", "volatile", "wgmma-fence",
+        "alloc",
+        "alloca",
+        "applypriority",
+        "dealloc",
+        "discard",
+        "fence",
+        "grid-launch",
+        "grid-wait",
+        "init-fence",
+        "launch-control",
+        "mmio",
+        "nanosleep",
+        "pmevent",
+        "prefetch",
+        "proxy-fence-alias",
+        "proxy-fence-async",
+        "proxy-fence-fabric",
+        "proxy-fence-tensormap",
+        "relinquish-alloc",
+        "setmaxnreg",
+        "stackrestore",
+        "stacksave",
+        "tcgen05-after-thread-sync",
+        "tcgen05-before-thread-sync",
+        "trap",
+        "volatile",
+        "wgmma-fence",
     )
 )
 """What instructions do besides, of which nobody is made to wait, or of which it is known who is."""
@@ -47,7 +70,7 @@ HARMLESS = frozenset(("vprintf", "malloc", "free", "__assertfail"))
 """Functions of the driver that a kernel may call."""
 USES = frozenset((Does.WAIT, Does.ARRIVE, Does.EXPECT, Does.COPY))
 REGISTERS, STEP, MOST = 65536, 8, 256
-MOST_TOUCHES = 2_000_000
+MOST_ACCESSES = 2_000_000
 WARPGROUP = 4 * WARP
 LEAST_TIME = 10.0
 """Seconds that the last run has, however long following took."""
@@ -56,7 +79,7 @@ LAST = 40
 
 
 @attrs.frozen
-class Place:
+class Location:
     """An instruction, and what is said of it."""
 
     instruction: int
@@ -68,20 +91,20 @@ class Verdict:
     """What became of a kernel. `reasons` say why it is refuted or undecided, `schedule` what led there, in the order of the run."""
 
     outcome: str
-    reasons: tuple[Place, ...] = ()
-    schedule: tuple[Place, ...] = ()
+    reasons: tuple[Location, ...] = ()
+    schedule: tuple[Location, ...] = ()
     clusters: int = 0
     """How many clusters of the grid were run; one stands for all that do not look at their place."""
     phases: int = 0
     waits: int = 0
-    touches: int = 0
+    accessed: int = 0
     """Accesses of shared memory that were compared, in words."""
-    has_all_touches: bool = True
+    has_all_accesses: bool = True
     covered: tuple[int, int] = (0, 0)
     """How many of the instructions that synchronize were come to, and how many there are."""
     come_to: frozenset[int] = frozenset()
     """The instructions that were come to."""
-    assumptions: tuple[Place, ...] = ()
+    assumptions: tuple[Location, ...] = ()
     """What was taken for granted besides the launch."""
     boxes: Mapping[str, int] = attrs.field(factory=dict)
     """Where boxes of tensor maps are missing: those with which all that is announced would come."""
@@ -105,15 +128,15 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
     """Follows and runs a kernel that is launched so. `budget` is in seconds. The kernel must say itself how it is launched (`launched`)."""
     registers = start_registers(routine, setting)
     end = time.monotonic() + budget
-    phases = waits = touches = 0
+    phases = waits = accessed = 0
     has_all = True
     clusters = setting.clusters
-    assumed: dict[Place, None] = {}
+    assumed: dict[Location, None] = {}
     reached: set[int] = set()
     for cluster in range(setting.clusters):
         if cluster and time.monotonic() > end:
-            reason = Place(-1, f"{cluster} of {setting.clusters} clusters were run in {budget:g} s; what they do depends on their place")
-            return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, touches)
+            reason = Location(-1, f"{cluster} of {setting.clusters} clusters were run in {budget:g} s; what they do depends on their place")
+            return Verdict(UNDECIDED, (reason,), (), cluster, phases, waits, accessed)
         run = _run(routine, setting, cluster, registers, end)
         machine = run.machine
         assumed.update(dict.fromkeys(_assumptions(routine, run.tracers, machine)))
@@ -126,31 +149,31 @@ def verify(routine: Routine, setting: Setting, budget: float = 300.0) -> Verdict
         reasons = _reasons(routine, setting, run)
         if reasons:
             sizes = boxes(machine) if any(one.was_unknown for one in machine.by_number.values()) else {}
-            told = tuple(assumed)
+            signalled = tuple(assumed)
             come_to = frozenset(reached)
-            return Verdict(UNDECIDED, reasons, (), cluster + 1, phases, 0, 0, True, covered, come_to, told, sizes)
+            return Verdict(UNDECIDED, reasons, (), cluster + 1, phases, 0, 0, True, covered, come_to, signalled, sizes)
         waits += sum(len(one.waited) for one in machine.by_number.values())
-        touches += machine.touches
-        has_all = has_all and machine.has_all_touches
-        if not any(tracer.looks_at_place for tracer in run.tracers):
+        accessed += machine.accessed
+        has_all = has_all and machine.has_all_accesses
+        if not any(tracer.reads_index for tracer in run.tracers):
             clusters = 1
             break
         if machine.requests:
             # it has done the work of all others
             break
-    return Verdict(VERIFIED, (), (), clusters, phases, waits, touches, has_all, covered, frozenset(reached), tuple(assumed))
+    return Verdict(VERIFIED, (), (), clusters, phases, waits, accessed, has_all, covered, frozenset(reached), tuple(assumed))
 
 
 def _run(routine: Routine, setting: Setting, cluster: int, registers: int, end: float) -> _Run:
-    answers = _answers(setting, cluster)
-    tracers, found, loaded = _followed(routine, setting, cluster, registers, answers, end)
+    outcomes = _outcomes(setting, cluster)
+    tracers, found, loaded = _followed(routine, setting, cluster, registers, outcomes, end)
     end = max(end, time.monotonic() + LEAST_TIME)
-    findings, machine = judged(routine, found, team(routine), registers, MOST_TOUCHES, answers, end, True)
-    by_chance = any(_lags(machine, agent) for agent in machine.stuck) and not _stands_still(found, registers, answers, end)
+    findings, machine = judged(routine, found, thread_block_of(routine), registers, MOST_ACCESSES, outcomes, end, True)
+    by_chance = any(_lags(machine, agent) for agent in machine.stuck) and not _stands_still(found, registers, outcomes, end)
     return _Run(cluster, tracers, found, loaded, findings, machine, by_chance)
 
 
-def _wrong(routine: Routine, run: _Run) -> tuple[Place, ...]:
+def _wrong(routine: Routine, run: _Run) -> tuple[Location, ...]:
     """What goes wrong for certain."""
     machine = run.machine
     if _changing(machine, run.loaded):
@@ -158,23 +181,23 @@ def _wrong(routine: Routine, run: _Run) -> tuple[Place, ...]:
         return ()
     doubtful = _doubtful(routine, machine)
     if not run.by_chance:
-        certain = [Place(one.instruction, one.message) for one in run.findings if one.is_certain and one.instruction not in doubtful]
+        certain = [Location(one.instruction, one.message) for one in run.findings if one.is_certain and one.instruction not in doubtful]
         if certain or (machine.stuck and machine.is_sure):
             return tuple(certain or _standing(machine))
     return tuple(_uninitialized(routine, machine))
 
 
-def _reasons(routine: Routine, setting: Setting, run: _Run) -> tuple[Place, ...]:
+def _reasons(routine: Routine, setting: Setting, run: _Run) -> tuple[Location, ...]:
     """Why it is not certain that nothing goes wrong."""
     machine = run.machine
     seen = {block for tracer in run.tracers for block in tracer.seen}
     reasons = [*unmodelled(routine, seen), *_lost(routine, run.found), *_unsure(machine), *_passed_by(machine)]
-    reasons += [Place(i, "what is loaded depends on which thread comes first") for i in sorted(_changing(machine, run.loaded))]
-    reasons += [Place(one.instruction, one.message) for one in run.findings] or _untold(machine)
+    reasons += [Location(i, "what is loaded depends on which thread comes first") for i in sorted(_changing(machine, run.loaded))]
+    reasons += [Location(one.instruction, one.message) for one in run.findings] or _unfenced_handoffs(machine)
     if run.by_chance:
-        reasons += [Place(one.instruction, f"{one.text}, in some orders and not in others") for one in _standing(machine)]
-    if not reasons and not _is_luck_the_same(routine, setting, run.cluster, run.found, run.loaded):
-        reasons = [Place(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
+        reasons += [Location(one.instruction, f"{one.text}, in some orders and not in others") for one in _standing(machine)]
+    if not reasons and not _are_examples_the_same(routine, setting, run.cluster, run.found, run.loaded):
+        reasons = [Location(i, "what is done depends on whether a phase has completed when this asks") for i in _peeks(routine)]
     return tuple(dict.fromkeys(reasons))
 
 
@@ -193,7 +216,7 @@ def _covered(routine: Routine, reached: Container[int]) -> tuple[int, int]:
 
 
 def _followed(
-    routine: Routine, setting: Setting, cluster: int, registers: int, answers: Sequence[int], end: float
+    routine: Routine, setting: Setting, cluster: int, registers: int, outcomes: Sequence[int], end: float
 ) -> tuple[list[Tracer], list[Trace], dict[Key, tuple[int, ...]]]:
     """The traces of a cluster, with what they load from shared memory: they are followed as far as that is known, run so far to find out
     more, and followed again."""
@@ -203,7 +226,7 @@ def _followed(
         found = [trace for tracer in tracers for trace in tracer.run()]
         if not any(trace.is_lost for trace in found) or time.monotonic() > end:
             return tracers, found, loaded
-        machine = Machine(found, races=False, registers=registers, answers=answers, end=end)
+        machine = Machine(found, races=False, registers=registers, outcomes=outcomes, end=end)
         machine.run()
         new = {key: numbers for key, numbers in machine.fetched.items() if key not in loaded}
         if not new:
@@ -216,51 +239,53 @@ def _changing(machine: Machine, loaded: Mapping[Key, tuple[int, ...]]) -> set[in
     return machine.raced | {key[2] for key, numbers in loaded.items() if machine.fetched.get(key) != numbers}
 
 
-def _assumptions(routine: Routine, tracers: list[Tracer], machine: Machine) -> list[Place]:
+def _assumptions(routine: Routine, tracers: list[Tracer], machine: Machine) -> list[Location]:
     """What is taken for granted of memory and of the hardware."""
-    found = [Place(i, "this gives what --memory says") for i in sorted({i for one in tracers for i in one.used})]
+    found = [Location(i, "this gives what --memory says") for i in sorted({i for one in tracers for i in one.used})]
     if machine.requests:
         i = next(i for i, own in steps(routine).items() if any(step.is_request for step in own))
-        found.append(Place(i, "the first cluster gets the work of all others by this, one after the other, then none"))
+        found.append(Location(i, "the first cluster gets the work of all others by this, one after the other, then none"))
     if not machine.fetched:
         return found
-    strays = {i for one in tracers for i in one.strays} | {
+    out_of_bounds = {i for one in tracers for i in one.out_of_bounds} | {
         access.instruction
         for access in accesses(routine)
         if access.writes and access.memory.is_async and access.space == SHARED and access.instruction not in steps(routine)
     }
     what = "this does not write over numbers in shared memory that decide where threads go"
-    return [*found, *[Place(i, what) for i in sorted(strays)]]
+    return [*found, *[Location(i, what) for i in sorted(out_of_bounds)]]
 
 
 def _lags(machine: Machine, agent: Agent) -> bool:
     """Whether phases have passed that a thread waits for, since it last waited there: it might have seen them, had it come earlier."""
-    object_ = _object(machine, agent)
-    if object_ is None or agent.event is None or agent.event.step.does is not Does.WAIT:
+    mbarrier_ = _mbarrier(machine, agent)
+    if mbarrier_ is None or agent.event is None or agent.event.step.does is not Does.WAIT:
         return False
-    return object_.phase - agent.seen.get(object_.address, -1) > 2
+    return mbarrier_.phase - agent.seen.get(mbarrier_.address, -1) > 2
 
 
-def _stands_still(found: list[Trace], registers: int, answers: Sequence[int], end: float) -> bool:
+def _stands_still(found: list[Trace], registers: int, outcomes: Sequence[int], end: float) -> bool:
     """Whether threads come to a standstill in another order too: else some wait for ever only where others are much faster."""
-    machine = Machine(found, races=False, registers=registers, answers=answers, end=max(end, time.monotonic() + LEAST_TIME), is_eager=True)
+    machine = Machine(
+        found, races=False, registers=registers, outcomes=outcomes, end=max(end, time.monotonic() + LEAST_TIME), is_eager=True
+    )
     machine.run()
     return any(not agent.is_done for agent in machine.agents)
 
 
-def _answers(setting: Setting, cluster: int) -> list[int]:
+def _outcomes(setting: Setting, cluster: int) -> list[int]:
     """What a cluster is told that asks for the work of others: each of those behind it, one after the other."""
     found = []
     for other in range(cluster + 1, setting.clusters):
-        place = setting.place(other, 0)
-        found.append(sum(at << COORDINATE * k for k, at in enumerate(place)) | 1 << CANCELED)
+        position = setting.index(other, 0)
+        found.append(sum(at << COORDINATE * k for k, at in enumerate(position)) | 1 << CANCELED)
     return found
 
 
 # --- what is not known
 
 
-def unmodelled(routine: Routine, seen: Container[int]) -> list[Place]:
+def unmodelled(routine: Routine, seen: Container[int]) -> list[Location]:
     """The instructions in these blocks of which it is not known whether anybody waits for them."""
     flow = control_flow(routine)
     found = []
@@ -270,34 +295,34 @@ def unmodelled(routine: Routine, seen: Container[int]) -> list[Place]:
             continue
         opcode = routine.instructions[i].opcode.text
         if not isinstance(bound, Bound) or not bound.form.modelled:
-            found.append(Place(i, f"`{opcode}` is not modelled"))
+            found.append(Location(i, f"`{opcode}` is not modelled"))
             continue
         if set(bound.effects) - KNOWN_EFFECTS or {word.action for word in bound.barrier} - KNOWN_ACTIONS:
-            found.append(Place(i, f"what `{opcode}` makes others wait for is not modelled"))
+            found.append(Location(i, f"what `{opcode}` makes others wait for is not modelled"))
         if "alloc" in bound.effects:
             allocations += 1
             if allocations > 1:
-                found.append(Place(i, "CTAs that have tensor memory may wait for one another here"))
+                found.append(Location(i, "CTAs that have tensor memory may wait for one another here"))
         if flow_of(opcode) == "call":
             called = callees(routine, i, routine.instructions[i])
             own = {one.name for one in routine.siblings}
             for name in called.names:
                 if name not in own and name not in HARMLESS:
-                    found.append(Place(i, f"what `{name}` does is not known"))
+                    found.append(Location(i, f"what `{name}` does is not known"))
                 elif name in own and not is_quiet(routine, name):
-                    found.append(Place(i, f"others wait for what `{name}` does: functions that are called are not followed"))
+                    found.append(Location(i, f"others wait for what `{name}` does: functions that are called are not followed"))
     return found
 
 
-def _lost(routine: Routine, found: list[Trace]) -> list[Place]:
+def _lost(routine: Routine, found: list[Trace]) -> list[Location]:
     """Where threads could not be followed further."""
     reasons = []
     for trace in found:
         if trace.is_lost:
             what = f": {_cause(routine, trace.unknown)}" if trace.unknown is not None else ""
-            reasons.append(Place(trace.why, f"how thread {trace.threads[0]} goes on from here is not known{what}"))
+            reasons.append(Location(trace.why, f"how thread {trace.threads[0]} goes on from here is not known{what}"))
         elif trace.is_cut:
-            reasons.append(Place(trace.why, f"thread {trace.threads[0]} goes on for too long to be followed"))
+            reasons.append(Location(trace.why, f"thread {trace.threads[0]} goes on for too long to be followed"))
     return list(dict.fromkeys(reasons))
 
 
@@ -319,22 +344,24 @@ def _cause(routine: Routine, term: Term) -> str:
     return f"it depends on {spoken(term, 2)}"
 
 
-def _unsure(machine: Machine) -> list[Place]:
+def _unsure(machine: Machine) -> list[Location]:
     reasons = []
     if machine.is_late:
-        reasons.append(Place(-1, "the run took too long (--budget)"))
+        reasons.append(Location(-1, "the run took too long (--budget)"))
     if not machine.is_sure:
-        reasons.append(Place(-1, "threads of a warp that are to meet do not come to the same instruction"))
+        reasons.append(Location(-1, "threads of a warp that are to meet do not come to the same instruction"))
     for fault in machine.faults.values():
         if fault.kind == "unordered":
-            reasons.append(Place(fault.instruction, "the bytes may be counted in an earlier phase: nothing waits until that has completed"))
+            reasons.append(
+                Location(fault.instruction, "the bytes may be counted in an earlier phase: nothing waits until that has completed")
+            )
         elif fault.kind == "barrier crowd":
-            reasons.append(Place(fault.instruction, "more threads may come to the barrier than it counts"))
+            reasons.append(Location(fault.instruction, "more threads may come to the barrier than it counts"))
         elif fault.kind == "excess":
-            reasons.append(Place(fault.instruction, "more may arrive than the phase takes"))
-    for object_ in machine.by_number.values():
-        if object_.was_unknown:
-            reasons.append(Place(object_.copies, "how many bytes this copies only its tensor map says (--boxes)"))
+            reasons.append(Location(fault.instruction, "more may arrive than the phase takes"))
+    for mbarrier_ in machine.by_number.values():
+        if mbarrier_.was_unknown:
+            reasons.append(Location(mbarrier_.copies, "how many bytes this copies only its tensor map says (--boxes)"))
     return reasons
 
 
@@ -359,11 +386,11 @@ def _doubtful(routine: Routine, machine: Machine) -> set[int]:
     return found
 
 
-def _untold(machine: Machine) -> list[Place]:
+def _unfenced_handoffs(machine: Machine) -> list[Location]:
     """Accesses of which it was not found out why nothing keeps them apart; those of one instruction may write the same."""
     kinds = ("race ", "unwaited ", "too early ")
     return [
-        Place(fault.instruction, "nothing says whether this or another access of the same memory comes first")
+        Location(fault.instruction, "nothing says whether this or another access of the same memory comes first")
         for fault in machine.faults.values()
         if fault.kind.startswith(kinds) and fault.instruction != fault.other
     ]
@@ -374,7 +401,7 @@ def _peeks(routine: Routine) -> list[int]:
     return [i for i, own in steps(routine).items() if any(step.does is Does.WAIT and not step.is_spinning for step in own)]
 
 
-def _is_luck_the_same(
+def _are_examples_the_same(
     routine: Routine, setting: Setting, cluster: int, found: list[Trace], loaded: Mapping[Key, tuple[int, ...]]
 ) -> bool:
     """Whether threads that ask for a phase do the same, but for waiting, whether it has completed or not."""
@@ -383,7 +410,7 @@ def _is_luck_the_same(
     other = [
         trace
         for rank in range(setting.ranks)
-        for trace in Tracer(routine, rank, setting.ranks, setting, cluster, luck=True, loaded=loaded).run()
+        for trace in Tracer(routine, rank, setting.ranks, setting, cluster, examples=True, loaded=loaded).run()
     ]
     return _deeds(found) == _deeds(other)
 
@@ -392,12 +419,12 @@ def _deeds(found: list[Trace]) -> dict[tuple[int, int], list[tuple[object, ...]]
     """What each thread does, without its waits for phases; nothing is the same as what is not known."""
     deeds: dict[tuple[int, int], list[tuple[object, ...]]] = {}
     for trace in found:
-        for place, thread in enumerate(trace.threads):
+        for position, thread in enumerate(trace.threads):
             own: list[tuple[object, ...]] = [] if not (trace.is_lost or trace.is_cut) else [(object(),)]
             for event in trace.events:
                 if event.step.does not in (Does.WAIT, Does.READ, Does.WRITE, Does.FETCH):
-                    told = (event.address, event.amount, event.target, *event.values)
-                    numbers = [one and one[0 if len(one) == 1 else place] for one in told]
+                    signalled = (event.address, event.amount, event.target, *event.values)
+                    numbers = [one and one[0 if len(one) == 1 else position] for one in signalled]
                     own.append((event.step.instruction, event.step.does, *numbers))
             deeds[trace.rank, thread] = own
     return deeds
@@ -420,16 +447,16 @@ def start_registers(routine: Routine, setting: Setting) -> int:
 # --- what went wrong
 
 
-def _standing(machine: Machine) -> list[Place]:
+def _standing(machine: Machine) -> list[Location]:
     """Where threads stand still, those at one instruction together."""
     groups: dict[tuple[int, str], list[Agent]] = {}
     for agent in machine.stuck:
         step = agent.trace.events[agent.at].step
         groups.setdefault((step.instruction, _awaits(machine, agent, step)), []).append(agent)
-    return [Place(i, f"{_who(machine, agents)} {what}, for ever") for (i, what), agents in groups.items()]
+    return [Location(i, f"{_who(machine, agents)} {what}, for ever") for (i, what), agents in groups.items()]
 
 
-def _uninitialized(routine: Routine, machine: Machine) -> list[Place]:
+def _uninitialized(routine: Routine, machine: Machine) -> list[Location]:
     """Uses of mbarrier objects that nobody has initialized, if nobody can any more, wherever those go that were not followed to an end."""
     flow = control_flow(routine)
     inits = {flow.block_of[i] for i, own in steps(routine).items() if any(step.does is Does.INIT for step in own)}
@@ -448,10 +475,10 @@ def _uninitialized(routine: Routine, machine: Machine) -> list[Place]:
         event = agent.event
         if event is None or event.step.does not in USES or event.address is None or event.mask is not None:
             continue
-        address = plain(event.address[0 if len(event.address) == 1 else agent.places[0]])
+        address = plain(event.address[0 if len(event.address) == 1 else agent.positions[0]])
         if address not in to_come:
             groups.setdefault(event.step.instruction, []).append(agent)
-    return [Place(i, f"{_who(machine, agents)} needs an mbarrier object that nobody initializes") for i, agents in groups.items()]
+    return [Location(i, f"{_who(machine, agents)} needs an mbarrier object that nobody initializes") for i, agents in groups.items()]
 
 
 def _ahead(routine: Routine, start: int) -> set[int]:
@@ -467,13 +494,13 @@ def _ahead(routine: Routine, start: int) -> set[int]:
 
 
 def _awaits(machine: Machine, agent: Agent, step: Step) -> str:
-    object_ = _object(machine, agent)
-    if step.does in (Does.WAIT, Does.ARRIVE, Does.EXPECT, Does.COPY) and object_ is None:
+    mbarrier_ = _mbarrier(machine, agent)
+    if step.does in (Does.WAIT, Does.ARRIVE, Does.EXPECT, Does.COPY) and mbarrier_ is None:
         return "needs an mbarrier object that is not initialized"
-    if step.does is Does.WAIT and object_ is not None:
-        parts = [f"{object_.pending} of {object_.count} arrivals missing"] if object_.pending else []
-        parts += [f"{object_.expected} bytes missing"] if object_.expected else []
-        return f"waits for phase {object_.phase}: {' and '.join(parts) or 'it has the other parity'}"
+    if step.does is Does.WAIT and mbarrier_ is not None:
+        parts = [f"{mbarrier_.pending} of {mbarrier_.count} arrivals missing"] if mbarrier_.pending else []
+        parts += [f"{mbarrier_.expected} bytes missing"] if mbarrier_.expected else []
+        return f"waits for phase {mbarrier_.phase}: {' and '.join(parts) or 'it has the other parity'}"
     words = {
         Does.BARRIER_SYNC: "waits at the barrier",
         Does.CLUSTER_WAIT: "waits at the barrier of the cluster",
@@ -483,23 +510,23 @@ def _awaits(machine: Machine, agent: Agent, step: Step) -> str:
     return words.get(step.does, "cannot go on")
 
 
-def _object(machine: Machine, agent: Agent) -> Object | None:
+def _mbarrier(machine: Machine, agent: Agent) -> Mbarrier | None:
     event = agent.event
     if event is None or event.address is None:
         return None
-    return machine.objects.get(plain(event.address[0 if len(event.address) == 1 else agent.places[0]]))
+    return machine.mbarriers.get(plain(event.address[0 if len(event.address) == 1 else agent.positions[0]]))
 
 
-def _passed_by(machine: Machine) -> list[Place]:
+def _passed_by(machine: Machine) -> list[Location]:
     """Waits that may come too late."""
-    found: dict[int, Place] = {}
+    found: dict[int, Location] = {}
     for _, agent, phase, at in machine.overrun():
         i = agent.trace.events[at].step.instruction
         text = (
             f"nothing keeps phase {phase + 1} from completing before {_who(machine, [agent])} comes here: "
             "so late, it would wait for a phase after that"
         )
-        found.setdefault(i, Place(i, text))
+        found.setdefault(i, Location(i, text))
     return list(found.values())
 
 
@@ -515,7 +542,7 @@ def _who(machine: Machine, agents: list[Agent]) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _schedule(routine: Routine, machine: Machine) -> list[Place]:
+def _schedule(routine: Routine, machine: Machine) -> list[Location]:
     """The last steps of the run that others may wait for."""
     rows: list[tuple[int, str, list[Agent]]] = []
     for index, at in machine.log:
@@ -525,4 +552,4 @@ def _schedule(routine: Routine, machine: Machine) -> list[Place]:
             rows[-1][2].append(agent)
         else:
             rows.append((step.instruction, step.does.value, [agent]))
-    return [Place(i, f"{_who(machine, list(dict.fromkeys(agents)))}: {does}") for i, does, agents in rows[-LAST:]]
+    return [Location(i, f"{_who(machine, list(dict.fromkeys(agents)))}: {does}") for i, does, agents in rows[-LAST:]]

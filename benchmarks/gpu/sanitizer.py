@@ -98,7 +98,7 @@ def may_lose_barriers(routine: Any) -> bool:
     from ptxkit.analyses.events.effects import Reach, syncs
 
     found = syncs(routine)
-    return all(sync.reach is not Reach.OBJECT and len(routine.instructions[i].operands) < 2 for i, sync in found.items())
+    return all(sync.reach is not Reach.MBARRIER and len(routine.instructions[i].operands) < 2 for i, sync in found.items())
 
 
 def messages(text: str) -> set[str]:

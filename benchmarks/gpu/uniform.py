@@ -236,7 +236,7 @@ def _cause(routine: Routine, known: Uniformity, block: int) -> str:
         return "what a call returned"
     if any(bound.memory and not bound.has(".param") for bound in bounds):
         return "loaded data"
-    if not known.reach.template.has_places:
+    if not known.reach.template.has_indices:
         return "place of the thread, in a block of unknown shape"
     return "place of the thread against an argument or %ntid"
 

@@ -7,7 +7,6 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from ptxkit import files
@@ -57,10 +56,11 @@ def command(path: str, function: str | None, format_: str) -> None:
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
+    from ptxkit.analyses.events.effects import Reach
     from ptxkit.analyses.protocols.async_copy.pipeline import pipeline
-    from ptxkit.analyses.protocols.mbarrier.phases import lives
+    from ptxkit.analyses.protocols.mbarrier.phases import mbarrier_phases
 
-    found, objects = pipeline(routine), lives(routine)
+    found, objects = pipeline(routine), mbarrier_phases(routine)
     if found.is_empty and not objects:
         return None
 
@@ -87,9 +87,9 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
         "barriers": [
             {
                 "name": meeting.name,
-                "reach": meeting.reach.name.lower(),
+                "reach": "object" if meeting.reach is Reach.MBARRIER else meeting.reach.name.lower(),
                 "arrives": [site(i) for i in meeting.arrives],
-                "told_by": [site(i) for i in meeting.told_by],
+                "told_by": [site(i) for i in meeting.signalled_by],
                 "waits": [site(i) for i in meeting.waits],
             }
             for meeting in found.meetings
@@ -101,7 +101,10 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
                 "count": one.count,
                 "arrives": [{**site(i), "threads": threads} for i, threads in one.arrives],
                 "waits": [{**site(i), "threads": threads} for i, threads in one.waits],
-                "phases": [attrs.asdict(phase) for phase in one.phases],
+                "phases": [
+                    {"arrivals": phase.arrivals, "announced": phase.expected, "copied": phase.copied, "parity": phase.parity}
+                    for phase in one.phases
+                ],
                 "completed": one.completed,
             }
             for one in objects

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.analyses.protocols.test_copies import kernel
 
 from ptxkit.cli.pipeline import command
+from tests.analyses.protocols.async_copy.test_copies import kernel
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from ptxkit.analyses.protocols.proxy.crossings import LEAST_BYTES
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term, walk
-from ptxkit.analyses.symex.async_queue import ROUND, Coverage, Moment, Observer, Operation, Trail, explore
+from ptxkit.analyses.symex.async_queue import ITERATION, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.symex.path_condition import Choices, Model
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.frozen import frozen
@@ -67,14 +67,14 @@ class Copies:
 
 
 @frozen(eq=False)
-class _Touches:
+class _Reads:
     """Reads since the last barrier, the latest first."""
 
     instruction: int
     region: Region
     condition: Term | None
     """The predicate under which it is read, if it is not known to hold."""
-    before: _Touches | None
+    before: _Reads | None
     mark: int
 
 
@@ -86,10 +86,10 @@ class _Memory:
     """Operations that their thread has waited for, where no barrier has told the others since; and whether one of the warp has."""
     latest: tuple[Operation, ...] = ()
     """What the last wait completed."""
-    reads: _Touches | None = None
+    reads: _Reads | None = None
 
     def _key(self) -> Hashable:
-        return (tuple([(operation.signature, told) for operation, told in self.waited]), self.reads.mark if self.reads else 0)
+        return (tuple([(operation.signature, signalled) for operation, signalled in self.waited]), self.reads.mark if self.reads else 0)
 
     def __hash__(self) -> int:
         return hash(self._key())
@@ -126,7 +126,7 @@ def copies(routine: Routine) -> Copies:
         "matrices": bool(watch.targets[COPY]) and bool(matrices(routine)),
         "paths": not coverage.complete,
         "addresses": watch.is_unclear or watch.failures > 0,
-        "shape": watch.regions.team.is_assumed and watch.regions.team.size <= WARP,
+        "shape": watch.regions.thread_block.is_assumed and watch.regions.thread_block.size <= WARP,
     }
     return Copies(tuple(watch.findings()), coverage, frozenset([word for word, holds in blind.items() if holds]))
 
@@ -150,11 +150,11 @@ class _Watch(Observer):
         self.tensor_reads = {(matrix.instruction, matrix.memory) for matrix in matrices(routine) if not matrix.is_divided}
         self.targets: dict[str, set[object]] = {COPY: set(), BULK: set()}
         """By queue, the variables that matter: those that copies write to, and those that bulk copies read from."""
-        self.touches: dict[int, tuple[Access, ...]] = {}
+        self.own_accesses: dict[int, tuple[Access, ...]] = {}
         for access in self._concerned():
-            self.touches[access.instruction] = (*self.touches.get(access.instruction, ()), access)
+            self.own_accesses[access.instruction] = (*self.own_accesses.get(access.instruction, ()), access)
         self.terms: dict[int, tuple[Term, ...]] = {
-            i: tuple([access.address for access in own if access.address is not None]) for i, own in self.touches.items()
+            i: tuple([access.address for access in own if access.address is not None]) for i, own in self.own_accesses.items()
         }
         self.is_unclear = self._has_unknown()
         self.failures = 0
@@ -171,21 +171,21 @@ class _Watch(Observer):
     def _concerned(self) -> list[Access]:
         """The touches of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
         started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
-        touches: list[tuple[Access, frozenset[object]]] = []
+        hits: list[tuple[Access, frozenset[object]]] = []
         bounds = bindings(self.routine)
         for access in accesses(self.routine):
             bound = bounds[access.instruction]
             # the object of a barrier is no data
             if access.space == SHARED and access.address is not None and access.least and not (isinstance(bound, Bound) and bound.barrier):
-                touches.append((access, self._variables(access.address)))
-        touches += [(access, self._variables(access.address)) for access in _matrix_reads(self.routine) if access.address is not None]
-        for access, variables in touches:
+                hits.append((access, self._variables(access.address)))
+        hits += [(access, self._variables(access.address)) for access in _matrix_reads(self.routine) if access.address is not None]
+        for access, variables in hits:
             queue = started.get(access.instruction)
             if (queue == COPY and access.writes) or (queue == BULK and access.reads):
                 self.targets[queue] |= variables
         return [
             access
-            for access, variables in touches
+            for access, variables in hits
             if access.instruction in started
             or variables & self.targets[COPY]
             or (access.writes and variables & self.targets[BULK])
@@ -214,7 +214,7 @@ class _Watch(Observer):
         Through a generic address only those can touch shared memory who convert one of it; if no touch does so, none is counted.
         """
         started = {i for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
-        known = {(access.instruction, access.child) for own in self.touches.values() for access in own}
+        known = {(access.instruction, access.child) for own in self.own_accesses.values() for access in own}
         everything = accesses(self.routine)
         converts = any(access.space == SHARED and not access.declared for access in everything)
         for access in everything:
@@ -232,12 +232,12 @@ class _Watch(Observer):
 
     def meet(self, moment: Moment, memory: Hashable) -> Hashable:
         assert isinstance(memory, _Memory)
-        if moment.instruction in self.touches:
-            memory = self._touch(moment, memory)
+        if moment.instruction in self.own_accesses:
+            memory = self._accessed_by(moment, memory)
         for effect in moment.effects:
             if effect.action is Action.WAIT:
                 memory = self._wait(moment, effect.queue, memory)
-        if moment.sync is not None and (moment.sync.reach is not Reach.WARP or self.regions.team.size <= WARP):
+        if moment.sync is not None and (moment.sync.reach is not Reach.WARP or self.regions.thread_block.size <= WARP):
             # who arrives tells those who wait
             memory = _Memory((), memory.latest)
         elif moment.sync is not None:
@@ -251,7 +251,7 @@ class _Watch(Observer):
         found = self.of_operation.get(operation)
         if found is None:
             read = write = None
-            for access, address in zip(self.touches.get(operation.instruction, ()), operation.terms, strict=True):
+            for access, address in zip(self.own_accesses.get(operation.instruction, ()), operation.terms, strict=True):
                 region = self.regions.region(address, access.least, operation.threads)
                 if access.reads:
                     read = region
@@ -260,9 +260,9 @@ class _Watch(Observer):
             found = self.of_operation[operation] = read, write
         return found
 
-    def _touch(self, moment: Moment, memory: _Memory) -> _Memory:
+    def _accessed_by(self, moment: Moment, memory: _Memory) -> _Memory:
         started = moment.started
-        for access, address in zip(self.touches[moment.instruction], moment.terms, strict=True):
+        for access, address in zip(self.own_accesses[moment.instruction], moment.terms, strict=True):
             region = self.regions.region(address, access.least, moment.crowd, access.lanes)
             if region is None:
                 continue
@@ -280,27 +280,27 @@ class _Watch(Observer):
                 self.used.add(operation.signature)
         for operation in memory.latest:
             target = self._ranges(operation)[1]
-            if target is not None and operation.signature not in self.used and self.regions.meet(region, target) is not None:
+            if target is not None and operation.signature not in self.used and self.regions.overlap(region, target) is not None:
                 self.used.add(operation.signature)
         by_tensor_core = (access.instruction, access.memory) in self.tensor_reads
-        for operation, told in memory.waited if by_tensor_core or not access.memory.is_async else ():
+        for operation, signalled in memory.waited if by_tensor_core or not access.memory.is_async else ():
             if operation.queue == COPY:
                 # a warp comes to its tensor core together
-                told = told or by_tensor_core
-                self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
+                signalled = signalled or by_tensor_core
+                self._collide(moment, access, region, operation, 1, True, memory, "told" if signalled else "waited")
 
     def _write(self, moment: Moment, access: Access, region: Region, memory: _Memory, started: Operation | None) -> None:
         for operation in moment.queue(BULK).unread:
             self._collide(moment, access, region, operation, 0, None, memory, "pending")
-        for operation, told in memory.waited:
+        for operation, signalled in memory.waited:
             if operation.queue == BULK:
-                self._collide(moment, access, region, operation, 0, True, memory, "told" if told else "waited")
+                self._collide(moment, access, region, operation, 0, True, memory, "told" if signalled else "waited")
         if not access.memory.is_async:
             for operation in moment.pending(COPY):
                 self._collide(moment, access, region, operation, 1, None, memory, "pending")
-            for operation, told in memory.waited:
+            for operation, signalled in memory.waited:
                 if operation.queue == COPY:
-                    self._collide(moment, access, region, operation, 1, True, memory, "told" if told else "waited")
+                    self._collide(moment, access, region, operation, 1, True, memory, "told" if signalled else "waited")
         if started is None or started.queue != COPY:
             return
         for operation in moment.queue(COPY).open:
@@ -330,14 +330,14 @@ class _Watch(Observer):
         starters = operation.threads & moment.threads
         if own.base != region.base or not starters or self.regions.are_apart(own, region):
             return False
-        mine, touching = own.by(starters), region.threads
+        mine, accessing = own.by(starters), region.threads
         if kind == "pending" and self._is_ordered(moment, operation):
             # threads that go by such barriers need not be here while the operation is under way: only those of its warp are
-            touching &= _warps_of(starters)
-        if not touching:
+            accessing &= _warps_of(starters)
+        if not accessing:
             return False
-        region = region.by(touching)
-        threads = self.regions.meet_between_warps(region, mine) if kind == "told" else self.regions.meet(region, mine, others)
+        region = region.by(accessing)
+        threads = self.regions.meet_between_warps(region, mine) if kind == "told" else self.regions.overlap(region, mine, others)
         if threads is None:
             return False
         if operation.idle is not None and operation.idle.constant and access.reads:
@@ -393,18 +393,18 @@ class _Watch(Observer):
         bound = bindings(self.routine)[i]
         return sync.reach is not Reach.WARP and (sync.reach is not Reach.CTA or not isinstance(bound, Bound) or bound.threads is not None)
 
-    def _refill(self, moment: Moment, access: Access, region: Region, read: _Touches) -> None:
+    def _refill(self, moment: Moment, access: Access, region: Region, read: _Reads) -> None:
         key = ("A010", moment.instruction)
         if key in self.found or read.region.base[0] != region.base[0]:
             return
-        threads = self.regions.meet(read.region, region, True)
+        threads = self.regions.overlap(read.region, region, True)
         if threads is None or self._gives_up(moment):
             return
         also = [(read.condition, True)] if read.condition is not None else []
         if moment.model(*([moment.started] if moment.started else []), thread=threads[1], others=threads[:1], also=also) is None:
             self._fail(moment)
             return
-        one, other = (self.regions.team.name(thread) for thread in threads)
+        one, other = (self.regions.thread_block.name(thread) for thread in threads)
         self.found[key] = Finding(
             "A010",
             moment.instruction,
@@ -473,14 +473,14 @@ class _Watch(Observer):
         for found in early.values():
             found = [one for one in found if not self._is_ahead(one[2])] or [one for one in found if one[2].access.writes] or found
             self._early(*next((one for one in found if one[0] in _FIRST), found[0]))
-        told: set[Hashable] = {rule for rule, _ in self.found}
+        reported: set[Hashable] = {rule for rule, _ in self.found}
         for (_, _, kind), hazard in self.hazards.items():
             cause = (kind, self._cause(hazard))
-            if kind == "overlap" and hazard.operation.instruction == hazard.moment.instruction and told & _EARLY:
+            if kind == "overlap" and hazard.operation.instruction == hazard.moment.instruction and reported & _EARLY:
                 continue
-            if cause in told or (kind == "pending" and hazard.operation.queue == COPY):
+            if cause in reported or (kind == "pending" and hazard.operation.queue == COPY):
                 continue
-            told.add(cause)
+            reported.add(cause)
             if kind == "overlap":
                 self._overlap(hazard)
             elif kind in ("waited", "told"):
@@ -504,7 +504,7 @@ class _Watch(Observer):
         self.found.setdefault((finding.rule, finding.instruction), finding)
 
     def _overlap(self, hazard: _Hazard) -> None:
-        who = self.regions.team.name(hazard.threads[0])
+        who = self.regions.thread_block.name(hazard.threads[0])
         self._add(
             Finding(
                 "A006",
@@ -518,7 +518,7 @@ class _Watch(Observer):
 
     def _unpublished(self, hazard: _Hazard) -> None:
         moment, operation = hazard.moment, hazard.operation
-        reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
+        reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         if operation.queue == COPY:
             does = "reads" if hazard.access.reads else "overwrites"
             message = f"{reader} {does} what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
@@ -535,7 +535,7 @@ class _Watch(Observer):
     def _early(self, rule: str, at: int, hazard: _Hazard) -> None:
         """A read of what a copy may still be writing."""
         moment, operation = hazard.moment, hazard.operation
-        reader, owner = (self.regions.team.name(thread) for thread in hazard.threads)
+        reader, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         who = f"its own copy ({reader})" if reader == owner else f"what {owner} copies ({reader})"
         does = "reads" if hazard.access.reads else "overwrites"
         steps = self._steps(moment, operation, at)
@@ -543,7 +543,7 @@ class _Watch(Observer):
             message = f"this {does} {who} while the copy may be under way"
             child: int | None = hazard.access.child
         else:
-            message = _SAID[rule].format(touched="read" if hazard.access.reads else "overwritten")
+            message = _SAID[rule].format(accessed="read" if hazard.access.reads else "overwritten")
             child = None
             steps = (*steps, (moment.instruction, f"this {does} {who} while it may be under way"))
         notes = self._notes(moment, operation)
@@ -585,9 +585,9 @@ class _Watch(Observer):
         is_committed = any(step.instruction in commits for step in before)
         late = any(step.instruction in commits for step in after)
         if not is_committed:
-            crossed = any(step.instruction <= ROUND for step in before)
+            crossed = any(step.instruction <= ITERATION for step in before)
             return ("A002" if late or not crossed else "A008"), last.instruction
-        tail = before[max(place for place, step in enumerate(before) if step.instruction in commits) + 1 :]
+        tail = before[max(position for position, step in enumerate(before) if step.instruction in commits) + 1 :]
         if late and any(step.instruction in starts for step in tail):
             return "A002", last.instruction
         if self._skips_commit(before, last.instruction, commits):
@@ -605,7 +605,7 @@ class _Watch(Observer):
         flow = control_flow(self.routine)
         if not any(flow.block_of[i] in loop for i in self._instructions(COPY, Action.OPEN)):
             return False
-        rounds = [place for place, step in enumerate(steps) if step.instruction == ROUND - loop.header]
+        rounds = [position for position, step in enumerate(steps) if step.instruction == ITERATION - loop.header]
         if any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds)):
             return True
         # the round that the wait is in: with no commit up to it, though other ways there have one
@@ -636,7 +636,7 @@ class _Watch(Observer):
         waits = self._waits(moment, operation, BULK)
         foreign = self._waits(moment, operation, COPY)
         stranger = self._stranger(operation)
-        writer, owner = (self.regions.team.name(thread) for thread in hazard.threads)
+        writer, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         wrong = (moment.instruction, f"{writer} overwrites the source here")
         if waits and moment.queue(BULK).group_of(operation) is None:
             rule, at, message = "A012", waits[-1].instruction, "the bulk copy is in no group, so this does not wait for it"
@@ -676,8 +676,8 @@ class _Watch(Observer):
         model = moment.model(*operations) or {}
         given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("parameter", "special")]
         notes = ["it happens with " + ", ".join(sorted(given))] if given else []
-        if self.regions.team.is_assumed:
-            notes.append(f"for a CTA of {' x '.join(map(str, self.regions.team.shape))} threads")
+        if self.regions.thread_block.is_assumed:
+            notes.append(f"for a CTA of {' x '.join(map(str, self.regions.thread_block.shape))} threads")
         return tuple(notes)
 
 
@@ -687,9 +687,9 @@ _EARLY = {*_FIRST, "A003", "A001"}
 
 _SAID = {
     "A002": "this does not wait for copies that are in no group yet: they are committed only after it",
-    "A003": "this lets too many groups be pending: the one that is {touched} next may be among them",
+    "A003": "this lets too many groups be pending: the one that is {accessed} next may be among them",
     "A008": "this counts on a group of each iteration, but the path went round the loop without committing one",
-    "A015": "this waits for bulk groups; the copy that is {touched} next belongs to another kind of group",
+    "A015": "this waits for bulk groups; the copy that is {accessed} next belongs to another kind of group",
 }
 
 
@@ -708,4 +708,4 @@ def _warps_of(threads: int) -> int:
 def _seen(memory: _Memory, moment: Moment, region: Region) -> _Memory:
     before = memory.reads
     mark = hash((before.mark if before else 0, moment.instruction, region.key))
-    return _Memory(memory.waited, memory.latest, _Touches(moment.instruction, region, moment.condition, before, mark))
+    return _Memory(memory.waited, memory.latest, _Reads(moment.instruction, region, moment.condition, before, mark))

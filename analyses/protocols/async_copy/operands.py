@@ -11,11 +11,11 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.effects import Action, effects
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.memory.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.protocols.async_copy.copies import COPY, Finding
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.threads.lanes import lanes
 from ptxkit.analyses.threads.thread_sets import Runs
@@ -33,17 +33,17 @@ def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool
     for access in accesses(routine):
         if access.memory.is_async:
             by_instruction.setdefault(access.instruction, []).append(access)
-    for i, touches in by_instruction.items():
+    for i, touching in by_instruction.items():
         bound = bindings(routine)[i]
         queue = next((effect.queue for effect in own.get(i, ()) if effect.action is Action.OPEN), "")
         if not isinstance(bound, Bound) or bound.converges is not None or not of_queue(queue):
             continue
-        if queue != COPY and not any(access.memory.proxy == ASYNC for access in touches):
+        if queue != COPY and not any(access.memory.proxy == ASYNC for access in touching):
             continue
         if lanes(routine).execution(i).most < Runs.MAYBE:
             continue
         yield from _sizes(routine, rule, i, bound)
-        for access in touches:
+        for access in touching:
             yield from _alignment(routine, rule, bound, access)
             yield from _extent(routine, rule, access)
 
@@ -102,7 +102,9 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
     sure = lanes(routine).execution(access.instruction).sure
     for thread, number in enumerate(numbers):
         if number & low and sure >> thread & 1:
-            message = f"the address must be a multiple of {align}; for {team(routine).name(thread)} it is {number & low} more than one"
+            message = (
+                f"the address must be a multiple of {align}; for {thread_block_of(routine).name(thread)} it is {number & low} more than one"
+            )
             yield Finding(rule, access.instruction, access.child, message, (f"the address is {access.address}",))
             return
 
@@ -116,14 +118,14 @@ def _low_bits(routine: Routine, address: Term, low: int) -> tuple[int, ...] | No
         free = atom.alignment * (factor & -factor)
         if free and free <= low:
             rest = terms.add(rest, terms.scale(atom, factor))
-    return team(routine).vector(rest)
+    return thread_block_of(routine).vector(rest)
 
 
 def _extent(routine: Routine, rule: str, access: Access) -> Iterator[Finding]:
     """Bulk copies beyond the end of a variable; those of single threads are looked after like any other access."""
     if access.address is None or not access.bytes or access.memory.proxy != ASYNC:
         return
-    where = place(values(routine), access.address)
+    where = locate(values(routine), access.address)
     if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
         return
     size = size_of(where.symbol)

@@ -19,7 +19,7 @@ from ptxkit.analyses.protocols.async_copy.stage_rings import Ring, rings
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term, spoken
 from ptxkit.analyses.symbolic.values import values
-from ptxkit.analyses.symex.async_queue import ROUND, Moment, Observer, Trail, explore
+from ptxkit.analyses.symex.async_queue import ITERATION, Moment, Observer, Trail, explore
 from ptxkit.isa.binding import Bound
 
 
@@ -44,7 +44,7 @@ class Meeting:
     name: str
     reach: Reach
     arrives: tuple[int, ...]
-    told_by: tuple[int, ...]
+    signalled_by: tuple[int, ...]
     """Asynchronous operations that tell it when they are done."""
     waits: tuple[int, ...]
 
@@ -80,7 +80,7 @@ class Pipeline:
 
     @property
     def is_empty(self) -> bool:
-        return not (self.rings or self.waits or any(meeting.told_by for meeting in self.meetings))
+        return not (self.rings or self.waits or any(meeting.signalled_by for meeting in self.meetings))
 
 
 class _Story(Observer):
@@ -147,7 +147,7 @@ def _meetings(routine: Routine) -> Iterator[Meeting]:
     """The barriers, by the name that tells one from another as far as it is known."""
     arrives: dict[tuple[Reach, str], list[int]] = {}
     waits: dict[tuple[Reach, str], list[int]] = {}
-    told: dict[tuple[Reach, str], list[int]] = {}
+    signalled: dict[tuple[Reach, str], list[int]] = {}
     for i, sync in sorted(syncs(routine).items()):
         key = (sync.reach, _name(routine, i, sync.operand))
         for flag, where in ((sync.arrives, arrives), (sync.waits, waits)):
@@ -159,10 +159,10 @@ def _meetings(routine: Routine) -> Iterator[Meeting]:
         for word in bound.completes:
             operand = bound.operand(word.what) if word.mechanism == "mbarrier" else None
             if operand is not None:
-                told.setdefault((Reach.OBJECT, _name(routine, i, operand.path[0])), []).append(i)
-    for reach, name in sorted({*arrives, *waits, *told}):
+                signalled.setdefault((Reach.MBARRIER, _name(routine, i, operand.path[0])), []).append(i)
+    for reach, name in sorted({*arrives, *waits, *signalled}):
         key = (reach, name)
-        yield Meeting(name, reach, tuple(arrives.get(key, ())), tuple(told.get(key, ())), tuple(waits.get(key, ())))
+        yield Meeting(name, reach, tuple(arrives.get(key, ())), tuple(signalled.get(key, ())), tuple(waits.get(key, ())))
 
 
 def _name(routine: Routine, i: int, operand: int) -> str:
@@ -193,17 +193,17 @@ def _iterations(routine: Routine, story: _Story) -> Iterator[Iteration]:
         if index is not None and forest.loops[index].header not in headers:
             headers.append(forest.loops[index].header)
     for header in headers:
-        mark = ROUND - header
+        mark = ITERATION - header
         best: list[Trail] = []
         for end in sorted(story.ends, key=lambda trail: -trail.length)[:50]:
-            best = _last_round(end, mark, starts)
+            best = _last_iteration(end, mark, starts)
             if best:
                 break
         if best:
             yield Iteration(flow.blocks[header].start, tuple(_steps(routine, story, best)))
 
 
-def _last_round(end: Trail, mark: int, starts: set[int]) -> list[Trail]:
+def _last_iteration(end: Trail, mark: int, starts: set[int]) -> list[Trail]:
     """The steps between the last two times that a path came to a header, if something was started between."""
     found: list[Trail] = []
     inside = False

@@ -42,7 +42,7 @@ class Rings:
     coverage: Coverage
 
 
-class _Places(Observer):
+class _Stages(Observer):
     def __init__(self, routine: Routine, queues: frozenset[str]) -> None:
         self.regions = regions(routine)
         self.terms: dict[int, tuple[Term, ...]] = {}
@@ -55,14 +55,14 @@ class _Places(Observer):
                 self.terms[access.instruction] = (settle(access.address),)
                 self.sizes[access.instruction] = max(1, access.least)
                 self.queues[access.instruction] = started[access.instruction]
-        self.places: dict[int, dict[Region | None, None]] = {}
+        self.stages: dict[int, dict[Region | None, None]] = {}
 
     def meet(self, moment: Moment, memory: object) -> None:
         i = moment.instruction
         if i not in self.terms:
             return
-        own = self.places.setdefault(i, {})
-        region = self.regions.region(moment.terms[0], self.sizes[i], self.regions.team.everyone)
+        own = self.stages.setdefault(i, {})
+        region = self.regions.region(moment.terms[0], self.sizes[i], self.regions.thread_block.everyone)
         known = {None if one is None else (one.base, one.moving, one.offset) for one in own}
         if (None if region is None else (region.base, region.moving, region.offset)) not in known:
             own[region] = None
@@ -72,16 +72,16 @@ class _Places(Observer):
 def rings(routine: Routine) -> Rings:
     """Where the asynchronous copies of a function that belong to groups go, and how many stages they go through."""
     queues = frozenset(("cp.async", "bulk"))
-    watch = _Places(routine, queues)
+    watch = _Stages(routine, queues)
     if not watch.terms:
         return Rings((), Coverage(True, 0, {}))
     coverage = explore(routine, queues, watch.terms, watch)
     found = []
     for i in sorted(watch.terms):
-        places = list(watch.places.get(i, ()))
-        first = places[0] if places else None
-        known = first is not None and all(one is not None and (one.base, one.moving) == (first.base, first.moving) for one in places)
+        stages = list(watch.stages.get(i, ()))
+        first = stages[0] if stages else None
+        known = first is not None and all(one is not None and (one.base, one.moving) == (first.base, first.moving) for one in stages)
         variable = first.base[0][0] if first is not None and isinstance(first.base[0], tuple) else ""
-        offsets = tuple([one.offset for one in places if one is not None]) if known else ()
-        found.append(Ring(i, watch.queues[i], str(variable), offsets, known or i not in watch.places))
+        offsets = tuple([one.offset for one in stages if one is not None]) if known else ()
+        found.append(Ring(i, watch.queues[i], str(variable), offsets, known or i not in watch.stages))
     return Rings(tuple(found), coverage)

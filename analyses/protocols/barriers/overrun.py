@@ -28,7 +28,7 @@ class Overrun:
 
     first: int
     second: int
-    goes_round: bool
+    iterates: bool
     """Whether that is in the next iteration of a loop."""
 
 
@@ -42,7 +42,7 @@ def overruns(routine: Routine) -> Iterator[Overrun]:
         block = flow.block_of[use.instruction]
         found = _next(routine, uses, use, range(use.instruction + 1, flow.blocks[block].end))
         if found is None and not _stops(routine, range(use.instruction + 1, flow.blocks[block].end)):
-            found = _behind(routine, uses, use, block)
+            found = _after(routine, uses, use, block)
         if found is not None:
             yield found
 
@@ -62,7 +62,7 @@ def _stops(routine: Routine, run: range) -> bool:
     return any(_may_wait(bindings(routine)[i]) for i in run)
 
 
-def _behind(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, block: int) -> Overrun | None:
+def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, block: int) -> Overrun | None:
     """The same behind the block: in blocks that follow for certain, or in the loop around if it can go round without waiting."""
     flow, post = control_flow(routine), dominators(routine).post
     seen = {block}
@@ -70,7 +70,7 @@ def _behind(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, bl
     while work:
         at = work.pop(0)
         if at == block:
-            if _goes_round(routine, block) and not _stops(routine, range(flow.blocks[at].start, first.instruction)):
+            if _iterates(routine, block) and not _stops(routine, range(flow.blocks[at].start, first.instruction)):
                 found = _next(routine, uses, first, range(flow.blocks[at].start, first.instruction + 1))
                 if found is not None:
                     return found
@@ -87,7 +87,7 @@ def _behind(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, bl
     return None
 
 
-def _goes_round(routine: Routine, block: int) -> bool:
+def _iterates(routine: Routine, block: int) -> bool:
     """Whether the loop around a block can go round more than once: its exits are not known to be taken at once."""
     inner = loops(routine).innermost[block]
     if inner is None:

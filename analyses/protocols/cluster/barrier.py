@@ -18,7 +18,7 @@ from ptxkit.analyses.events.barriers import BarrierUse, barriers
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.call_graph import callgraph
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.path_condition import Choices, atoms
 from ptxkit.frozen import frozen
@@ -116,7 +116,7 @@ class _Automaton:
                 use = self.uses.get(i)
                 wrong = State.NONE if use is None else State.ARRIVED if use.arrives else State.IDLE
                 if use is not None and state & wrong and not state & State.UNKNOWN:
-                    fault = Fault(use, True, self._reaching(i)) if state == wrong else self._on_a_way(use, wrong)
+                    fault = Fault(use, True, self._reaching(i)) if state == wrong else self._on_a_path(use, wrong)
                     if fault is not None:
                         yield fault
                 state = self.after(i, state)
@@ -144,33 +144,37 @@ class _Automaton:
 
     # --- a way
 
-    def _on_a_way(self, use: BarrierUse, wrong: State) -> Fault | None:
+    def _on_a_path(self, use: BarrierUse, wrong: State) -> Fault | None:
         """The fault with a way to it that can be gone; None if none is found."""
-        squad = team(self.routine)
-        threads = dict.fromkeys([0, *[t for t in (1, 31, 32, 64, 96, 128, squad.size - 1) if t < squad.size]])
-        for way in self._ways(use.instruction, wrong):
-            leaves = {leaf for term in way.choices.taken for leaf in atoms(term)}
+        thread_block = thread_block_of(self.routine)
+        threads = dict.fromkeys([0, *[t for t in (1, 31, 32, 64, 96, 128, thread_block.size - 1) if t < thread_block.size]])
+        for path in self._paths(use.instruction, wrong):
+            leaves = {leaf for term in path.choices.taken for leaf in atoms(term)}
             if sum(leaf.operator not in ("special", "parameter", "phi") for leaf in leaves) > 1:
                 continue
             for thread in threads:
-                model = way.choices.model(squad, [thread])
+                model = path.choices.model(thread_block, [thread])
                 if model is not None:
                     given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("special", "parameter")]
-                    who = [squad.name(thread)] if any(squad.vector(leaf) for leaf in leaves if leaf.operator == "special") else []
-                    return Fault(use, False, way.events, way.decisions, ", ".join([*who, *given]))
+                    who = (
+                        [thread_block.name(thread)]
+                        if any(thread_block.vector(leaf) for leaf in leaves if leaf.operator == "special")
+                        else []
+                    )
+                    return Fault(use, False, path.events, path.decisions, ", ".join([*who, *given]))
         return None
 
-    def _ways(self, target: int, wrong: State) -> Iterator[_Way]:
+    def _paths(self, target: int, wrong: State) -> Iterator[_Path]:
         """Ways from the entry to an instruction on which it is reached in a state."""
         goal = self.flow.block_of[target]
         near = self._before(goal)
-        stack = [_Way(0, self.entry, Choices(values(self.routine).terms), (), (), {})]
+        stack = [_Path(0, self.entry, Choices(values(self.routine).terms), (), (), {})]
         for _ in range(MOST_STEPS):
             if not stack:
                 return
-            way = stack.pop()
-            for one in self._through(way):
-                if isinstance(one, _Way):
+            path = stack.pop()
+            for one in self._through(path):
+                if isinstance(one, _Path):
                     if one.block in near:
                         stack.append(one)
                 elif one[0] == target and one[1] == wrong:
@@ -187,60 +191,60 @@ class _Automaton:
                     work.append(before)
         return frozenset(seen)
 
-    def _through(self, way: _Way) -> Iterator[_Way | tuple[int, State, _Way]]:
+    def _through(self, path: _Path) -> Iterator[_Path | tuple[int, State, _Path]]:
         """The events of a way's block, each with the state before it; then the ways on."""
-        events = self.events.get(way.block, [])
-        ways = [way]
+        events = self.events.get(path.block, [])
+        paths = [path]
         for i in events:
             following = []
-            for one in ways:
+            for one in paths:
                 for executed, chosen in self._guarded(i, one):
                     if not executed:
                         following.append(chosen)
                         continue
                     yield i, one.state, chosen
                     following.append(attrs.evolve(chosen, state=self.after(i, State.NONE), events=(*one.events, i)))
-            ways = following
-        for one in ways:
+            paths = following
+        for one in paths:
             yield from self._on(one)
 
-    def _guarded(self, i: int, way: _Way) -> Iterator[tuple[bool, _Way]]:
+    def _guarded(self, i: int, path: _Path) -> Iterator[tuple[bool, _Path]]:
         """The ways on which an event happens or not."""
         if self.routine.instructions[i].guard is None:
-            yield True, way
+            yield True, path
             return
         condition = values(self.routine).guard(i)
         for holds in (True, False):
-            choices = way.choices.choose(condition, holds) if condition is not None else None
+            choices = path.choices.choose(condition, holds) if condition is not None else None
             if choices is not None:
-                yield holds, attrs.evolve(way, choices=choices, decisions=(*way.decisions, (i, holds)))
+                yield holds, attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds)))
 
-    def _on(self, way: _Way) -> Iterator[_Way]:
+    def _on(self, path: _Path) -> Iterator[_Path]:
         """The ways on from the end of a block; of a branch whose ways meet again without an event, that to where they do."""
-        block = self.flow.blocks[way.block]
-        visits = {**way.visits, way.block: way.visits.get(way.block, 0) + 1}
-        if visits[way.block] > MOST_VISITS:
+        block = self.flow.blocks[path.block]
+        visits = {**path.visits, path.block: path.visits.get(path.block, 0) + 1}
+        if visits[path.block] > MOST_VISITS:
             return
-        if len(block.edges) > 1 and not self._matters(way.block):
-            meeting = dominators(self.routine).post.parent[way.block]
+        if len(block.edges) > 1 and not self._matters(path.block):
+            meeting = dominators(self.routine).post.parent[path.block]
             if meeting < len(self.flow.blocks):
-                yield attrs.evolve(way, block=meeting, visits=visits)
+                yield attrs.evolve(path, block=meeting, visits=visits)
             return
         for edge in block.edges:
-            chosen = self._chosen(edge, way)
+            chosen = self._chosen(edge, path)
             if chosen is not None:
                 yield attrs.evolve(chosen, block=edge.target, visits=visits)
 
-    def _chosen(self, edge: Edge, way: _Way) -> _Way | None:
+    def _chosen(self, edge: Edge, path: _Path) -> _Path | None:
         if edge.via in (Via.FALL, Via.INDEXED):
-            return way if edge.via is Via.FALL else None
+            return path if edge.via is Via.FALL else None
         i = self.flow.blocks[edge.source].end - 1
         if self.routine.instructions[i].guard is None:
-            return way
+            return path
         condition = values(self.routine).guard(i)
         holds = edge.via is Via.TAKEN
-        choices = way.choices.choose(condition, holds) if condition is not None else None
-        return attrs.evolve(way, choices=choices, decisions=(*way.decisions, (i, holds))) if choices is not None else None
+        choices = path.choices.choose(condition, holds) if condition is not None else None
+        return attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds))) if choices is not None else None
 
     def _matters(self, block: int) -> bool:
         """Whether there is an event between a branch and where its ways meet again."""
@@ -259,7 +263,7 @@ class _Automaton:
 
 
 @frozen
-class _Way:
+class _Path:
     """A way from the entry to the start of a block."""
 
     block: int

@@ -14,7 +14,7 @@ from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.protocols.convergence.participation import Parting, Search, come_together
+from ptxkit.analyses.protocols.convergence.participation import Divergence, Search, reconverge
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread
@@ -36,7 +36,7 @@ class Stranger:
     instruction: int
     thread: Thread
     mask: int
-    given: str
+    example: str
     assumption: str
 
 
@@ -44,7 +44,7 @@ class Stranger:
 class Missing:
     """A lane that the mask names goes another way; `elsewhere` is what it comes to instead, -1 if it ends."""
 
-    parting: Parting
+    divergence: Divergence
     mask: int
     elsewhere: int
 
@@ -60,7 +60,7 @@ class Unheard:
     """What the lane does instead."""
     branch: int
     """Where the lane went another way; -1 if it did not."""
-    given: str
+    example: str
     assumption: str
 
 
@@ -101,7 +101,7 @@ def stranger(routine: Routine, i: int) -> Stranger | None:
                 if not search.may_come():
                     break
                 assumption = world.template.assumed(thread)
-                return Stranger(i, world.threads[thread], mask[thread] & WARP_MASK, search.given(world), assumption)
+                return Stranger(i, world.threads[thread], mask[thread] & WARP_MASK, search.example(world), assumption)
     return None
 
 
@@ -109,7 +109,7 @@ def missing(routine: Routine, i: int) -> Missing | None:
     """A lane that the mask of an instruction names and that never comes: it waits somewhere else, or has ended where that counts."""
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
-    if come_together(routine, i, Level.WARP, True):
+    if reconverge(routine, i, Level.WARP, True):
         return None
     whole = bound.converges is not None and bound.converges.whole
     search = Search(routine, i, Level.WARP, True)
@@ -119,32 +119,32 @@ def missing(routine: Routine, i: int) -> Missing | None:
         mask = _mask(world, i)
         if mask is None:
             continue
-        for parting in (search.first_time(world, mask), search.once_more(world)):
-            if parting is None or not mask[parting.one.linear] >> parting.other.linear % WARP & 1:
+        for divergence in (search.first_time(world, mask), search.once_more(world)):
+            if divergence is None or not mask[divergence.one.linear] >> divergence.other.linear % WARP & 1:
                 continue
-            if parting.has_ended:
+            if divergence.has_ended:
                 if whole:
-                    return Missing(parting, mask[parting.one.linear] & WARP_MASK, -1)
+                    return Missing(divergence, mask[divergence.one.linear] & WARP_MASK, -1)
                 continue
-            elsewhere = _elsewhere(world, i, parting)
+            elsewhere = _elsewhere(world, i, divergence)
             if elsewhere is not None:
-                return Missing(parting, mask[parting.one.linear] & WARP_MASK, elsewhere)
+                return Missing(divergence, mask[divergence.one.linear] & WARP_MASK, elsewhere)
     return None
 
 
-def _elsewhere(world: World, i: int, parting: Parting) -> int | None:
+def _elsewhere(world: World, i: int, divergence: Divergence) -> int | None:
     """The instruction at which a lane that went another way waits for others; None if it need not, or may do the same thing there."""
     routine = world.routine
     flow = control_flow(routine)
-    block = flow.block_of[parting.branch]
+    block = flow.block_of[divergence.branch]
     meeting = dominators(routine).post.parent[block]
-    other = parting.other.linear
-    ways = [edge.target for edge in flow.blocks[block].edges if world.taking([edge])[other] is not Runs.NEVER]
-    if parting.branch == parting.instruction:
+    other = divergence.other.linear
+    paths = [edge.target for edge in flow.blocks[block].edges if world.taking([edge])[other] is not Runs.NEVER]
+    if divergence.branch == divergence.instruction:
         return _waits(world, i, other, range(i + 1, flow.blocks[block].end), flow.blocks[block].successors)
     own = routine.instructions[i].opcode.text
     seen: set[int] = set()
-    work = [way for way in ways if way != meeting]
+    work = [path for path in paths if path != meeting]
     while work:
         at = work.pop()
         if at in seen or at == meeting:
@@ -155,7 +155,7 @@ def _elsewhere(world: World, i: int, parting: Parting) -> int | None:
             if j != i and (routine.instructions[j].opcode.text == own or (isinstance(bound, Bound) and bound.flow == "call")):
                 return None
         work += flow.blocks[at].successors
-    return _waits(world, i, other, range(0), tuple(ways))
+    return _waits(world, i, other, range(0), tuple(paths))
 
 
 def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ...]) -> int | None:
@@ -178,7 +178,7 @@ def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ..
         if not together and not any(one.action == "wait" for one in bound.barrier):
             continue
         block = flow.block_of[j]
-        if any(dominators(routine).post.dominates(block, way) for way in after or (block,)) or world.execution(j)[thread] is Runs.ALWAYS:
+        if any(dominators(routine).post.dominates(block, path) for path in after or (block,)) or world.execution(j)[thread] is Runs.ALWAYS:
             return j
     return None
 
@@ -193,7 +193,7 @@ def unheard(routine: Routine, i: int) -> Unheard | None:
     if bound.slot(".mode") not in _MODES or not _is_used(routine, i):
         return None
     count = launch(routine).count
-    if _names_all(routine, i) and (count is None or not count % WARP) and come_together(routine, i, Level.WARP, True):
+    if _names_all(routine, i) and (count is None or not count % WARP) and reconverge(routine, i, Level.WARP, True):
         return None
     search = Search(routine, i, Level.WARP, True)
     if not search.may_come():
@@ -248,26 +248,26 @@ def _unheard(world: World, search: Search, i: int, bound: Bound) -> Unheard | No
                 # that it executes this at all is the matter of another rule
                 return None
             if not mask[thread] >> source & 1:
-                return _told(world, search, i, thread, source, "is not in the mask", -1)
+                return _reported(world, search, i, thread, source, "is not in the mask", -1)
             if start + source >= len(runs):
                 if world.template.is_certain:
-                    return _told(world, search, i, thread, source, "does not exist: the last warp is not full", -1)
+                    return _reported(world, search, i, thread, source, "does not exist: the last warp is not full", -1)
                 continue
             if runs[start + source] is Runs.NEVER:
-                parting = search.between(world, Level.WARP, thread, start + source)
-                if parting is not None:
-                    way = "has ended" if parting.has_ended else "went another way"
-                    return _told(world, search, i, thread, source, way, parting.branch)
+                divergence = search.between(world, Level.WARP, thread, start + source)
+                if divergence is not None:
+                    path = "has ended" if divergence.has_ended else "went another way"
+                    return _reported(world, search, i, thread, source, path, divergence.branch)
     return None
 
 
-def _told(world: World, search: Search, i: int, thread: int, source: int, why: str, branch: int) -> Unheard:
-    given = search.given(world)
+def _reported(world: World, search: Search, i: int, thread: int, source: int, why: str, branch: int) -> Unheard:
+    example = search.example(world)
     if world.choice.loaded is not None:
         lane, own, others = world.choice.loaded
         loaded = f"lane {lane} loads {own} and the other lanes {others}"
-        given = f"{given}, {loaded}" if given else loaded
-    return Unheard(i, world.threads[thread], source, why, branch, given, world.template.assumed(thread))
+        example = f"{example}, {loaded}" if example else loaded
+    return Unheard(i, world.threads[thread], source, why, branch, example, world.template.assumed(thread))
 
 
 _MODES = frozenset((".up", ".down", ".bfly", ".idx"))

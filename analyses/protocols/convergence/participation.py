@@ -23,7 +23,7 @@ from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread, is_free
-from ptxkit.analyses.threads.thread_sets import Execution, Runs, all_alike, all_but, first_of, just
+from ptxkit.analyses.threads.thread_sets import Execution, Runs, all_but, all_same, first_of, just
 from ptxkit.analyses.uniformity.example_runs import World, worlds
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import enters_whole, uniformity
@@ -49,7 +49,7 @@ class Demand:
 
 
 @frozen
-class Parting:
+class Divergence:
     """Two threads of a group part, and only one of them executes what both should."""
 
     instruction: int
@@ -64,7 +64,7 @@ class Parting:
     """Whether the other ends there, and does nothing any more that anyone could notice."""
     why: str
     """What differs, for people."""
-    given: str
+    example: str
     """If it depends on what the kernel is launched with: an example."""
     again: bool
     """Whether both have executed it before, and one goes round once more."""
@@ -76,7 +76,7 @@ class Parting:
 
 
 @fact
-def partings(routine: Routine) -> tuple[Parting, ...]:
+def divergences(routine: Routine) -> tuple[Divergence, ...]:
     """For each instruction that threads must execute together and do not, the proof.
 
     Only in kernels, and in functions that all their threads come into; who calls others, nobody knows.
@@ -87,9 +87,9 @@ def partings(routine: Routine) -> tuple[Parting, ...]:
         return ()
     found = []
     for i, demands in own.items():
-        parting = next(filter(None, (part(routine, i, demand) for demand in demands)), None)
-        if parting is not None:
-            found.append(parting)
+        divergence = next(filter(None, (diverge(routine, i, demand) for demand in demands)), None)
+        if divergence is not None:
+            found.append(divergence)
     return tuple(found)
 
 
@@ -122,10 +122,10 @@ def _demands(routine: Routine, inside: frozenset[str]) -> Iterator[Demand]:
                 yield from demands_of(routine, i, bound, inside)
 
 
-def part(routine: Routine, i: int, demand: Demand) -> Parting | None:
+def diverge(routine: Routine, i: int, demand: Demand) -> Divergence | None:
     """Two threads of one group of which one executes an instruction and the other does not; None if nothing of the kind is known."""
     level, exits_count = LEVELS[demand.converges.level], demand.converges.whole
-    if come_together(routine, i, level, exits_count):
+    if reconverge(routine, i, level, exits_count):
         return None
     search = Search(routine, i, level, exits_count)
     for world in worlds(routine).all(level):
@@ -135,7 +135,7 @@ def part(routine: Routine, i: int, demand: Demand) -> Parting | None:
     return None
 
 
-def come_together(routine: Routine, i: int, level: Level, exits_count: bool) -> bool:
+def reconverge(routine: Routine, i: int, level: Level, exits_count: bool) -> bool:
     """Whether it is proved that all threads of each such group execute an instruction if any does, and equally often."""
     return uniformity(routine).point(i, exits_count).holds(level) and not _may_loop(routine, i, level)
 
@@ -163,7 +163,7 @@ class Search:
         self.known = uniformity(routine)
         self.dominance = dominators(routine)
 
-    def first_time(self, world: World, mask: Numbers | None = None) -> Parting | None:
+    def first_time(self, world: World, mask: Numbers | None = None) -> Divergence | None:
         """Two threads of which one executes it, the first time that it may, and the other does not; with a mask, a lane that it names."""
         runs = world.execution(self.i)
         others = runs if mask is None else _only(runs, mask)
@@ -179,32 +179,32 @@ class Search:
         conditions += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
         return all(condition is None or self._is_possible(condition) for condition in conditions)
 
-    def given(self, world: World) -> str:
+    def example(self, world: World) -> str:
         """The inputs on which it depends that threads come to the instruction, or not."""
         terms = [self.values.guard(self.i)]
         terms += [self.values.guard(self.flow.blocks[before].end - 1) for before in self._deciding()]
         return self._named(world, [term for term in terms if term is not None], self.block)
 
-    def between(self, world: World, scope: Level, one: int, other: int) -> Parting | None:
+    def between(self, world: World, scope: Level, one: int, other: int) -> Divergence | None:
         """The branch at which two threads part that both come to it."""
         guard = self.values.guard(self.i)
         reached = world.reaching(self.block)
         if reached[one] is Runs.ALWAYS and reached[other] is Runs.ALWAYS:
-            return self._told(world, self.i, guard, scope, one, other, False, False) if guard is not None else None
+            return self._reported(world, self.i, guard, scope, one, other, False, False) if guard is not None else None
         for before in self._deciding():
             reached = world.reaching(before)
             if reached[one] is not Runs.ALWAYS or reached[other] is not Runs.ALWAYS:
                 continue
-            ways = {edge: world.taking([edge]) for edge in self.flow.blocks[before].edges}
-            mine = [edge for edge, taken in ways.items() if taken[one] is Runs.ALWAYS]
-            if not mine or any(ways[edge][other] is not Runs.NEVER for edge in mine):
+            paths = {edge: world.taking([edge]) for edge in self.flow.blocks[before].edges}
+            mine = [edge for edge, taken in paths.items() if taken[one] is Runs.ALWAYS]
+            if not mine or any(paths[edge][other] is not Runs.NEVER for edge in mine):
                 continue
-            theirs = [edge for edge, taken in ways.items() if taken[other] is Runs.ALWAYS]
+            theirs = [edge for edge, taken in paths.items() if taken[other] is Runs.ALWAYS]
             ended = all(quiet(self.routine)[edge.target] for edge in theirs)
             if ended and not self.exits_count:
                 return None
             last = self.flow.blocks[before].end - 1
-            return self._told(world, last, self.values.guard(last), scope, one, other, ended, False)
+            return self._reported(world, last, self.values.guard(last), scope, one, other, ended, False)
         return None
 
     def _deciding(self) -> list[int]:
@@ -220,7 +220,7 @@ class Search:
 
     # --- loops
 
-    def once_more(self, world: World) -> Parting | None:
+    def once_more(self, world: World) -> Divergence | None:
         """Two threads that go round in a loop together, until one leaves and the other executes the instruction again."""
         forest = loops(self.routine)
         inner = forest.innermost[self.block]
@@ -232,7 +232,7 @@ class Search:
             inner = loop.parent
         return None
 
-    def _in_loop(self, world: World, loop: Loop) -> Parting | None:
+    def _in_loop(self, world: World, loop: Loop) -> Divergence | None:
         leaving = tuple(dict.fromkeys([before for before, _ in loops(self.routine).exits(loop)]))
         decisive = [before for before in leaving if not self.known.branch(before).holds(self.level)]
         if not loop.is_reducible or not decisive:
@@ -258,7 +258,7 @@ class Search:
 
     def _leaving(
         self, this: World, following: World, loop: Loop, before: int, alive: Execution, is_decisive: bool
-    ) -> tuple[Parting | None, Execution]:
+    ) -> tuple[Divergence | None, Execution]:
         """Two of these threads of which one leaves a loop at the end of a block and the other goes on to the instruction; and who stays."""
         edges = self.flow.blocks[before].edges
         outside = [edge for edge in edges if edge.target not in loop]
@@ -274,7 +274,7 @@ class Search:
         if self.exits_count or not ended:
             for scope, one, other in pairs(executes, gone, self.level):
                 last = self.flow.blocks[before].end - 1
-                found = self._told(this, last, self.values.guard(last), scope, one, other, ended, True)
+                found = self._reported(this, last, self.values.guard(last), scope, one, other, ended, True)
                 if found is not None:
                     return found, executes
         return None, takes | just(comes.never, len(comes))
@@ -295,13 +295,13 @@ class Search:
 
     # --- for people
 
-    def differing(self, world: World, branch: int, condition: Term, one: int, other: int) -> Parting | None:
+    def differing(self, world: World, branch: int, condition: Term, one: int, other: int) -> Divergence | None:
         """Two threads that come to a branch and part there."""
-        return self._told(world, branch, condition, Level.WARP, one, other, False, False)
+        return self._reported(world, branch, condition, Level.WARP, one, other, False, False)
 
-    def _told(
+    def _reported(
         self, world: World, branch: int, condition: Term | None, scope: Level, one: int, other: int, ended: bool, again: bool
-    ) -> Parting | None:
+    ) -> Divergence | None:
         if condition is None:
             i = branch
             operands = self.routine.instructions[i].operands
@@ -321,7 +321,7 @@ class Search:
         elif numbers is not None:
             why = f"{name} is {numbers[one]} for {world.threads[one]}, {numbers[other]} for {world.threads[other]}"
         threads = world.threads
-        return Parting(
+        return Divergence(
             self.i,
             scope,
             threads[one],
@@ -329,7 +329,7 @@ class Search:
             branch,
             ended,
             why,
-            self._given(world, condition, branch),
+            self._example(world, condition, branch),
             again,
             world.template.assumed(max(one, other)),
             world.template.is_certain or max(one, other) < WARP,
@@ -353,7 +353,7 @@ class Search:
         names = {str(leaf.data[0]) for term in (compared, *starts) for leaf in term.leaves() if leaf.operator == "special"}
         return bool(own) or any(name.startswith("%ctaid") for name in names) or is_free(compared)
 
-    def _given(self, world: World, condition: Term, branch: int) -> str:
+    def _example(self, world: World, condition: Term, branch: int) -> str:
         """The inputs on which it depends that the threads come there and part."""
         terms = [condition]
         block = self.flow.block_of[branch]
@@ -367,8 +367,8 @@ class Search:
         found: dict[str, int] = {}
         for term in terms:
             for leaf in term.leaves():
-                is_place = leaf.operator == "special" and str(leaf.data[0]).startswith(("%tid", "%lane", "%ntid"))
-                if leaf.operator not in ("parameter", "special") or is_place:
+                is_index = leaf.operator == "special" and str(leaf.data[0]).startswith(("%tid", "%lane", "%ntid"))
+                if leaf.operator not in ("parameter", "special") or is_index:
                     continue
                 numbers = world.numbers(leaf, block)
                 if numbers is not None:
@@ -401,10 +401,10 @@ def _only(runs: Execution, mask: Numbers) -> Execution:
         here = runs.sure >> start & WARP_MASK
         if here:
             named |= (mask[start + first_of(here)] & WARP_MASK) << start
-    return runs & just(named, len(runs)) | all_alike(Runs.UNKNOWN, len(runs)) & all_but(named, len(runs))
+    return runs & just(named, len(runs)) | all_same(Runs.UNKNOWN, len(runs)) & all_but(named, len(runs))
 
 
-def choose_pair(routine: Routine, i: int) -> Parting | None:
+def choose_pair(routine: Routine, i: int) -> Divergence | None:
     """Two threads of one warp that come to instruction `i` and differ in its guard, or in its index; None if none are known."""
     if not enters_whole(routine):
         return None
@@ -429,14 +429,14 @@ def choose_pair(routine: Routine, i: int) -> Parting | None:
     return None
 
 
-def comes_otherwise(routine: Routine, parting: Parting, is_same: Callable[[int], bool]) -> bool:
+def comes_otherwise(routine: Routine, divergence: Divergence, is_same: Callable[[int], bool]) -> bool:
     """Whether an instruction that does the same is on some way that the other thread may take until the ways of both meet again."""
     flow = control_flow(routine)
-    block = flow.block_of[parting.branch]
-    if parting.branch == parting.instruction:
-        return any(is_same(i) for i in range(parting.instruction + 1, flow.blocks[block].end))
+    block = flow.block_of[divergence.branch]
+    if divergence.branch == divergence.instruction:
+        return any(is_same(i) for i in range(divergence.instruction + 1, flow.blocks[block].end))
     meeting = dominators(routine).post.parent[block]
-    seen = {meeting, flow.block_of[parting.instruction]}
+    seen = {meeting, flow.block_of[divergence.instruction]}
     work = list(flow.blocks[block].successors)
     while work:
         at = work.pop()
@@ -452,11 +452,11 @@ def comes_otherwise(routine: Routine, parting: Parting, is_same: Callable[[int],
 # --- for the rules
 
 
-def told(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Parting], *notes: str) -> Iterator[Diagnostic]:
+def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Divergence], *notes: str) -> Iterator[Diagnostic]:
     """The findings of a rule for partings: one for all instructions that threads miss because of the same branch, at the first of them."""
-    groups: dict[int, list[Parting]] = {}
-    for parting in found:
-        groups.setdefault(parting.branch, []).append(parting)
+    groups: dict[int, list[Divergence]] = {}
+    for divergence in found:
+        groups.setdefault(divergence.branch, []).append(divergence)
     for group in groups.values():
         first = group[0]
         others = "" if len(group) < 2 else f"the same is true of {len(group) - 1} more behind that branch"
@@ -469,26 +469,26 @@ def told(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Parting], *
             rule,
             where,
             _sentence(routine, first),
-            *filter(None, (first.why if not related else "", given_note(first.given), assumed_note(first.assumption), others, *notes)),
+            *filter(None, (first.why if not related else "", example_note(first.example), assumed_note(first.assumption), others, *notes)),
             related=related,
             severity=None if first.is_certain else Severity.WARNING,
         )
 
 
-def _sentence(routine: Routine, parting: Parting) -> str:
-    name = routine.instructions[parting.instruction].opcode.text
-    if parting.demand is not None and parting.demand.routine is not routine:
-        name = f"{name} {parting.demand.routine.name}"
-    group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(parting.scope, "CTA")
-    if parting.again:
-        return f"{parting.one} executes `{name}` once more than {parting.other} of its {group}, which has left the loop"
-    ended = ", which has ended" if parting.has_ended else ""
-    return f"{parting.one} executes `{name}`, but {parting.other} of its {group} does not{ended}"
+def _sentence(routine: Routine, divergence: Divergence) -> str:
+    name = routine.instructions[divergence.instruction].opcode.text
+    if divergence.demand is not None and divergence.demand.routine is not routine:
+        name = f"{name} {divergence.demand.routine.name}"
+    group = {Level.WARP: "warp", Level.WARPGROUP: "warpgroup"}.get(divergence.scope, "CTA")
+    if divergence.again:
+        return f"{divergence.one} executes `{name}` once more than {divergence.other} of its {group}, which has left the loop"
+    ended = ", which has ended" if divergence.has_ended else ""
+    return f"{divergence.one} executes `{name}`, but {divergence.other} of its {group} does not{ended}"
 
 
-def given_note(given: str) -> str:
+def example_note(example: str) -> str:
     """Inputs as an example, as a note; empty if there are none."""
-    return f"for example with {given}" if given else ""
+    return f"for example with {example}" if example else ""
 
 
 def assumed_note(assumption: str) -> str:

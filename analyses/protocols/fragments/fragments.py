@@ -225,11 +225,13 @@ class _Sources:
         for fragment, operand in _fragments(self.bounds[i]):
             if not operand.writes or not fragment.is_opaque:
                 continue
-            places = [place for place, part in enumerate(operand.shape.parts) if part.kind == "register"] or list(range(operand.width))
+            positions = [position for position, part in enumerate(operand.shape.parts) if part.kind == "register"] or list(
+                range(operand.width)
+            )
             node = self.routine.instructions[i].children[_child(self.routine, i, operand)]
-            for place, register in zip(places, self.registers.of(i, node), strict=False):
+            for position, register in zip(positions, self.registers.of(i, node), strict=False):
                 if register == self.ssa.values[value].register:
-                    return Source(i, fragment, place, is_changed)
+                    return Source(i, fragment, position, is_changed)
         return None
 
     def _through(self, i: int, is_changed: bool) -> list[tuple[int, bool]]:

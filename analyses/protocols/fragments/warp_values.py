@@ -8,7 +8,7 @@ from ptxkit.analyses.symbolic.terms import Term, evaluate
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 
-_PLACES = ("%tid.", "%laneid")
+_INDICES = ("%tid.", "%laneid")
 _SHARED = ("%ctaid", "%nctaid", "%ntid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%gridid")
 """Special registers that all threads of a CTA agree on, by how their names begin."""
 
@@ -32,12 +32,12 @@ def differing(routine: Routine, term: Term) -> Differing | None:
     _, parts = term.linear
     own = terms.constant(0, term.width)
     for atom, factor in parts:
-        if all(_is_place(leaf) for leaf in atom.leaves()):
+        if all(_is_index(leaf) for leaf in atom.leaves()):
             own = terms.add(own, terms.scale(atom, factor))
         elif not all(_is_shared(routine, leaf) for leaf in atom.leaves()):
             return None
     leaves = own.leaves()
-    if not any(map(_is_place, leaves)):
+    if not any(map(_is_index, leaves)):
         return None
     shape = launch(routine).threads
     if shape is None and any(leaf.data[0] in ("%tid.y", "%tid.z") for leaf in leaves):
@@ -46,13 +46,13 @@ def differing(routine: Routine, term: Term) -> Differing | None:
     count = launch(routine).count or WARP
     first: int | None = None
     for thread in range(count):
-        place = {
+        index = {
             "%tid.x": thread % width,
             "%tid.y": thread // width % height,
             "%tid.z": thread // (width * height),
             "%laneid": thread % WARP,
         }
-        number = evaluate(own, lambda leaf, place=place: place.get(str(leaf.data[0])))  # type: ignore[misc]
+        number = evaluate(own, lambda leaf, index=index: index.get(str(leaf.data[0])))  # type: ignore[misc]
         if number is None:
             return None
         if thread % WARP == 0 or first is None:
@@ -63,8 +63,8 @@ def differing(routine: Routine, term: Term) -> Differing | None:
     return None
 
 
-def _is_place(leaf: Term) -> bool:
-    return leaf.operator == "special" and str(leaf.data[0]).startswith(_PLACES)
+def _is_index(leaf: Term) -> bool:
+    return leaf.operator == "special" and str(leaf.data[0]).startswith(_INDICES)
 
 
 def _is_shared(routine: Routine, leaf: Term, depth: int = 4) -> bool:

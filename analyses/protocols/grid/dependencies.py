@@ -34,12 +34,12 @@ def _with(routine: Routine, effect: str) -> list[int]:
 
 def _grid(routine: Routine) -> Iterator[Finding]:
     launches, waits = _with(routine, LAUNCHES), _with(routine, WAITS)
-    touches = [access for access in accesses(routine) if access.space == ".global" and access.address is not None]
-    own = {_pointer(one) for one in touches if one.writes} - {None}
+    accessed = [access for access in accesses(routine) if access.space == ".global" and access.address is not None]
+    own = {_pointer(one) for one in accessed if one.writes} - {None}
     # where a kernel says of some memory that nobody writes it meanwhile, what it reads otherwise may be written by another grid
-    distinguishes = any(_is_constant(routine, one) for one in touches)
+    distinguishes = any(_is_constant(routine, one) for one in accessed)
     if launches and not waits:
-        reads = [one for one in touches if one.memory.access == "read" and not one.memory.is_async and not _is_constant(routine, one)]
+        reads = [one for one in accessed if one.memory.access == "read" and not one.memory.is_async and not _is_constant(routine, one)]
         reads = [one for one in reads if distinguishes or _pointer(one) in own]
         if reads:
             message = "this may be written by a grid that this one depends on: nothing waits for that, and grids may start early"
@@ -48,9 +48,9 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         return
     if not waits:
         return
-    waited = [one for one in touches if any(comes_to(routine, i, one.instruction) for i in waits)]
+    waited = [one for one in accessed if any(comes_to(routine, i, one.instruction) for i in waits)]
     after = {pointer for one in waited if (pointer := _pointer(one)) is not None}
-    for one in touches:
+    for one in accessed:
         if any(comes_to(routine, i, one.instruction) for i in waits) or not any(comes_to(routine, one.instruction, i) for i in waits):
             continue
         pointer = _pointer(one)
@@ -89,14 +89,14 @@ def _lifetime(routine: Routine) -> Iterator[Finding]:
         i = access.instruction
         if not reads_remote(routine, i) or access.memory.is_async:
             continue
-        way = _way_out(routine, i, by_block)
-        if way is not None:
+        path = _exit(routine, i, by_block)
+        if path is not None:
             message = "the other CTA may have ended before its shared memory is touched: no barrier of the cluster follows on the way out"
-            yield Finding("G004", way, None, message, (), ((i, "touched here"),))
+            yield Finding("G004", path, None, message, (), ((i, "touched here"),))
             return
 
 
-def _way_out(routine: Routine, start: int, stops: dict[int, list[int]]) -> int | None:
+def _exit(routine: Routine, start: int, stops: dict[int, list[int]]) -> int | None:
     """The end of a way from an instruction out of the function on which control meets none of the stops."""
     flow = control_flow(routine)
     block = flow.block_of[start]

@@ -11,7 +11,7 @@ from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK
 from ptxkit.analyses.protocols.async_copy.copies import Finding
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Use, life, rings
+from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, rings, usage
 from ptxkit.analyses.simulation.traces import cluster_size
 from ptxkit.analyses.uniformity.uniformity import uniformity
 
@@ -25,7 +25,7 @@ def are_same_threads(routine: Routine, one: Use, other: Use) -> bool:
     return mine is not None and its is not None and bool(mine & its)
 
 
-def counts_and_threads(routine: Routine, known: Life) -> Iterator[Finding]:
+def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Objects that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
     if not known.is_closed:
         return
@@ -82,7 +82,7 @@ def threads_at(routine: Routine, use: Use) -> int | None:
     if use.threads is not None:
         return use.threads
     reach = uniformity(routine).reach
-    return reach.instruction(use.instruction).ever if reach.template.has_places else None
+    return reach.instruction(use.instruction).ever if reach.template.has_indices else None
 
 
 def _comes_again(routine: Routine, i: int) -> bool:
@@ -91,8 +91,8 @@ def _comes_again(routine: Routine, i: int) -> bool:
     index = forest.innermost[flow.block_of[i]]
     if index is None:
         return False
-    waits = {use.instruction for use in life(routine).of(Does.WAIT)}
-    within = [use for use in life(routine).of(Does.WAIT) if flow.block_of[use.instruction] in forest.loops[index]]
+    waits = {use.instruction for use in usage(routine).of(Does.WAIT)}
+    within = [use for use in usage(routine).of(Does.WAIT) if flow.block_of[use.instruction] in forest.loops[index]]
     asked = {(use.base, use.offsets) for use in within if not use.step.is_spinning}
     if any(use.step.is_spinning and (use.base, use.offsets) in asked for use in within):
         # a wait that is left out if it was asked before

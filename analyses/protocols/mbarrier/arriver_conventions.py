@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from ptxkit.analyses.events.mbarrier_objects import Use, Where, uses
+from ptxkit.analyses.events.mbarriers import Use, Where, uses
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.mbarrier.usage import Place, life
+from ptxkit.analyses.protocols.mbarrier.usage import Location, usage
 from ptxkit.analyses.protocols.mbarrier.usage import Use as RingUse
 from ptxkit.frozen import frozen
 
@@ -24,12 +24,12 @@ MOST_BYTES = 1024
 class Group:
     """Uses of objects that may be the same."""
 
-    places: tuple[Where, ...]
+    locations: tuple[Where, ...]
     instructions: frozenset[int]
 
-    def meets(self, places: Iterable[Where]) -> bool:
+    def overlaps(self, locations: Iterable[Where]) -> bool:
         """Whether some of its objects may be among these."""
-        return any(one.may_be(other) for one in self.places for other in places)
+        return any(one.may_be(other) for one in self.locations for other in locations)
 
 
 def groups(found: Iterable[Use]) -> list[Group]:
@@ -39,39 +39,39 @@ def groups(found: Iterable[Use]) -> list[Group]:
         where = use.where
         if where is None or where.high - where.low > MOST_BYTES:
             continue
-        own = [group for group in made if group.meets((where,))]
-        places = tuple({one for group in own for one in group.places} | {where})
-        joined = Group(places, frozenset({use.instruction}.union(*[group.instructions for group in own])))
+        own = [group for group in made if group.overlaps((where,))]
+        locations = tuple({one for group in own for one in group.locations} | {where})
+        joined = Group(locations, frozenset({use.instruction}.union(*[group.instructions for group in own])))
         made = [*[group for group in made if group not in own], joined]
     return made
 
 
-def places_of(use: RingUse) -> list[Place]:
+def locations_of(use: RingUse) -> list[Location]:
     """The objects of a use, without what lies outside of where they are known to be."""
     at = use.where
     if use.is_known or at is None or at.high - at.low > MOST_BYTES:
-        return use.places
-    return [place for place in use.places if at.low <= place[1] <= at.high]
+        return use.locations
+    return [location for location in use.locations if at.low <= location[1] <= at.high]
 
 
 @fact
-def ring_of(routine: Routine) -> dict[Place, int]:
+def ring_of(routine: Routine) -> dict[Location, int]:
     """By object, the number of its ring: what one instruction goes through in turn goes together."""
-    parent: dict[Place, Place] = {}
+    parent: dict[Location, Location] = {}
 
-    def find(place: Place) -> Place:
-        while parent.setdefault(place, place) != place:
-            place = parent[place]
-        return place
+    def find(location: Location) -> Location:
+        while parent.setdefault(location, location) != location:
+            location = parent[location]
+        return location
 
-    for use in life(routine).uses:
+    for use in usage(routine).uses:
         # one loop may initialize all that there are
-        for one, other in pairwise(places_of(use) if use.does not in (Does.INIT, Does.INVAL) else ()):
+        for one, other in pairwise(locations_of(use) if use.does not in (Does.INIT, Does.INVAL) else ()):
             parent[find(other)] = find(one)
-        for place in use.places:
-            find(place)
-    numbers: dict[Place, int] = {}
-    return {place: numbers.setdefault(find(place), len(numbers)) for place in list(parent)}
+        for location in use.locations:
+            find(location)
+    numbers: dict[Location, int] = {}
+    return {location: numbers.setdefault(find(location), len(numbers)) for location in list(parent)}
 
 
 @fact
@@ -85,27 +85,27 @@ def arrivals_by_ring(routine: Routine) -> tuple[frozenset[int], ...]:
     """Arrivals by the ring that they certainly go through, or are a part of."""
     names = ring_of(routine)
     rings: dict[int, set[int]] = {}
-    for use in life(routine).uses:
-        if use.does is Does.ARRIVE and places_of(use):
-            rings.setdefault(names[places_of(use)[0]], set()).add(use.instruction)
+    for use in usage(routine).uses:
+        if use.does is Does.ARRIVE and locations_of(use):
+            rings.setdefault(names[locations_of(use)[0]], set()).add(use.instruction)
     return tuple([frozenset(ring) for ring in rings.values()])
 
 
 @frozen
-class Odd:
+class Outlier:
     """An arrival before which something is left out."""
 
     instruction: int
-    touched: frozenset[int]
+    accessed: frozenset[int]
     """What comes to it with that left out."""
     other: int
     """An arrival at the same objects before which it is there."""
 
 
-def odd_ones(among: Iterable[frozenset[int]], bare: Mapping[int, frozenset[int]], right: set[int]) -> Iterator[Odd]:
+def arrival_outliers(among: Iterable[frozenset[int]], bare: Mapping[int, frozenset[int]], right: set[int]) -> Iterator[Outlier]:
     """The arrivals of each group that something comes to `bare` while it comes `right` to all others, of which there is one at least."""
     for group in among:
         wrong = [i for i in bare if i in group]
         others = [i for i in right if i in group and i not in bare]
         if len(wrong) == 1 and others:
-            yield Odd(wrong[0], bare[wrong[0]], min(others))
+            yield Outlier(wrong[0], bare[wrong[0]], min(others))

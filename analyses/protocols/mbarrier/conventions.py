@@ -11,13 +11,13 @@ from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import are_same_threads
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Ring, Use, rings, visits
+from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings, visits
 
-LEAST_CUSTOM = 3
+LEAST_CONVENTION = 3
 """Fewer of a kind have no custom."""
 
 
-def unlike_others(routine: Routine, known: Life) -> Iterator[Finding]:
+def unlike_others(routine: Routine, known: Usage) -> Iterator[Finding]:
     """What one place does otherwise than all others of its kind."""
     for ring in rings(routine):
         yield from _first_ones(routine, ring)
@@ -29,7 +29,7 @@ def _first_ones(routine: Routine, ring: Ring) -> Iterator[Finding]:
     own = visits(routine, ring)
     first = [one for one in own if one.parity is not None and not any(_may_precede(routine, other.use, one.use) for other in own)]
     counts = Counter([one.parity for one in first])
-    if len(counts) < 2 or min(counts.values()) > 1 or len(first) < LEAST_CUSTOM:
+    if len(counts) < 2 or min(counts.values()) > 1 or len(first) < LEAST_CONVENTION:
         return
     rare = min(counts, key=lambda parity: counts[parity])
     one = next(one for one in first if one.parity == rare)

@@ -21,9 +21,9 @@ from ptxkit.analyses.launch.launch import MOST_THREADS, launch
 from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation import shared_room as room
-from ptxkit.analyses.simulation.machine import MOST_TOUCHES, Agent, Fault, Machine, Object, plain
+from ptxkit.analyses.simulation.machine import MOST_ACCESSES, Agent, Fault, Machine, Mbarrier, plain
 from ptxkit.analyses.simulation.traces import FEW, NUMBER, Trace, cluster_size, meets_at_barriers_only, traces
-from ptxkit.analyses.symbolic.thread_block import Team, team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.uniformity.uniformity import Level, uniformity
 
 MOST_CTAS = 4
@@ -33,7 +33,7 @@ SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 
 """The same if threads are laid out in two dimensions."""
 MOST_INSTRUCTIONS = 20_000
 RACE = "S003"
-OBJECT = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
+MBARRIER = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
 
 
 @fact
@@ -46,15 +46,15 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
     ranks = cluster_size(routine) or 1
     if not _is_worth_it(routine) or ranks > MOST_CTAS:
         return ()
-    squad = team(routine)
-    if not squad.is_assumed:
-        return _Run(routine, ranks, squad).found
+    block = thread_block_of(routine)
+    if not block.is_assumed:
+        return _Run(routine, ranks, block).found
     best: tuple[Finding, ...] = ()
     sizes = _sizes(routine)
     if not sizes:
         return _in_two_dimensions(routine) if ranks == 1 else ()
     for threads in sizes:
-        run = _Run(routine, ranks, Team((threads, 1, 1), True))
+        run = _Run(routine, ranks, ThreadBlock((threads, 1, 1), True))
         if not run.found:
             return _of_more(routine, threads, run.followed) if ranks == 1 else ()
         if not best or len(run.found) < len(best):
@@ -73,7 +73,7 @@ def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding
     before = room.extents(routine, followed)
     most: _Run | None = None
     for threads in sorted([size for size in _sizes(routine) if size > few and size % few == 0]):
-        run = _Run(routine, 1, Team((threads, 1, 1), True))
+        run = _Run(routine, 1, ThreadBlock((threads, 1, 1), True))
         extent = room.extents(routine, run.followed)
         if not room.has_room(extent) or extent == before:
             break
@@ -83,7 +83,7 @@ def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding
     if most is None or not best or any(one.rule != RACE for one in best):
         return ()
     note = (
-        f"the kernel does not say with how many threads it is launched: the shared variables have room for {most.squad.size}; "
+        f"the kernel does not say with how many threads it is launched: the shared variables have room for {most.block.size}; "
         f"with {few} nothing is wrong"
     )
     return tuple([attrs.evolve(one, notes=(*one.notes, note), is_certain=False) for one in best])
@@ -98,7 +98,7 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
     for width, height in SHAPES:
         if width * height > launch(routine).most[0]:
             continue
-        run = _Run(routine, 1, Team((width, height, 1), True), is_short=True)
+        run = _Run(routine, 1, ThreadBlock((width, height, 1), True), is_short=True)
         extents = room.extents(routine, run.followed)
         if not extents or not room.has_room(extents):
             continue
@@ -113,29 +113,29 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
 class _Run:
     """A run, and what is wrong in it: one with shorter loops, if they go round too often to come to their end. Judged when asked for."""
 
-    def __init__(self, routine: Routine, ranks: int, squad: Team, *, is_short: bool = False) -> None:
+    def __init__(self, routine: Routine, ranks: int, block: ThreadBlock, *, is_short: bool = False) -> None:
         self.routine = routine
-        self.squad = squad
-        self.followed = traces(routine, ranks, squad, FEW if is_short else NUMBER)
+        self.block = block
+        self.followed = traces(routine, ranks, block, FEW if is_short else NUMBER)
         if is_short:
             return
         if ranks == 1 and any(trace.is_cut for trace in self.followed) and meets_at_barriers_only(routine) and not self.found:
             del self.found
-            self.followed = traces(routine, ranks, squad, FEW)
+            self.followed = traces(routine, ranks, block, FEW)
 
     @cached_property
     def found(self) -> tuple[Finding, ...]:
         """What is wrong in it."""
-        return judged(self.routine, self.followed, self.squad)[0]
+        return judged(self.routine, self.followed, self.block)[0]
 
 
-def likely_team(routine: Routine) -> Team | None:
+def likely_thread_block(routine: Routine) -> ThreadBlock | None:
     """The threads that a kernel is launched with, or most likely is; None if nothing is known of how they are laid out."""
-    squad = team(routine)
-    if not squad.is_assumed:
-        return squad
+    block = thread_block_of(routine)
+    if not block.is_assumed:
+        return block
     sizes = _sizes(routine)
-    return Team((sizes[0], 1, 1), True) if sizes else None
+    return ThreadBlock((sizes[0], 1, 1), True) if sizes else None
 
 
 def _sizes(routine: Routine) -> list[int]:
@@ -150,18 +150,18 @@ def _sizes(routine: Routine) -> list[int]:
 def judged(
     routine: Routine,
     found: list[Trace],
-    squad: Team,
+    block: ThreadBlock,
     registers: int = 0,
-    touches: int = MOST_TOUCHES,
-    answers: Sequence[int] = (),
+    accessed: int = MOST_ACCESSES,
+    outcomes: Sequence[int] = (),
     end: float = math.inf,
     is_given: bool = False,
 ) -> tuple[tuple[Finding, ...], Machine]:
     """What is wrong in a run of these traces, and the run; `is_given` if the numbers of the launch are."""
     is_doubtful = any(trace.is_doubtful for trace in found)
-    machine = Machine(found, registers=registers, touches=touches, races=not is_doubtful, answers=answers, end=end)
+    machine = Machine(found, registers=registers, accessed=accessed, races=not is_doubtful, outcomes=outcomes, end=end)
     machine.run()
-    judge = _Judge(routine, found, squad, is_given)
+    judge = _Judge(routine, found, block, is_given)
     # of a run that some leave early by the numbers it is launched with, all that is believed is that nobody comes as far as that
     return judge.standstill(machine) if is_doubtful else judge.findings(machine), machine
 
@@ -170,24 +170,24 @@ def _is_worth_it(routine: Routine) -> bool:
     if not routine.function.header.is_entry or len(routine.instructions) > MOST_INSTRUCTIONS:
         return False
     does = {step.does for own in steps(routine).values() for step in own}
-    if does & OBJECT:
+    if does & MBARRIER:
         return True
     # a kernel that does not look at the place of a thread may be meant for one
-    return Does.WRITE in does and (not team(routine).is_assumed or any(name.startswith("%tid") for name in specials(routine)))
+    return Does.WRITE in does and (not thread_block_of(routine).is_assumed or any(name.startswith("%tid") for name in specials(routine)))
 
 
 @attrs.define
 class _Judge:
     routine: Routine
     traces: list[Trace]
-    squad: Team
+    block: ThreadBlock
     is_given: bool
     """Whether the numbers of the launch are given, and not supposed."""
     found: dict[tuple[str, int], Finding] = attrs.field(factory=dict)
 
     def findings(self, machine: Machine) -> tuple[Finding, ...]:
         faults = list(machine.faults.values())
-        self._lives(faults)
+        self._usages(faults)
         self._uses(machine)
         if not self.found:
             self._crowds(faults)
@@ -201,44 +201,44 @@ class _Judge:
 
     def standstill(self, machine: Machine) -> tuple[Finding, ...]:
         """A wait that never ends, if all come to a standstill."""
-        waiting = [(agent, object_) for agent in machine.stuck for object_ in self._awaited(machine, agent)]
+        waiting = [(agent, mbarrier) for agent in machine.stuck for mbarrier in self._awaited(machine, agent)]
         if waiting and not machine.faults:
             self._no_arrival(machine, *waiting[0])
         return tuple(self.found.values())
 
-    def _tell(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], is_certain: bool = True) -> None:
+    def _report(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], is_certain: bool = True) -> None:
         where = [(i, what) for i, what in steps_ if i >= 0 and i != instruction]
         self.found.setdefault((rule, instruction), Finding(rule, instruction, None, message, (), tuple(where), is_certain))
 
     def _name(self, who: tuple[int, int]) -> str:
-        name = self.squad.name(who[1])
+        name = self.block.name(who[1])
         return name if len({trace.rank for trace in self.traces}) == 1 else f"{name} of CTA {who[0]}"
 
     # --- how objects live
 
-    def _lives(self, faults: list[Fault]) -> None:
+    def _usages(self, faults: list[Fault]) -> None:
         for fault in faults:
             if fault.kind == "unpublished" and not any(key[0] == "M002" for key in self.found):
                 who, owner = self._name(fault.one), self._name(fault.two)
                 message = f"{who} uses the mbarrier object, and nothing makes it wait until {owner} has initialized it"
-                self._tell("M002", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report("M002", fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "unfenced":
                 message = (
                     "this may come before the initialization of the mbarrier object: the threads met at a barrier of the cluster that "
                     "orders nothing, and no fence.mbarrier_init stands before it"
                 )
-                self._tell("M003", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report("M003", fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "completing":
                 message = "this arrival may not complete a phase, and it does"
-                self._tell("M015", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report("M015", fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "again":
                 message = "the mbarrier object is initialized again while it is in use"
-                self._tell("M004", fault.instruction, message, [(fault.other, "first here")])
+                self._report("M004", fault.instruction, message, [(fault.other, "first here")])
             elif fault.kind == "invalid":
-                self._tell("M011", fault.instruction, "the mbarrier object was made invalid before", [(fault.other, "initialized here")])
+                self._report("M011", fault.instruction, "the mbarrier object was made invalid before", [(fault.other, "initialized here")])
             elif fault.kind == "overwritten":
                 message = f"{self._name(fault.one)} writes over an mbarrier object that was not made invalid"
-                self._tell("M011", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report("M011", fault.instruction, message, [(fault.other, "initialized here")])
 
     def _uses(self, machine: Machine) -> None:
         """Objects that nobody initializes, though threads both arrive and wait there; and such as are told of bytes they do not expect."""
@@ -247,17 +247,19 @@ class _Judge:
         used: dict[int, dict[Does, int]] = {}
         for trace in self.traces:
             for event in trace.events:
-                if event.step.does in OBJECT and event.address is not None:
+                if event.step.does in MBARRIER and event.address is not None:
                     for address in event.address:
                         used.setdefault(plain(address), {}).setdefault(event.step.does, event.step.instruction)
         for address, does in used.items():
             if Does.WAIT not in does or not does.keys() & {Does.ARRIVE, Does.EXPECT}:
                 continue
-            if Does.INIT not in does and address not in machine.objects:
-                self._tell("M001", min(does.values()), "the mbarrier object is never initialized", [(does[Does.WAIT], "waited at here")])
+            if Does.INIT not in does and address not in machine.mbarriers:
+                self._report("M001", min(does.values()), "the mbarrier object is never initialized", [(does[Does.WAIT], "waited at here")])
             elif Does.COPY in does and Does.EXPECT not in does and Does.ARRIVE in does:
                 message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
-                self._tell("M007", does[Does.COPY], message, [(does[Does.ARRIVE], "arrived at here"), (does[Does.WAIT], "waited at here")])
+                self._report(
+                    "M007", does[Does.COPY], message, [(does[Does.ARRIVE], "arrived at here"), (does[Does.WAIT], "waited at here")]
+                )
 
     # --- arrivals
 
@@ -268,84 +270,84 @@ class _Judge:
                 if threads == 1:
                     # somebody saw to it that one thread arrives: rather than that, the count is wrong
                     message = f"at least {arrivals} arrivals come in one phase, and the mbarrier object expects {count}"
-                    self._tell("M005", fault.other, message, [(fault.instruction, "arrived at here")])
+                    self._report("M005", fault.other, message, [(fault.instruction, "arrived at here")])
                     continue
                 message = f"at least {arrivals} arrivals come from here in one phase, and the mbarrier object expects {count}"
-                self._tell("M005", fault.instruction, message, [(fault.other, f"initialized for {count} here")])
+                self._report("M005", fault.instruction, message, [(fault.other, f"initialized for {count} here")])
 
     def _standstill(self, machine: Machine) -> None:
-        waiting = [(agent, object_) for agent in machine.stuck for object_ in self._awaited(machine, agent)]
+        waiting = [(agent, mbarrier) for agent in machine.stuck for mbarrier in self._awaited(machine, agent)]
         if not waiting:
             return
-        for agent, object_ in waiting:
-            if not object_.pending and object_.expected:
-                if self.is_given or not self._is_up_to_launch(object_):
-                    self._bytes(agent, object_)
+        for agent, mbarrier in waiting:
+            if not mbarrier.pending and mbarrier.expected:
+                if self.is_given or not self._is_up_to_launch(mbarrier):
+                    self._bytes(agent, mbarrier)
                 return
-        for agent, object_ in waiting:
-            if not self._sites(object_.address):
-                self._no_arrival(machine, agent, object_)
+        for agent, mbarrier in waiting:
+            if not self._sites(mbarrier.address):
+                self._no_arrival(machine, agent, mbarrier)
                 return
-        for agent, object_ in waiting:
-            arrived = object_.count - object_.pending
-            if 0 < arrived < object_.count and self._is_cured({}, self._alike(machine, object_, arrived)):
+        for agent, mbarrier in waiting:
+            arrived = mbarrier.count - mbarrier.pending
+            if 0 < arrived < mbarrier.count and self._is_cured({}, self._all_same(machine, mbarrier, arrived)):
                 message = (
-                    f"the mbarrier object expects {object_.count} arrivals in each phase, and {arrived} come: "
+                    f"the mbarrier object expects {mbarrier.count} arrivals in each phase, and {arrived} come: "
                     f"{self._name((agent.trace.rank, agent.threads[0]))} waits for ever"
                 )
-                arrivals = [(i, "arrives here") for _, i in object_.arrivals[:1]]
-                self._tell("M005", object_.init, message, [*arrivals, (self._at(agent), "waits here")])
+                arrivals = [(i, "arrives here") for _, i in mbarrier.arrivals[:1]]
+                self._report("M005", mbarrier.init, message, [*arrivals, (self._at(agent), "waits here")])
                 return
-        for agent, object_ in waiting:
+        for agent, mbarrier in waiting:
             i = self._at(agent)
             if self._is_cured({i: True}, {}):
                 name = self._name((agent.trace.rank, agent.threads[0]))
                 message = f"{name} waits for a phase of the other parity than the one that comes next: it waits for ever"
-                self._tell("M008", i, message, [(object_.init, "initialized here")])
+                self._report("M008", i, message, [(mbarrier.init, "initialized here")])
                 return
-        for agent, object_ in waiting:
-            if object_.phase > 0 and object_.phase > agent.seen.get(object_.address, -1) + 1:
+        for agent, mbarrier in waiting:
+            if mbarrier.phase > 0 and mbarrier.phase > agent.seen.get(mbarrier.address, -1) + 1:
                 name = self._name((agent.trace.rank, agent.threads[0]))
-                parity = object_.phase - 1 & 1
-                last = agent.waits.get(object_.address, -1)
+                parity = mbarrier.phase - 1 & 1
+                last = agent.waits.get(mbarrier.address, -1)
                 message = (
-                    f"phase {object_.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
+                    f"phase {mbarrier.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
                 )
-                self._tell("M008", self._at(agent), message, [(object_.init, "initialized here"), (last, "waited last here")])
+                self._report("M008", self._at(agent), message, [(mbarrier.init, "initialized here"), (last, "waited last here")])
                 return
-        agent, object_ = waiting[0]
-        self._no_arrival(machine, agent, object_)
+        agent, mbarrier = waiting[0]
+        self._no_arrival(machine, agent, mbarrier)
 
-    def _is_up_to_launch(self, object_: Object) -> bool:
+    def _is_up_to_launch(self, mbarrier: Mbarrier) -> bool:
         """Whether parameters say how many bytes are announced: of numbers that were only supposed, others may not fit them."""
-        amounts = [step.amount for step in steps(self.routine).get(object_.expects, ()) if step.does is Does.EXPECT]
+        amounts = [step.amount for step in steps(self.routine).get(mbarrier.expects, ()) if step.does is Does.EXPECT]
         return any(leaf.operator == "parameter" for amount in amounts if amount is not None for leaf in amount.leaves())
 
-    def _bytes(self, agent: Agent, object_: Object) -> None:
+    def _bytes(self, agent: Agent, mbarrier: Mbarrier) -> None:
         name = self._name((agent.trace.rank, agent.threads[0]))
-        if object_.expected > 0:
-            what = f"{object_.expected} bytes more are announced than are copied"
+        if mbarrier.expected > 0:
+            what = f"{mbarrier.expected} bytes more are announced than are copied"
         else:
-            what = f"{-object_.expected} bytes more are copied than are announced"
+            what = f"{-mbarrier.expected} bytes more are copied than are announced"
         message = f"{what} in one phase of the mbarrier object: {name} waits for ever"
-        at = object_.expects if object_.expects >= 0 else object_.copies
-        self._tell("M006", at, message, [(object_.copies, "copied here"), (self._at(agent), "waits here")])
+        at = mbarrier.expects if mbarrier.expects >= 0 else mbarrier.copies
+        self._report("M006", at, message, [(mbarrier.copies, "copied here"), (self._at(agent), "waits here")])
 
-    def _no_arrival(self, machine: Machine, agent: Agent, object_: Object) -> None:
+    def _no_arrival(self, machine: Machine, agent: Agent, mbarrier: Mbarrier) -> None:
         name = self._name((agent.trace.rank, agent.threads[0]))
         message = f"{name} waits here for ever: no arrival completes the phase of the mbarrier object"
-        self._tell("M009", self._at(agent), message, [(object_.init, f"initialized for {object_.count} arrivals here")])
+        self._report("M009", self._at(agent), message, [(mbarrier.init, f"initialized for {mbarrier.count} arrivals here")])
 
     def _at(self, agent: Agent) -> int:
         return agent.trace.events[agent.at].step.instruction
 
-    def _awaited(self, machine: Machine, agent: Agent) -> list[Object]:
+    def _awaited(self, machine: Machine, agent: Agent) -> list[Mbarrier]:
         """The objects at which an agent stands still."""
         event = agent.event
         if event is None or event.step.does is not Does.WAIT or event.address is None:
             return []
-        addresses = event.address if len(event.address) == 1 else [event.address[place] for place in agent.places]
-        found = [machine.objects.get(plain(address)) for address in dict.fromkeys(addresses)]
+        addresses = event.address if len(event.address) == 1 else [event.address[index] for index in agent.positions]
+        found = [machine.mbarriers.get(plain(address)) for address in dict.fromkeys(addresses)]
         return [one for one in found if one is not None]
 
     def _sites(self, address: int) -> set[int]:
@@ -357,10 +359,10 @@ class _Judge:
                     found.add(event.step.instruction)
         return found
 
-    def _alike(self, machine: Machine, object_: Object, count: int) -> dict[int, int]:
+    def _all_same(self, machine: Machine, mbarrier: Mbarrier, count: int) -> dict[int, int]:
         """Another count for an object and for all that the same instructions arrive at."""
-        sites = self._sites(object_.address)
-        return {one.init: count for one in machine.objects.values() if one.count == object_.count and self._sites(one.address) == sites}
+        sites = self._sites(mbarrier.address)
+        return {one.init: count for one in machine.mbarriers.values() if one.count == mbarrier.count and self._sites(one.address) == sites}
 
     def _is_cured(self, flips: dict[int, bool], counts: dict[int, int]) -> bool:
         machine = Machine(self.traces, flips, counts, races=False)
@@ -374,7 +376,7 @@ class _Judge:
                     f"{self._name(fault.one)} arrived for another phase since it waited last, and this wait is over at once: "
                     "it is for the phase before"
                 )
-                self._tell("M008", fault.instruction, message, [(fault.other, "waited for the same phase here")])
+                self._report("M008", fault.instruction, message, [(fault.other, "waited for the same phase here")])
 
     # --- races
 
@@ -386,7 +388,7 @@ class _Judge:
                 message = (
                     "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
                 )
-                self._tell("M010", asked, message, [(fault.other, "the other access"), (fault.instruction, "not waited for here")])
+                self._report("M010", asked, message, [(fault.other, "the other access"), (fault.instruction, "not waited for here")])
                 return
             if kind.startswith("unwaited "):
                 does = "writes over" if kind == "unwaited write" else "reads"
@@ -394,14 +396,14 @@ class _Judge:
                     f"{self._name(fault.one)} {does} what an asynchronous copy writes, and has not waited at the mbarrier object "
                     "of the copy"
                 )
-                self._tell("M019", fault.instruction, message, [(fault.other, "copied here")])
+                self._report("M019", fault.instruction, message, [(fault.other, "copied here")])
             elif kind.startswith("too early "):
                 waited = fault.numbers[1]
                 message = (
                     f"this wait of {self._name(fault.one)} is for a phase that has completed before: "
                     "the next copy is still under way when it is over"
                 )
-                self._tell("M008", waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")])
+                self._report("M008", waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")])
         if self.found:
             return
         for fault in faults:
@@ -432,11 +434,11 @@ class _Judge:
             if last < 0:
                 return
             message = f"{other} copies into what {who} reads: it waits for a phase that has completed long before"
-            self._tell("M008", last, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
+            self._report("M008", last, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
             return
         at = arrive if arrive >= 0 else fault.instruction
         message = f"what {who} reads is given free before it has been read: {other} may copy into it at the same time"
-        self._tell("M018", at, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
+        self._report("M018", at, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
 
     def _release_before(self, reader: Agent, time: int, issuer: Agent) -> int | None:
         """The arrival by which what an agent reads is given free too early; None if its own comes in time, -1 if there is none."""
@@ -455,7 +457,7 @@ class _Judge:
     def _is_release(self, does: Does, address: tuple[int, ...] | None, agent: Agent | None, issuer: Agent) -> bool:
         if does is not Does.ARRIVE or address is None:
             return False
-        mine = address if agent is None or len(address) == 1 else [address[place] for place in agent.places]
+        mine = address if agent is None or len(address) == 1 else [address[index] for index in agent.positions]
         return any(plain(one) in issuer.waits for one in mine)
 
     def _is_same(self, fault: Fault, machine: Machine) -> bool:
@@ -480,9 +482,9 @@ class _Judge:
         where = (fault.other, "written here" if did[1] == "writes" else "read here")
         if relaxed is not None:
             message = f"this arrival orders nothing: {message}"
-            self._tell(rule, relaxed, message, [where, (fault.instruction, "and touched here")])
+            self._report(rule, relaxed, message, [where, (fault.instruction, "and touched here")])
             return
-        self._tell(rule, fault.instruction, message, [where], is_certain=fault.instruction != fault.other)
+        self._report(rule, fault.instruction, message, [where], is_certain=fault.instruction != fault.other)
 
     def _relaxed(self, fault: Fault, machine: Machine) -> int | None:
         """The arrival at the barrier of the cluster that orders nothing, by which a thread left what it had touched."""

@@ -13,30 +13,30 @@ from ptxkit.analyses.cfg.paths import comes_without, onward
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.async_copy.copies import Finding
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Ring, Use, address_parts, life, rings
+from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, address_parts, rings, usage
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.frozen import frozen
 
 
-def unannounced(routine: Routine, known: Life) -> Iterator[Finding]:
+def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Copies whose phase one arrival completes that announces no bytes."""
     for ring in rings(routine):
         counts = {use.step.amount.constant for use in ring.of(Does.INIT) if use.step.amount is not None}
-        announced = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.EXPECT}
+        expected = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.EXPECT}
         arrivals = ring.of(Does.ARRIVE)
-        plain = [use for use in arrivals if use.instruction not in announced]
+        plain = [use for use in arrivals if use.instruction not in expected]
         copies = ring.of(Does.COPY)
         # an announcement that is no arrival may come from anywhere
-        told = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE}
-        if counts != {1} or not plain or not copies or announced - told:
+        signalled = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE}
+        if counts != {1} or not plain or not copies or expected - signalled:
             continue
         # behind a wait it is another phase
         stops = {use.instruction for use in arrivals} | {use.instruction for use in known.of(Does.WAIT) if use.step.is_spinning}
         for arrival in plain:
-            behind = comes_without(routine, stops, arrival.instruction + 1)
-            copy = next((one for one in copies if behind(one.instruction)), None)
+            following = comes_without(routine, stops, arrival.instruction + 1)
+            copy = next((one for one in copies if following(one.instruction)), None)
             if copy is None:
                 copy = next((one for one in copies if comes_without(routine, stops, one.instruction + 1)(arrival.instruction)), None)
             if copy is not None:
@@ -45,7 +45,7 @@ def unannounced(routine: Routine, known: Life) -> Iterator[Finding]:
                 return
 
 
-def too_many_bytes(routine: Routine, known: Life) -> Iterator[Finding]:
+def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Announcements of more bytes than a stage has room for."""
     for ring in rings(routine):
         copies = ring.of(Does.COPY)
@@ -100,7 +100,7 @@ class _Load:
     """With how many copies there are by each."""
 
 
-def boxes_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:
+def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Announcements that do not fit the boxes of the tensor maps that the copies are by: all copies by one map bring as many bytes."""
     loads = [load for ring in rings(routine) for load in _loads(routine, ring)]
     boxes: dict[Term, dict[int, list[_Load]]] = {}
@@ -160,7 +160,7 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
         return
     flow, forest = control_flow(routine), loops(routine)
     dominates = dominators(routine).tree.dominates
-    waits = [use for use in life(routine).of(Does.WAIT) if use.step.is_spinning]
+    waits = [use for use in usage(routine).of(Does.WAIT) if use.step.is_spinning]
     groups: dict[tuple[object, ...], list[Use]] = {}
     for use in sorted(ring.of(Does.EXPECT, Does.COPY), key=lambda use: use.instruction):
         block = flow.block_of[use.instruction]

@@ -13,33 +13,33 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import are_same_threads, threads_at
 from ptxkit.analyses.protocols.mbarrier.usage import (
-    Life,
     Ring,
+    Usage,
     Use,
     Visit,
     first_phases,
-    life_by_thread,
-    parities_by_way,
+    parities_by_path,
     rings,
     rings_by_thread,
+    usage_by_thread,
     visits,
 )
 from ptxkit.analyses.uniformity.uniformity import uniformity
 
 
-def standstill(routine: Routine, known: Life) -> Iterator[Finding]:
+def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Waits for a first phase that only threads could complete that wait for one themselves."""
     if not known.is_closed:
         return
     own = rings_by_thread(routine)
-    ways = {use: parities_by_way(routine, use) for ring in own for use in ring.of(Does.WAIT)}
-    first = {ring: [use for use in ring.of(Does.WAIT) if any(parity == 0 for parity, _ in ways[use])] for ring in own}
+    paths = {use: parities_by_path(routine, use) for ring in own for use in ring.of(Does.WAIT)}
+    first = {ring: [use for use in ring.of(Does.WAIT) if any(parity == 0 for parity, _ in paths[use])] for ring in own}
     starts: set[Ring] = {ring for ring in own if any(use.does is Does.ARRIVE for use in ring.others)}
     closed: set[Use] = set()
     while True:
         closed = {use for ring in own if ring not in starts for use in first[ring]}
         comes = _past_others(routine, closed)
-        while passed := {use for use in closed if any(parity != 0 and all(comes(use, end) for end in ends) for parity, ends in ways[use])}:
+        while passed := {use for use in closed if any(parity != 0 and all(comes(use, end) for end in ends) for parity, ends in paths[use])}:
             closed -= passed
             comes = _past_others(routine, closed)
         more = {ring for ring in own if ring not in starts and any(comes(use, use.instruction) for use in ring.of(Does.ARRIVE))}
@@ -73,7 +73,7 @@ def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], boo
     """Tells whether those who do something can come to an instruction with none of some waits before, which nobody passes."""
     flow, reach = control_flow(routine), uniformity(routine).reach
     waits: dict[int, list[Use]] = {}
-    for use in life_by_thread(routine).of(Does.WAIT):
+    for use in usage_by_thread(routine).of(Does.WAIT):
         if routine.instructions[use.instruction].guard is None:
             waits.setdefault(use.instruction, []).append(use)
     by_threads: dict[int | None, Callable[[int], bool]] = {}
@@ -92,11 +92,11 @@ def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], boo
     return comes
 
 
-def parities_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:
+def parities_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Waits at the stages of one ring of which some pass the first time and others do not."""
     for ring in rings(routine):
-        own = [one for one in visits(routine, ring) if one.parity is not None and one.use.goes_round]
-        if _takes_turns(routine, own):
+        own = [one for one in visits(routine, ring) if one.parity is not None and one.use.iterates]
+        if _alternates(routine, own):
             continue
         counts = Counter([one.parity for one in own])
         usual = counts.most_common(1)[0][0] if counts else None
@@ -116,7 +116,7 @@ def parities_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:
         yield Finding("M008", one.use.instruction, None, message, (), ((other.use.instruction, f"{instead} here"),), False)
 
 
-def _takes_turns(routine: Routine, own: list[Visit]) -> bool:
+def _alternates(routine: Routine, own: list[Visit]) -> bool:
     """Whether a stage has several phases in one round of a loop: threads wait for both parities there."""
     flow, forest = control_flow(routine), loops(routine)
     seen: dict[int | None, set[int | None]] = {}
@@ -129,7 +129,7 @@ def _takes_turns(routine: Routine, own: list[Visit]) -> bool:
     return any(index is not None and len(parities) > 1 for index, parities in seen.items())
 
 
-def peeks_at_other_parity(routine: Routine, known: Life) -> Iterator[Finding]:
+def peeks_at_other_parity(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Waits that are tried before a loop, for another parity than the wait in the loop that is left out if they succeed."""
     for ring in rings(routine):
         own = ring.of(Does.WAIT)
@@ -158,7 +158,7 @@ def _is_before_loop(routine: Routine, peek: Use, wait: Use) -> bool:
     return peek.instruction < wait.instruction
 
 
-def first_rounds(routine: Routine, known: Life) -> Iterator[Finding]:
+def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Objects that count the bytes of copies, and of which no wait is for the first phase."""
     for ring in rings(routine):
         own, copies = visits(routine, ring), ring.of(Does.COPY)

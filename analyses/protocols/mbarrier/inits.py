@@ -11,39 +11,44 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
 from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import threads_at
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Place, Use
+from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use
 from ptxkit.names import Symbol
 
 _MEETINGS = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT))
 
 
-def uninitialized(routine: Routine, known: Life) -> Iterator[Finding]:
+def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Objects in variables of the kernel that it arrives and waits at, and does not initialize, though it may initialize others."""
     inits = known.of(Does.INIT)
     if not known.is_closed or any(init.where is None for init in inits):
         return
-    told: set[Place] = set()
-    waited = {place for use in known.of(Does.WAIT) for place in use.places}
+    signalled: set[Location] = set()
+    waited = {location for use in known.of(Does.WAIT) for location in use.locations}
     for use in known.uses:
         if use.does in (Does.INIT, Does.INVAL, Does.WAIT) or use.where is None or not isinstance(use.where.root, Symbol):
             continue
-        for place in use.places:
-            if place in known.objects or place in told or place not in waited or any(_may_be(init, use, place) for init in inits):
+        for location in use.locations:
+            if (
+                location in known.mbarriers
+                or location in signalled
+                or location not in waited
+                or any(_may_be(init, use, location) for init in inits)
+            ):
                 continue
-            told.add(place)
+            signalled.add(location)
             near = min([init.instruction for init in inits], key=lambda i: abs(i - use.instruction), default=-1)
             if use.is_fixed:
                 message = "the mbarrier object is never initialized"
             else:
-                behind, count = place[1] - min(use.offsets), len(use.offsets)
-                message = f"{count} mbarrier objects are used here in turn, and that {behind} bytes behind the first is never initialized"
+                after, count = location[1] - min(use.offsets), len(use.offsets)
+                message = f"{count} mbarrier objects are used here in turn, and that {after} bytes behind the first is never initialized"
             yield Finding("M001", use.instruction, None, message, (), ((near, "another is initialized here"),), use.is_fixed)
 
 
-def _may_be(init: Use, use: Use, place: Place) -> bool:
+def _may_be(init: Use, use: Use, location: Location) -> bool:
     """Whether what initializes objects may initialize one that is used."""
     if init.base == use.base and init.is_known:
-        return place[1] in init.offsets
+        return location[1] in init.offsets
     if use.where is None or init.where is None:
         return True
     if init.where.root is use.where.root and use.is_fixed:
@@ -51,7 +56,7 @@ def _may_be(init: Use, use: Use, place: Place) -> bool:
     return init.where.may_be(use.where)
 
 
-def unpublished(routine: Routine, known: Life) -> Iterator[Finding]:
+def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Uses that a thread may come to without a barrier behind the initialization."""
     inits = known.of(Does.INIT)
     flow = control_flow(routine)

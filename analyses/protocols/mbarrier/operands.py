@@ -15,7 +15,7 @@ from ptxkit.isa.binding import Bound, BoundOperand
 MOST_ARRIVALS = (1 << 20) - 1
 BYTES = 8
 REMOTE = ".shared::cluster"
-_OF_OBJECTS = (Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY)
+_OF_MBARRIERS = (Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY)
 
 
 @fact
@@ -29,18 +29,18 @@ def _findings(routine: Routine) -> Iterator[Finding]:
         bound = bindings(routine)[i]
         if not isinstance(bound, Bound):
             continue
-        told: set[str] = set()
+        signalled: set[str] = set()
         for step in own:
             for finding in _of_step(routine, i, bound, step):
-                if finding.rule not in told:
-                    told.add(finding.rule)
+                if finding.rule not in signalled:
+                    signalled.add(finding.rule)
                     yield finding
 
 
 def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Finding]:
-    if step.does not in _OF_OBJECTS:
+    if step.does not in _OF_MBARRIERS:
         return
-    operand = object_operand(bound)
+    operand = mbarrier_operand(bound)
     if step.address is None or operand is None:
         return
     child = child_of(routine, i, operand)
@@ -61,7 +61,7 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
     yield from _remote(routine, i, bound, step, operand, child)
 
 
-def object_operand(bound: Bound) -> BoundOperand | None:
+def mbarrier_operand(bound: Bound) -> BoundOperand | None:
     """The operand that is the address of the mbarrier object."""
     names = [word.operand for word in bound.barrier if word.operand]
     names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
@@ -94,12 +94,12 @@ def _in_cluster(routine: Routine, address: Term, does: Does) -> int | None:
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
         if isinstance(bound, Bound) and bound.has(".cluster"):
-            if any(step.does is does and step.address is not None and _place(step.address) == _place(address) for step in own):
+            if any(step.does is does and step.address is not None and _index(step.address) == _index(address) for step in own):
                 return i
     return None
 
 
-def _place(address: Term) -> tuple[int, dict[int, int]]:
+def _index(address: Term) -> tuple[int, dict[int, int]]:
     """An address without the CTA that it is mapped to."""
     offset, parts = address.linear
     return offset, {atom.serial: factor for atom, factor in parts if atom.operator != "peer"}

@@ -9,8 +9,8 @@ import attrs
 
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.mbarrier.dynamic_checks import likely_team
-from ptxkit.analyses.simulation.machine import Machine, Object
+from ptxkit.analyses.protocols.mbarrier.dynamic_checks import likely_thread_block
+from ptxkit.analyses.simulation.machine import Machine, Mbarrier
 from ptxkit.analyses.simulation.traces import RANK, cluster_size, layout, traces
 
 MOST_PHASES = 4
@@ -23,15 +23,15 @@ class Phase:
 
     arrivals: int
     """Warps, or parts of them, that arrived."""
-    announced: int
+    expected: int
     copied: int
     """Bytes; of copies by tensor maps they are not known."""
     parity: int
 
 
 @attrs.frozen
-class Life:
-    """An mbarrier object."""
+class Phases:
+    """An mbarrier and its phases."""
 
     name: str
     init: int
@@ -47,19 +47,19 @@ class Life:
 
 
 @fact
-def lives(routine: Routine) -> tuple[Life, ...]:
+def mbarrier_phases(routine: Routine) -> tuple[Phases, ...]:
     """The mbarrier objects of the first CTA of a cluster; none where nothing can be followed."""
-    squad = likely_team(routine)
+    thread_block = likely_thread_block(routine)
     ranks = cluster_size(routine) or 1
-    if squad is None or ranks > MOST_CTAS or not any(step.does is Does.INIT for own in steps(routine).values() for step in own):
+    if thread_block is None or ranks > MOST_CTAS or not any(step.does is Does.INIT for own in steps(routine).values() for step in own):
         return ()
-    machine = Machine(traces(routine, ranks, squad), races=False)
+    machine = Machine(traces(routine, ranks, thread_block), races=False)
     machine.run()
     names = {address: str(key[0]) for key, address in layout(routine).items()}
-    return tuple([_life(machine, one, names) for one in machine.by_number.values() if one.address >> RANK == 0])
+    return tuple([_usage(machine, one, names) for one in machine.by_number.values() if one.address >> RANK == 0])
 
 
-def _life(machine: Machine, found: Object, names: dict[int, str]) -> Life:
+def _usage(machine: Machine, found: Mbarrier, names: dict[int, str]) -> Phases:
     base = max((address for address in names if address <= found.address), default=None)
     offset = found.address - (base or 0)
     name = f"{names[base]}{f'+{offset}' if offset else ''}" if base is not None else str(offset)
@@ -77,4 +77,4 @@ def _life(machine: Machine, found: Object, names: dict[int, str]) -> Life:
         for number, (arrivals, bytes_) in enumerate(zip(found.history[:MOST_PHASES], found.bytes, strict=False))
     ]
     own = [tuple(sorted((i, len(threads)) for i, threads in table.items())) for table in (arrives, waits)]
-    return Life(name, found.init, found.count, own[0], own[1], tuple(phases), found.phase)
+    return Phases(name, found.init, found.count, own[0], own[1], tuple(phases), found.phase)

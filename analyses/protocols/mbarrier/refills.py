@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarrier_objects import guarded
+from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.regions import Region, regions
-from ptxkit.analyses.protocols.mbarrier.usage import Place, Ring, Use, address_parts, life, rings
+from ptxkit.analyses.protocols.mbarrier.usage import Location, Ring, Use, address_parts, rings, usage
 from ptxkit.analyses.symbolic.environment import Evaluator, settler
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 
@@ -31,7 +31,7 @@ class Refill:
     region: Region
     """The first bytes of the place."""
     wait: int
-    place: Place
+    location: Location
     is_multicast: bool
     """Whether the copy fills it in several CTAs of the cluster."""
 
@@ -39,7 +39,7 @@ class Refill:
 @fact
 def refills(routine: Routine) -> tuple[Refill, ...]:
     """The refills of a kernel by copies through the async proxy, by stage; of each that waits at one object, or one ring of them, alone."""
-    return tuple(_refills(routine)) if life(routine).is_closed else ()
+    return tuple(_refills(routine)) if usage(routine).is_closed else ()
 
 
 def _refills(routine: Routine) -> Iterator[Refill]:
@@ -49,17 +49,17 @@ def _refills(routine: Routine) -> Iterator[Refill]:
             if wait is None or wait.step.address is None or copy.step.target is None:
                 continue
             base, offset, index = address_parts(routine, settler(routine).term(guarded(routine, wait.instruction, wait.step.address)))
-            for target, turn in _stages(routine, settler(routine).term(copy.step.target), index):
-                region = regions(routine).region(target, LEAST_BYTES, team(routine).everyone)
+            for target, stage_offset in _stages(routine, settler(routine).term(copy.step.target), index):
+                region = regions(routine).region(target, LEAST_BYTES, thread_block_of(routine).everyone)
                 if region is not None:
-                    yield Refill(copy.instruction, region, wait.instruction, (base, offset + turn), copy.step.is_multicast)
+                    yield Refill(copy.instruction, region, wait.instruction, (base, offset + stage_offset), copy.step.is_multicast)
 
 
 def _asked(routine: Routine, ring: Ring, copy: Use) -> Use | None:
     """The wait at other objects behind which a copy starts; None if there are waits at several."""
     others = [(other, wait) for other in rings(routine) if other is not ring for wait in other.of(Does.WAIT)]
-    if copy.goes_round:
-        found = [(other, wait) for other, wait in others if wait.goes_round and wait.index is copy.index]
+    if copy.iterates:
+        found = [(other, wait) for other, wait in others if wait.iterates and wait.index is copy.index]
     else:
         found = [(other, wait) for other, wait in others if wait.is_fixed and _comes_before(routine, wait, copy)][-1:]
     return found[0][1] if len({id(other) for other, _ in found}) == 1 else None
@@ -85,6 +85,6 @@ def _stages(routine: Routine, target: Term, index: Term) -> Iterator[tuple[Term,
     evaluator = Evaluator(routine, (target, index))
     for number in sorted(rounds(routine).numbers(leaf)):
         at = {leaf.data[0]: values(routine).terms.constant(number, leaf.width)}
-        turn = evaluator.term(index, at).constant
-        if turn is not None:
-            yield evaluator.term(target, at), turn
+        stage_offset = evaluator.term(index, at).constant
+        if stage_offset is not None:
+            yield evaluator.term(target, at), stage_offset

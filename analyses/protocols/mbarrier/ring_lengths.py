@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ptxkit.analyses.events.mbarrier_objects import OBJECT_BYTES
+from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.async_copy.copies import Finding
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Place, Use, rings
+from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use, rings
 
 
-def lengths_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:
+def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Instructions that go through the same objects in turn, and come round after another number of them."""
-    circles: dict[tuple[Place, int], list[Use]] = {}
+    circles: dict[tuple[Location, int], list[Use]] = {}
     for use in known.uses:
-        if use.does is not Does.INIT and use.is_known and use.goes_round and use.base is not None:
+        if use.does is not Does.INIT and use.is_known and use.iterates and use.base is not None:
             # a loop unrolled by two has an instruction for every other stage
             circles.setdefault(((use.base, min(use.offsets)), _step(use)), []).append(use)
     for own in circles.values():
         sizes = Counter([len(use.offsets) for use in own])
-        waited, told = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
+        waited, signalled = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
         # a kernel may do its work in two ways: each has threads that wait and threads that arrive
-        if len(sizes) == 1 or not waited or not told or waited == told:
+        if len(sizes) == 1 or not waited or not signalled or waited == signalled:
             continue
         # of two lengths the one that fits the objects is right, or the one that most keep to
         usual = max(sizes, key=lambda size: (_fits(known, own[0], size), sizes[size]))
@@ -35,7 +35,7 @@ def lengths_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:
             "after one round threads wait and arrive at different stages"
         )
         yield Finding("M008", one.instruction, None, message, (), ((other.instruction, f"comes round after {usual}"),), False)
-    rounds_ = {(use.base, use.offsets): use for use in known.uses if use.does is not Does.INIT and use.goes_round and use.base is not None}
+    rounds_ = {(use.base, use.offsets): use for use in known.uses if use.does is not Does.INIT and use.iterates and use.base is not None}
     for (base, offsets), use in rounds_.items():
         for (its, others), other in rounds_.items():
             inside = its == base and use.is_known and min(offsets) < min(others) <= max(offsets) < max(others) and offsets & others
@@ -55,23 +55,23 @@ def _step(use: Use) -> int:
     return steps.pop() if len(steps) == 1 else 0
 
 
-def _fits(known: Life, use: Use, size: int) -> bool:
+def _fits(known: Usage, use: Use, size: int) -> bool:
     """Whether a ring of so many stages is initialized, all for as many arrivals."""
     assert use.base is not None
     first = min(use.offsets)
     counts = set()
     for stage in range(size):
-        inits = known.objects.get((use.base, first + stage * (_step(use) or OBJECT_BYTES)))
+        inits = known.mbarriers.get((use.base, first + stage * (_step(use) or MBARRIER_BYTES)))
         if inits is None:
             return False
         counts.add(inits[0].step.amount)
     return len(counts) == 1
 
 
-def counts_that_differ(routine: Routine, known: Life) -> Iterator[Finding]:
+def counts_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Stages of one ring that expect different numbers of arrivals."""
     for ring in rings(routine):
-        if not ring.moves or any(len(known.objects[ring.base, offset]) > 1 for offset in ring.offsets):
+        if not ring.moves or any(len(known.mbarriers[ring.base, offset]) > 1 for offset in ring.offsets):
             continue
         inits = [use for use in ring.of(Does.INIT) if use.step.amount is not None and use.step.amount.constant is not None]
         counts = Counter([use.step.amount.constant for use in inits if use.step.amount is not None])

@@ -12,7 +12,7 @@ from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, threads_at
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Ring, Use, rings
+from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import Term, evaluate
@@ -21,14 +21,14 @@ from ptxkit.analyses.symbolic.values import values
 _WAITING = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT, Does.WAIT, Does.TAKE))
 
 
-def stages_kept(routine: Routine, known: Life) -> Iterator[Finding]:
+def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Loops in which threads wait for stage after stage and give none back, though it needs them to."""
     if not known.is_closed:
         return
     for filled, freed in _pairs(routine):
         sites = [use for use in (*freed.uses, *freed.others) if use.does is Does.ARRIVE]
         for wait in filled.of(Does.WAIT):
-            loop = _round_of(routine, wait)
+            loop = _iteration_of(routine, wait)
             if loop is None or not wait.step.is_spinning or any(_is_in(routine, site, loop) for site in sites):
                 continue
             if not _is_needed(routine, freed, wait):
@@ -41,14 +41,14 @@ def stages_kept(routine: Routine, known: Life) -> Iterator[Finding]:
             return
 
 
-def stages_not_asked_for(routine: Routine, known: Life) -> Iterator[Finding]:
+def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Loops in which threads arrive for stage after stage and wait for nothing."""
     waiting = {i for i, own in steps(routine).items() if any(step.does in _WAITING for step in own)}
     flow = control_flow(routine)
     for filled, freed in _pairs(routine):
         for ring, other in ((filled, freed), (freed, filled)):
             for use in ring.of(Does.ARRIVE):
-                loop = _round_of(routine, use)
+                loop = _iteration_of(routine, use)
                 if loop is None or any(flow.block_of[i] in loop for i in waiting):
                     continue
                 asked = next(iter(other.of(Does.WAIT)), None)
@@ -58,13 +58,13 @@ def stages_not_asked_for(routine: Routine, known: Life) -> Iterator[Finding]:
                 return
 
 
-def uneven_rounds(routine: Routine, known: Life) -> Iterator[Finding]:
+def uneven_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Loops that go through several stages in one round, wait for all of them and do not give one back, or the other way round."""
     if not known.is_closed:
         return
     for filled, freed in _pairs(routine):
-        waits = _by_round(routine, [use for use in filled.of(Does.WAIT) if use.step.is_spinning])
-        arrivals = _by_round(routine, freed.of(Does.ARRIVE))
+        waits = _by_iteration(routine, [use for use in filled.of(Does.WAIT) if use.step.is_spinning])
+        arrivals = _by_iteration(routine, freed.of(Does.ARRIVE))
         for loop in waits.keys() & arrivals.keys():
             asked, given = waits[loop], arrivals[loop]
             if asked.keys() < given.keys() and _goes_on_by(routine, loop, given, filled):
@@ -95,18 +95,19 @@ def _goes_on_by(routine: Routine, loop: Loop, uses: dict[Term, Use], ring: Ring)
     if not isinstance(number, int) or number not in numbering.phis[loop.header]:
         return False
     dominates = dominators(routine).tree.dominates
-    places = [place for place, before in enumerate(flow.blocks[loop.header].predecessors) if dominates(loop.header, before)]
+    positions = [position for position, before in enumerate(flow.blocks[loop.header].predecessors) if dominates(loop.header, before)]
     steps_ = {
-        evaluate(values(routine).of(numbering.values[number].operands[place]), lambda one: 0 if one is leaf else None) for place in places
+        evaluate(values(routine).of(numbering.values[number].operands[position]), lambda one: 0 if one is leaf else None)
+        for position in positions
     }
     return steps_ == {len(uses) % len(ring.offsets)}
 
 
-def _by_round(routine: Routine, uses: list[Use]) -> dict[Loop, dict[Term, Use]]:
+def _by_iteration(routine: Routine, uses: list[Use]) -> dict[Loop, dict[Term, Use]]:
     """Uses by the loop whose rounds their stage goes by, and by stage."""
     found: dict[Loop, dict[Term, Use]] = {}
     for use in uses:
-        loop = _round_of(routine, use)
+        loop = _iteration_of(routine, use)
         if loop is not None and use.index is not None:
             found.setdefault(loop, {})[use.index] = use
     return found
@@ -128,16 +129,16 @@ def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
     """Rings that are gone through with one number: threads wait at a stage of the first and arrive at the same of the second."""
     found = []
     for one in rings(routine):
-        waited = {use.index for use in one.of(Does.WAIT) if use.goes_round and use.step.is_spinning}
+        waited = {use.index for use in one.of(Does.WAIT) if use.iterates and use.step.is_spinning}
         for other in rings(routine):
             if one is not other and len(one.offsets) == len(other.offsets) and any(use.index in waited for use in other.of(Does.ARRIVE)):
                 found.append((one, other))
     return found
 
 
-def _round_of(routine: Routine, use: Use) -> Loop | None:
+def _iteration_of(routine: Routine, use: Use) -> Loop | None:
     """The loop whose rounds the stage of a use goes by; None if it is not one loop that may go on for ever."""
-    if not use.goes_round or use.index is None:
+    if not use.iterates or use.index is None:
         return None
     forest = loops(routine)
     phis = {leaf.data[0] for leaf in use.index.leaves()}
@@ -155,12 +156,12 @@ def _is_in(routine: Routine, use: Use, loop: Loop) -> bool:
     return control_flow(routine).block_of[use.instruction] in loop
 
 
-def waits_left_out(routine: Routine, known: Life) -> Iterator[Finding]:
+def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Waits that are left out in the first round of a loop whatever went before, though the stage is then one that was used before."""
     flow, both, terms = control_flow(routine), dominators(routine), values(routine).terms
     for ring in rings(routine):
         for wait in ring.of(Does.WAIT):
-            loop = _round_of(routine, wait)
+            loop = _iteration_of(routine, wait)
             if loop is None or wait.index is None or not wait.step.is_spinning or not _comes_used(routine, wait.index, loop):
                 continue
             home = flow.block_of[wait.instruction]

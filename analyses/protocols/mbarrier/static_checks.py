@@ -19,18 +19,18 @@ from ptxkit.analyses.protocols.mbarrier.first_waits import first_rounds, paritie
 from ptxkit.analyses.protocols.mbarrier.inits import uninitialized, unpublished
 from ptxkit.analyses.protocols.mbarrier.ring_lengths import counts_that_differ, lengths_that_differ
 from ptxkit.analyses.protocols.mbarrier.stage_exchange import stages_kept, stages_not_asked_for, uneven_rounds, waits_left_out
-from ptxkit.analyses.protocols.mbarrier.usage import Life, life
+from ptxkit.analyses.protocols.mbarrier.usage import Usage, usage
 from ptxkit.analyses.protocols.mbarrier.users import incomplete
 
 
 def findings(routine: Routine) -> tuple[Finding, ...]:
     """What a run of a kernel shows to be wrong with its mbarrier objects, and if it shows nothing, what does not fit together."""
     shown = mbarrier.findings(routine)
-    return shown if any(one.rule.startswith("M") for one in shown) else (*shown, *misfits(routine))
+    return shown if any(one.rule.startswith("M") for one in shown) else (*shown, *static_checks(routine))
 
 
 @fact
-def misfits(routine: Routine) -> tuple[Finding, ...]:
+def static_checks(routine: Routine) -> tuple[Finding, ...]:
     """What is missing in the lives of the mbarrier objects of a kernel, or does not fit; nothing for other functions."""
     if not routine.function.header.is_entry:
         return ()
@@ -38,13 +38,13 @@ def misfits(routine: Routine) -> tuple[Finding, ...]:
         return ()
     for check in CHECKS:
         # what comes of one mistake need not be told besides
-        found = tuple(check(routine, life(routine)))
+        found = tuple(check(routine, usage(routine)))
         if found:
             return found
     return ()
 
 
-CHECKS: tuple[Callable[[Routine, Life], Iterator[Finding]], ...] = (
+CHECKS: tuple[Callable[[Routine, Usage], Iterator[Finding]], ...] = (
     lengths_that_differ,
     uninitialized,
     counts_that_differ,

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarrier_objects import OBJECT_BYTES, Where, guarded, in_its_cta, where
+from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, where
 from ptxkit.analyses.events.steps import Does, Step, steps
 from ptxkit.analyses.framework.bindings import bindings, has_such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.protocols.mbarrier.dynamic_checks import OBJECT
-from ptxkit.analyses.protocols.mbarrier.operands import object_operand
+from ptxkit.analyses.protocols.mbarrier.dynamic_checks import MBARRIER
+from ptxkit.analyses.protocols.mbarrier.operands import mbarrier_operand
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.induction import NOTHING, Firsts, Numbers, rounds
 from ptxkit.analyses.symbolic.terms import Term, walk
@@ -29,7 +29,7 @@ from ptxkit.isa.binding import Bound
 
 Base = tuple[tuple[int, int], ...]
 """What an address is made of besides its offset: serials of terms, with their factors."""
-Place = tuple[Base, int]
+Location = tuple[Base, int]
 """An object: what its address starts from, and the offset."""
 
 MOST_SHARES = 32
@@ -56,7 +56,7 @@ class Use:
     """Whether the objects are these, and no others."""
     is_remote: bool
     """Whether it may lie in another CTA of the cluster."""
-    goes_round: bool = False
+    iterates: bool = False
     """Whether the stage is a number of a loop that comes round."""
     threads: int | None = None
     """The threads that do this, as bits, where others do it to other objects; None if all do this that come here."""
@@ -70,16 +70,16 @@ class Use:
         return self.step.does
 
     @property
-    def places(self) -> list[Place]:
+    def locations(self) -> list[Location]:
         return [(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
 
 
 @frozen(eq=False)
-class Life:
+class Usage:
     """All that a kernel does to its objects."""
 
     uses: tuple[Use, ...]
-    objects: dict[Place, tuple[Use, ...]]
+    mbarriers: dict[Location, tuple[Use, ...]]
     """By object, what initializes it."""
     is_closed: bool
     """Whether nothing else can be done to them: no function is called that may."""
@@ -89,28 +89,28 @@ class Life:
 
 
 @fact
-def life(routine: Routine) -> Life:
+def usage(routine: Routine) -> Usage:
     """The objects of a kernel."""
-    return _life(routine, tuple(_uses(routine)))
+    return _usage(routine, tuple(_uses(routine)))
 
 
 @fact
-def life_by_thread(routine: Routine) -> Life:
+def usage_by_thread(routine: Routine) -> Usage:
     """The objects of a kernel, with a use for each group of threads where the place of a thread says which object it uses."""
-    known = life(routine)
+    known = usage(routine)
     shares = {use: _shares(routine, use) for use in known.uses}
     if not any(shares.values()):
         return known
-    return _life(routine, tuple([one for use in known.uses for one in shares[use] or (use,)]))
+    return _usage(routine, tuple([one for use in known.uses for one in shares[use] or (use,)]))
 
 
-def _life(routine: Routine, uses: tuple[Use, ...]) -> Life:
-    objects: dict[Place, list[Use]] = {}
+def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
+    mbarriers: dict[Location, list[Use]] = {}
     for use in uses:
         if use.does is Does.INIT:
-            for place in use.places:
-                objects.setdefault(place, []).append(use)
-    return Life(uses, {place: tuple(own) for place, own in objects.items()}, not _calls_others(routine))
+            for location in use.locations:
+                mbarriers.setdefault(location, []).append(use)
+    return Usage(uses, {location: tuple(own) for location, own in mbarriers.items()}, not _calls_others(routine))
 
 
 def _calls_others(routine: Routine) -> bool:
@@ -118,7 +118,7 @@ def _calls_others(routine: Routine) -> bool:
     if not has_such(routine, lambda bound: bound.flow == "call"):
         return False
     return any(
-        step.does in OBJECT
+        step.does in MBARRIER
         for other in routine.siblings
         if not other.function.header.is_entry
         for own in steps(other).values()
@@ -129,9 +129,9 @@ def _calls_others(routine: Routine) -> bool:
 def _uses(routine: Routine) -> Iterator[Use]:
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
-        operand = object_operand(bound) if isinstance(bound, Bound) else None
+        operand = mbarrier_operand(bound) if isinstance(bound, Bound) else None
         for step in own:
-            if step.does not in OBJECT or operand is None:
+            if step.does not in MBARRIER or operand is None:
                 continue
             at = where(routine, i, operand.path[0])
             if step.address is None:
@@ -142,10 +142,10 @@ def _uses(routine: Routine) -> Iterator[Use]:
 
 def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads: int | None) -> Use:
     base, offset, index = address_parts(routine, address)
-    turns = rounds(routine).numbers(index)
+    steps_taken = rounds(routine).numbers(index)
     # shared memory is addressed by 32 bits, however wide the register is
     mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
-    offsets = frozenset([signed(offset + turn & mask, mask.bit_length()) for turn in turns])
+    offsets = frozenset([signed(offset + offset_ & mask, mask.bit_length()) for offset_ in steps_taken])
     return Use(
         step,
         at,
@@ -155,7 +155,7 @@ def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads:
         index.constant is not None,
         rounds(routine).is_all(index),
         in_its_cta(values(routine).terms, address) is not address,
-        len(offsets) > 1 and _goes_round(index),
+        len(offsets) > 1 and _iterates(index),
         threads,
     )
 
@@ -165,7 +165,7 @@ def _shares(routine: Routine, use: Use) -> list[Use]:
     terms, reach = values(routine).terms, uniformity(routine).reach
     template = reach.template
     # an object without a base, or with one start only, is the same for all
-    if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_places:
+    if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_indices:
         return []
     address = settler(routine).term(guarded(routine, use.instruction, use.step.address))
     part = terms.constant(0, address.width)
@@ -185,7 +185,7 @@ def _shares(routine: Routine, use: Use) -> list[Use]:
     return [_use(routine, use.step, use.where, where_, threads) for where_, threads in own]
 
 
-def _goes_round(index: Term) -> bool:
+def _iterates(index: Term) -> bool:
     within = walk(index)
     return all(term.operator == "phi" for term in within if term.is_leaf) and not any(term.operator == "join" for term in within)
 
@@ -235,32 +235,32 @@ class Ring:
 @fact
 def rings(routine: Routine) -> tuple[Ring, ...]:
     """The objects of a kernel that are initialized, by ring."""
-    return _rings(life(routine))
+    return _rings(usage(routine))
 
 
 @fact
 def rings_by_thread(routine: Routine) -> tuple[Ring, ...]:
     """The same, of the uses by groups of threads."""
-    known = life_by_thread(routine)
-    return rings(routine) if known is life(routine) else _rings(known)
+    known = usage_by_thread(routine)
+    return rings(routine) if known is usage(routine) else _rings(known)
 
 
-def _rings(known: Life) -> tuple[Ring, ...]:
-    chosen: dict[Place, Place] = {place: place for place in known.objects}
+def _rings(known: Usage) -> tuple[Ring, ...]:
+    chosen: dict[Location, Location] = {location: location for location in known.mbarriers}
 
-    def find(place: Place) -> Place:
-        while chosen.setdefault(place, place) != place:
-            place = chosen[place]
-        return place
+    def find(location: Location) -> Location:
+        while chosen.setdefault(location, location) != location:
+            location = chosen[location]
+        return location
 
     for use in known.uses:
         if use.does is not Does.INIT:
-            for one, other in pairwise(use.places):
+            for one, other in pairwise(use.locations):
                 chosen[find(other)] = find(one)
-    groups: dict[Place, set[int]] = {}
-    for place in list(chosen):
-        if place in known.objects:
-            groups.setdefault(find(place), set()).add(place[1])
+    groups: dict[Location, set[int]] = {}
+    for location in list(chosen):
+        if location in known.mbarriers:
+            groups.setdefault(find(location), set()).add(location[1])
     found = []
     for (base, _), offsets in groups.items():
         uses = [use for use in known.uses if use.base == base and use.offsets & offsets]
@@ -310,26 +310,26 @@ def _first_phases(routine: Routine) -> dict[Use, frozenset[tuple[int, int]]]:
 def _phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
     if use.index is None or use.step.amount is None or use.step.by_state:
         return frozenset()
-    found = [_phase(use, way) for way in rounds(routine).first(use.index, settler(routine).term(use.step.amount))]
+    found = [_phase(use, path_) for path_ in rounds(routine).first(use.index, settler(routine).term(use.step.amount))]
     return frozenset([phase for phase in found if phase is not None])
 
 
-def _phase(use: Use, way: Firsts) -> tuple[int, int] | None:
-    stage, onward, parity = way
-    size = OBJECT_BYTES * len(use.offsets)
+def _phase(use: Use, path_: Firsts) -> tuple[int, int] | None:
+    stage, onward, parity = path_
+    size = MBARRIER_BYTES * len(use.offsets)
     if stage is None or onward is None or parity is None or (onward - stage) % size:
         return None
     return stage, (parity ^ (onward - stage) // size) & 1
 
 
-def parities_by_way(routine: Routine, use: Use) -> list[tuple[int | None, list[int]]]:
+def parities_by_path(routine: Routine, use: Use) -> list[tuple[int | None, list[int]]]:
     """The parity that a wait asks for the first time, None if it is not known, with the last instructions of the blocks on the way in."""
     if use.index is None or use.step.amount is None or use.step.by_state:
         return []
     blocks = control_flow(routine).blocks
     found = []
-    for way, choice in rounds(routine).ways_in(use.index, settler(routine).term(use.step.amount)):
-        phase = _phase(use, way)
-        ends = [blocks[blocks[block].predecessors[place]].end - 1 for block, place in choice.items()]
+    for path_, choice in rounds(routine).entries(use.index, settler(routine).term(use.step.amount)):
+        phase = _phase(use, path_)
+        ends = [blocks[blocks[block].predecessors[location]].end - 1 for block, location in choice.items()]
         found.append((phase[1] if phase is not None else None, ends))
     return found

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.async_copy.copies import Finding
-from ptxkit.analyses.protocols.mbarrier.usage import Life, Use, first_parity, rings
+from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, first_parity, rings
 from ptxkit.analyses.symbolic.environment import settler
 
 
-def incomplete(routine: Routine, known: Life) -> Iterator[Finding]:
+def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Objects that nobody arrives at, though threads wait; at which nobody waits; of which bytes come or are announced, but not both."""
     if not known.is_closed:
         return
@@ -30,7 +30,7 @@ def incomplete(routine: Routine, known: Life) -> Iterator[Finding]:
                 (one.instruction, word) for one, word in ((waits[0], "waited at here"), *[(a, "arrived at here") for a in arrivals[:1]])
             ]
             yield Finding("M007", copies[0].instruction, None, message, (), tuple(steps_))
-        if expects and waits and not ring.may_be(Does.COPY) and _announces(expects[0]):
+        if expects and waits and not ring.may_be(Does.COPY) and _expects(expects[0]):
             message = "bytes are announced to an mbarrier object that nothing tells of any: its phase never completes"
             yield Finding("M006", expects[0].instruction, None, message, (), ((waits[0].instruction, "waited at here"),))
         if (copies or arrivals) and not ring.may_be(Does.WAIT):
@@ -40,7 +40,7 @@ def incomplete(routine: Routine, known: Life) -> Iterator[Finding]:
             yield Finding("M019", one.instruction, None, message, (), ((init, "initialized here"),), False)
 
 
-def _announces(use: Use) -> bool:
+def _expects(use: Use) -> bool:
     amount = use.step.amount
     return amount is not None and amount.bounds[0] > 0
 

@@ -50,7 +50,7 @@ def _weak_polling(routine: Routine) -> Iterator[Finding]:
         access = inside[0]
         if access.space not in _SEEN_BY_OTHERS or access.address is None or not _is_idle(routine, loop, access.instruction):
             continue
-        if _turns(routine, loop, access.address) or not _decides_alone(routine, loop, access.instruction):
+        if _iterations(routine, loop, access.address) or not _decides_alone(routine, loop, access.instruction):
             continue
         message = "this load has no order: it may be done once and for all, and what others have written before need not be seen after it"
         yield Finding("S008", access.instruction, None, message, ("the loop has no other way to end than by what is loaded",))
@@ -69,7 +69,7 @@ def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
     return True
 
 
-def _turns(routine: Routine, loop: Loop, term: Term) -> bool:
+def _iterations(routine: Routine, loop: Loop, term: Term) -> bool:
     """Whether a number may be another one in each iteration."""
     for leaf in walk(term):
         if leaf.operator in ("phi", "value", "join") and isinstance(leaf.data[0], int):

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.frozen import frozen
 
-ALIKE = 8
+CONTEXT = 8
 """So many instructions before and behind are the same, but for their operands."""
 LEAST = 2
 """So many copies have it."""
 
 
 @frozen
-class Twin:
+class Outlier:
     """A place where something is left out."""
 
     instruction: int
@@ -23,23 +23,23 @@ class Twin:
     """One that stands there in another copy."""
 
 
-def twins(routine: Routine, instructions: Iterable[int]) -> Iterator[Twin]:
+def unrolled_outliers(routine: Routine, instructions: Iterable[int]) -> Iterator[Outlier]:
     """The places that alone lack one of some instructions, where what stands around is the same in several copies."""
     marks = set(instructions)
     words = [one.opcode.text for one in routine.instructions]
     around: dict[tuple[str, ...], list[int]] = {}
     for i in sorted(marks):
-        if ALIKE <= i < len(words) - ALIKE:
-            around.setdefault((*words[i - ALIKE : i], *words[i + 1 : i + 1 + ALIKE]), []).append(i)
+        if CONTEXT <= i < len(words) - CONTEXT:
+            around.setdefault((*words[i - CONTEXT : i], *words[i + 1 : i + 1 + CONTEXT]), []).append(i)
     around = {key: own for key, own in around.items() if len(own) >= LEAST}
     starts = {key[:2] for key in around}
     bare: dict[tuple[str, ...], list[int]] = {}
-    for i in range(ALIKE, len(words) - ALIKE):
-        if (words[i - ALIKE], words[i - ALIKE + 1]) not in starts or i in marks or i - 1 in marks:
+    for i in range(CONTEXT, len(words) - CONTEXT):
+        if (words[i - CONTEXT], words[i - CONTEXT + 1]) not in starts or i in marks or i - 1 in marks:
             continue
-        key = tuple(words[i - ALIKE : i + ALIKE])
+        key = tuple(words[i - CONTEXT : i + CONTEXT])
         if key in around:
             bare.setdefault(key, []).append(i)
     for key, own in bare.items():
         if len(own) == 1:
-            yield Twin(own[0], around[key][0])
+            yield Outlier(own[0], around[key][0])

@@ -19,7 +19,7 @@ from ptxkit.analyses.symbolic.terms import Term, evaluate
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.interprocedural import solution
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.analyses.uniformity.template import PLACES
+from ptxkit.analyses.uniformity.template import INDICES
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
@@ -31,7 +31,7 @@ LINE = 128
 SHOWN = 3
 """So many others of a kind are shown with a finding."""
 
-_ALIKE = frozenset(("address", "window", "literal"))
+_SIMILAR = frozenset(("address", "window", "literal"))
 """Leaves that are the same for all threads of a CTA."""
 
 
@@ -50,8 +50,8 @@ class WarpAccess:
     assumption: str
     """What is taken for granted of the launch, for people; empty: nothing."""
 
-    def lane(self, place: int) -> int:
-        return self.threads[place] % WARP
+    def lane(self, index: int) -> int:
+        return self.threads[index] % WARP
 
     def starts(self, unit: int, size: int) -> list[int]:
         """Where in a unit of so many bytes, a power of two, the address of the first may lie if accesses of this size are aligned."""
@@ -140,16 +140,16 @@ class WarpAccesses:
 
     def _agrees(self, term: Term, block: int) -> bool:
         """Whether all lanes of a warp hold the same."""
-        return all(self._leaf_agrees(leaf, block) for leaf in _leaves(term))
+        return all(self._is_leaf_uniform(leaf, block) for leaf in _leaves(term))
 
-    def _leaf_agrees(self, leaf: Term, block: int) -> bool:
-        if leaf.operator in _ALIKE:
+    def _is_leaf_uniform(self, leaf: Term, block: int) -> bool:
+        if leaf.operator in _SIMILAR:
             return True
         if leaf.operator == "parameter":
             return self._routine.function.header.is_entry
         if leaf.operator == "special":
             register = special_register(str(leaf.data[0]))
-            return register is not None and not register.volatile and str(leaf.data[0]) not in PLACES
+            return register is not None and not register.volatile and str(leaf.data[0]) not in INDICES
         if leaf.operator in ("value", "phi", "join") and isinstance(leaf.data[0], int):
             return self._uniformity.used(leaf.data[0], block) >= Level.WARP
         return False

@@ -21,23 +21,23 @@ from ptxkit.analyses.events.descriptors import (
     SHARED,
     described_operands,
     descriptors,
-    held,
     is_shared_variable,
     matrix_bytes,
     start,
+    warp_value,
 )
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.framework.bindings import bindings, has_such, such
 from ptxkit.analyses.framework.finding import Found
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
-from ptxkit.analyses.memory.accesses import Access, accesses, place
+from ptxkit.analyses.memory.accesses import Access, accesses, locate
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.extents import ADDRESS_BITS, extents
 from ptxkit.analyses.symbolic.terms import Parts, Term, Terms, walk
-from ptxkit.analyses.symbolic.thread_block import Team, Vector, team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, Vector, thread_block_of
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
 from ptxkit.analyses.uniformity.levels import Level
@@ -50,7 +50,7 @@ from ptxkit.syntax import Address
 FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
 LEAST_BYTES = 16
 """What is read through the async proxy is never less."""
-MOST_WAYS = 4
+MOST_PATHS = 4
 """Of so many addresses one may be meant."""
 MOST_BYTES = 1 << 15
 """What one operation reads through the async proxy is hardly more."""
@@ -75,7 +75,7 @@ class Meeting(enum.Enum):
 
 
 @frozen(eq=False)
-class Touch:
+class ProxyAccess:
     """A touch of a variable in shared memory through one of the proxies."""
 
     instruction: int
@@ -98,8 +98,8 @@ class Touch:
 class Crossing:
     """A write through the generic proxy that a read through the async proxy may not see."""
 
-    write: Touch
-    read: Touch
+    write: ProxyAccess
+    read: ProxyAccess
     fence: int
     """A fence in the wrong place; -1 if there is none at all."""
     is_late: bool
@@ -118,7 +118,7 @@ class _State:
 
     fresh: int = 0
     """Written, and no barrier since."""
-    told: int = 0
+    signalled: int = 0
     """A barrier has passed."""
     late: int = 0
     """A fence stands behind the barrier."""
@@ -135,9 +135,9 @@ def crossings(routine: Routine) -> tuple[Crossing, ...]:
     """The reads through the async proxy of what was written through the generic one, with a way between on which the fence is missing."""
     if not has_proxy(routine, ASYNC):
         return ()
-    writes, reads = list(generic_touches(routine, "write")), list(async_reads(routine))
+    writes, reads = list(generic_accesses(routine, "write")), list(async_reads(routine))
     wanted = {id(read.root) for read in reads}
-    writes = [touch for touch in writes if id(touch.root) in wanted]
+    writes = [one_access for one_access in writes if id(one_access.root) in wanted]
     return tuple(_unfenced(routine, writes, reads)) if writes else ()
 
 
@@ -151,19 +151,21 @@ def overwritten(routine: Routine) -> tuple[Crossing, ...]:
         return ()
     writes = list(async_writes(routine))
     wanted = {id(write.root) for write in writes}
-    reads = [touch for touch in generic_touches(routine, "read") if id(touch.root) in wanted]
+    reads = [one_access for one_access in generic_accesses(routine, "read") if id(one_access.root) in wanted]
     found = []
     for end, state, own in _arriving(routine, reads, writes) if reads else ():
         first = _crossing(routine, reads, end, state, own)
         if first is None or first.fence >= 0:
             continue
-        missing = [reads[place_] for place_ in bits((state.fresh | state.told) & own)]
-        likely = {touch.instruction for touch in missing if meet(routine, touch, end) in (Meeting.CERTAIN, Meeting.LIKELY)}
+        missing = [reads[k] for k in bits((state.fresh | state.signalled) & own)]
+        likely = {
+            one_access.instruction for one_access in missing if overlap(routine, one_access, end) in (Meeting.CERTAIN, Meeting.LIKELY)
+        }
         found.append(attrs.evolve(first, others=tuple(sorted(likely - {first.write.instruction}))))
     return tuple(found)
 
 
-def _unfenced(routine: Routine, before: list[Touch], after: list[Touch]) -> Iterator[Crossing]:
+def _unfenced(routine: Routine, before: list[ProxyAccess], after: list[ProxyAccess]) -> Iterator[Crossing]:
     """For each of the later touches the first of the earlier that it meets with the fence missing or misplaced between."""
     for end, state, own in _arriving(routine, before, after):
         found = _crossing(routine, before, end, state, own)
@@ -175,33 +177,33 @@ def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = Non
     """Whether there may be touches, through the generic proxy and then through the async one, that this fence alone orders on some way."""
     if not has_proxy(routine, ASYNC):
         return False
-    writes, reads, later = list(generic_touches(routine, "write")), list(generic_touches(routine, "read")), list(async_writes(routine))
+    writes, reads, later = list(generic_accesses(routine, "write")), list(generic_accesses(routine, "read")), list(async_writes(routine))
     for before, after in ((writes, list(async_reads(routine))), (reads, later), (writes, later)):
         state = next((state for _, state in _states(routine, before, {fence})), _State())
         if any(_meets_any(routine, before, after, left, box_bytes) for left in _let_go(routine, before, fence, state.fresh)):
             return True
         # what was told before the fence is ordered by it only for what comes behind
-        for end, found, own in _arriving(routine, before, after, fence, _State(told=state.told)):
-            if _meets_any(routine, before, [end], (found.fresh | found.told) & own, box_bytes):
+        for end, found, own in _arriving(routine, before, after, fence, _State(signalled=state.signalled)):
+            if _meets_any(routine, before, [end], (found.fresh | found.signalled) & own, box_bytes):
                 return True
     return False
 
 
-def _let_go(routine: Routine, before: list[Touch], fence: int, fresh: int) -> Iterator[int]:
+def _let_go(routine: Routine, before: list[ProxyAccess], fence: int, fresh: int) -> Iterator[int]:
     """The touches, as bits, that would be told of, or come to a touch through the async proxy, without this fence and without another."""
     ends = {access.instruction for access in accesses(routine) if access.memory.proxy == ASYNC} | {i for i, _ in descriptors(routine)}
-    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT}
-    for _, state in _states(routine, before, tells | ends, fence, _State(fresh=fresh)):
-        yield state.fresh | state.told
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
+    for _, state in _states(routine, before, signals | ends, fence, _State(fresh=fresh)):
+        yield state.fresh | state.signalled
 
 
-def _meets_any(routine: Routine, before: list[Touch], after: Sequence[Touch], some: int, box_bytes: BoxBytes | None) -> bool:
-    pairs = [(before[place_], end) for place_ in bits(some) for end in after if before[place_].root is end.root]
-    met = [(one, end) for one, end in pairs if meet(routine, one, end, MOST_REACH) is not None]
+def _meets_any(routine: Routine, before: list[ProxyAccess], after: Sequence[ProxyAccess], some: int, box_bytes: BoxBytes | None) -> bool:
+    pairs = [(before[k], end) for k in bits(some) for end in after if before[k].root is end.root]
+    met = [(one, end) for one, end in pairs if overlap(routine, one, end, MOST_REACH) is not None]
     return any(not _ends_before(routine, end, one, box_bytes) for one, end in met)
 
 
-def _ends_before(routine: Routine, end: Touch, one: Touch, box_bytes: BoxBytes | None) -> bool:
+def _ends_before(routine: Routine, end: ProxyAccess, one: ProxyAccess, box_bytes: BoxBytes | None) -> bool:
     """Whether what is touched through the async proxy ends before another touch starts, by the most that it may have."""
     row = ROW_BYTES if end.matrix is not None else 1
     if end.matrix is not None:
@@ -220,17 +222,17 @@ def _ends_before(routine: Routine, end: Touch, one: Touch, box_bytes: BoxBytes |
     return True
 
 
-def _start_of(routine: Routine, touch: Touch, address: Term) -> Term | None:
+def _start_of(routine: Routine, one_access: ProxyAccess, address: Term) -> Term | None:
     """The leaf of an address that stands for what a touch starts from."""
-    known, root = values(routine), touch.root
+    known, root = values(routine), one_access.root
     return next((leaf for leaf in address.leaves() if leaf is root or (leaf.operator == "address" and known.symbol(leaf) is root)), None)
 
 
 def stands_first(routine: Routine, fence: int) -> bool:
     """Whether a thread that comes to a fence has touched no data in shared memory before, nor been told of any by others."""
     bounds = bindings(routine)
-    told = {i for i, sync in syncs(routine).items() if sync.waits}
-    touched = {
+    signalled = {i for i, sync in syncs(routine).items() if sync.waits}
+    accessed_before = {
         access.instruction
         for access in accesses(routine)
         if access.space in ("", SHARED)
@@ -240,17 +242,17 @@ def stands_first(routine: Routine, fence: int) -> bool:
         and not bound.effects
     }
     calls = {i for i, bound in enumerate(bounds) if not isinstance(bound, Bound) or bound.flow == "call"}
-    return not any(comes_to(routine, i, fence) for i in told | touched | calls)
+    return not any(comes_to(routine, i, fence) for i in signalled | accessed_before | calls)
 
 
 def unplaced(routine: Routine) -> frozenset[str]:
     """What of a function's touches of shared memory is not known where it is, in words."""
-    found = {touch.instruction for touch in (*async_reads(routine), *async_writes(routine))}
+    found = {one_access.instruction for one_access in (*async_reads(routine), *async_writes(routine))}
     bounds = bindings(routine)
     words = set()
     if any(i not in found for i, _ in descriptors(routine)):
         words.add("matrices")
-    if team(routine).is_assumed and team(routine).size <= WARP:
+    if thread_block_of(routine).is_assumed and thread_block_of(routine).size <= WARP:
         words.add("shape")
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -258,45 +260,45 @@ def unplaced(routine: Routine) -> frozenset[str]:
             continue
         if access.memory.proxy == ASYNC and access.instruction not in found:
             words.add("copies")
-        elif not access.memory.proxy and _touch(routine, access, 1) is None and access.space:
+        elif not access.memory.proxy and _access(routine, access, 1) is None and access.space:
             words.add("accesses")
     return frozenset(words)
 
 
 def _arriving(
-    routine: Routine, before: list[Touch], after: list[Touch], gone: int = -1, left: _State | None = None
-) -> Iterator[tuple[Touch, _State, int]]:
+    routine: Routine, before: list[ProxyAccess], after: list[ProxyAccess], gone: int = -1, left: _State | None = None
+) -> Iterator[tuple[ProxyAccess, _State, int]]:
     """The later touches, each with how far the earlier ones have come there, and those that start from the same place as bits."""
-    ends: dict[int, list[Touch]] = {}
-    for touch in after:
-        ends.setdefault(touch.instruction, []).append(touch)
+    ends: dict[int, list[ProxyAccess]] = {}
+    for one_access in after:
+        ends.setdefault(one_access.instruction, []).append(one_access)
     by_root = _by_root(before)
     for i, state in _states(routine, before, ends, gone, left):
         for end in ends[i]:
             yield end, state, by_root.get(id(end.root), 0)
 
 
-def _by_root(touches: list[Touch]) -> dict[int, int]:
+def _by_root(own_accesses: list[ProxyAccess]) -> dict[int, int]:
     """The touches that start from the same place, as bits."""
     found: dict[int, int] = {}
-    for place_, touch in enumerate(touches):
-        found[id(touch.root)] = found.get(id(touch.root), 0) | 1 << place_
+    for k, one_access in enumerate(own_accesses):
+        found[id(one_access.root)] = found.get(id(one_access.root), 0) | 1 << k
     return found
 
 
 def _states(
-    routine: Routine, before: list[Touch], wanted: Iterable[int], gone: int = -1, left: _State | None = None
+    routine: Routine, before: list[ProxyAccess], wanted: Iterable[int], gone: int = -1, left: _State | None = None
 ) -> Iterator[tuple[int, _State]]:
     """How far touches have come at some instructions. If a fence is `gone`, only what it `left` as it was is followed from there."""
     flow = control_flow(routine)
     by_root = _by_root(before)
     bit: dict[int, int] = {}
-    alike: dict[int, int] = {}
-    for place_, touch in enumerate(before):
-        bit[touch.instruction] = bit.get(touch.instruction, 0) | 1 << place_
-        alike[touch.instruction] = alike.get(touch.instruction, 0) | by_root[id(touch.root)]
+    same: dict[int, int] = {}
+    for k, one_access in enumerate(before):
+        bit[one_access.instruction] = bit.get(one_access.instruction, 0) | 1 << k
+        same[one_access.instruction] = same.get(one_access.instruction, 0) | by_root[id(one_access.root)]
     fences = set(proxy_fences(routine))
-    barriers = {i for i, sync in syncs(routine).items() if sync.reach >= Reach.OBJECT}
+    barriers = {i for i, sync in syncs(routine).items() if sync.reach >= Reach.MBARRIER}
     ends = set(wanted)
     events: dict[int, list[int]] = {}
     for i in sorted({*bit, *fences, *barriers, *ends}):
@@ -307,16 +309,16 @@ def _states(
         if i == gone:
             return _either((state, left)) if left is not None else state
         if i in fences:
-            return _State(0, 0, state.late | state.told, state.over, state.early & (state.late | state.told), True)
+            return _State(0, 0, state.late | state.signalled, state.over, state.early & (state.late | state.signalled), True)
         if i in barriers:
-            return _State(0, state.told | state.fresh, state.late, state.over, state.early, False)
+            return _State(0, state.signalled | state.fresh, state.late, state.over, state.early, False)
         own = bit.get(i, 0)
         if not own:
             return state
         early = state.early | own if state.has_fenced else state.early & ~own
-        over = state.over | ((state.told | state.late) & alike[i])
+        over = state.over | ((state.signalled | state.late) & same[i])
         fresh = state.fresh | own if gone < 0 else state.fresh & ~own
-        return _State(fresh, state.told & ~own, state.late & ~own, over & ~own, early, state.has_fenced)
+        return _State(fresh, state.signalled & ~own, state.late & ~own, over & ~own, early, state.has_fenced)
 
     def through(block: int, state: _State) -> _State:
         for i in events.get(block, ()):
@@ -337,7 +339,7 @@ def _either(states: Iterable[_State]) -> _State:
     for one in states:
         found = _State(
             found.fresh | one.fresh,
-            found.told | one.told,
+            found.signalled | one.signalled,
             found.late | one.late,
             found.over | one.over,
             found.early | one.early,
@@ -346,45 +348,45 @@ def _either(states: Iterable[_State]) -> _State:
     return found
 
 
-def _crossing(routine: Routine, before: list[Touch], end: Touch, state: _State, own: int) -> Crossing | None:
-    missing = (state.fresh | state.told) & own
-    guess: Touch | None = None
-    for place_ in bits(missing):
-        met = meet(routine, before[place_], end)
-        if met is not None and is_filled(routine, end, before[place_]):
+def _crossing(routine: Routine, before: list[ProxyAccess], end: ProxyAccess, state: _State, own: int) -> Crossing | None:
+    missing = (state.fresh | state.signalled) & own
+    guess: ProxyAccess | None = None
+    for k in bits(missing):
+        met = overlap(routine, before[k], end)
+        if met is not None and is_filled(routine, end, before[k]):
             continue
         if met is not None and (met is Meeting.POSSIBLE or _is_fed(routine, before, end, own & ~(missing | state.late))):
-            guess = guess or before[place_]
+            guess = guess or before[k]
         elif met is not None:
-            is_early = bool(state.early >> place_ & 1)
-            fence = _nearest_fence(routine, before[place_].instruction) if is_early else -1
-            return Crossing(before[place_], end, fence, False, met is Meeting.CERTAIN)
+            is_early = bool(state.early >> k & 1)
+            fence = _nearest_fence(routine, before[k].instruction) if is_early else -1
+            return Crossing(before[k], end, fence, False, met is Meeting.CERTAIN)
     late = state.late & own & ~missing & ~state.over
     fence = _nearest_fence(routine, end.instruction) if late else -1
-    for place_ in bits(late) if fence >= 0 else ():
-        write = before[place_]
-        met = meet(routine, write, end)
+    for k in bits(late) if fence >= 0 else ():
+        write = before[k]
+        met = overlap(routine, write, end)
         if met in (Meeting.CERTAIN, Meeting.LIKELY) and _never_fences(routine, write.instruction, end.instruction):
             return Crossing(write, end, fence, True, met is Meeting.CERTAIN)
     return Crossing(guess, end, -1, False, False, True) if guess is not None else None
 
 
-def meet(routine: Routine, one: Touch, other: Touch, reach: int = MOST_BYTES) -> Meeting | None:
+def overlap(routine: Routine, one: ProxyAccess, other: ProxyAccess, reach: int = MOST_BYTES) -> Meeting | None:
     """Whether both touch the same bytes, if the later one is of no more than `reach`; None if they do not."""
     found = {_meet_at(routine, one, other, at, to, reach) for at in one.addresses for to in other.addresses}
     return next((meeting for meeting in Meeting if meeting in found), None)
 
 
-def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, reach: int) -> Meeting | None:
+def _meet_at(routine: Routine, one: ProxyAccess, other: ProxyAccess, at: Term, to: Term, reach: int) -> Meeting | None:
     """Whether both touch the same bytes if they are at these addresses."""
     writes, reads = _span(routine, one, at), _span(routine, other, to)
     if writes is not None and reads is not None and at.width == to.width:
         # most are far apart, whoever touches them
         if writes[1] - reads[0] <= -one.bytes or writes[0] - reads[1] >= max(other.bytes, reach):
             return None
-    is_usual = one.is_async and other.is_tensor and _is_unfenced_by_custom(routine, one.instruction, other.instruction)
+    is_usual = one.is_async and other.is_tensor and _is_unfenced_by_convention(routine, one.instruction, other.instruction)
     apart = _difference(routine, at, to) if at.width == to.width else None
-    numbers = _spread(routine, one, *apart, team(routine)) if apart is not None else None
+    numbers = _spread(routine, one, *apart, thread_block_of(routine)) if apart is not None else None
     if numbers is not None:
         # what is read is no less than this: behind its start, only what it starts with is known
         if numbers.has_between(-one.bytes, other.bytes):
@@ -401,11 +403,11 @@ def _meet_at(routine: Routine, one: Touch, other: Touch, at: Term, to: Term, rea
     return Meeting.POSSIBLE if is_usual or is_shared_out else Meeting.LIKELY
 
 
-def _span(routine: Routine, touch: Touch, address: Term) -> tuple[int, int] | None:
+def _span(routine: Routine, one_access: ProxyAccess, address: Term) -> tuple[int, int] | None:
     """The least and the greatest that lies between an address and what it starts from, over all threads; None if unknown."""
-    found, key = _spans(routine), (address, id(touch.root))
+    found, key = _spans(routine), (address, id(one_access.root))
     if key not in found:
-        root = _start_of(routine, touch, address)
+        root = _start_of(routine, one_access, address)
         found[key] = extents(routine).of(address, root) if root is not None else None
     return found[key]
 
@@ -453,13 +455,13 @@ def _in_two(terms: Terms, term: Term) -> tuple[Term, int]:
     return terms.sub(term, terms.constant(offset, term.width)), offset
 
 
-def _spread(routine: Routine, touch: Touch, base: Term, offset: int, crew: Team) -> _Spread | None:
+def _spread(routine: Routine, one_access: ProxyAccess, base: Term, offset: int, block_shape: ThreadBlock) -> _Spread | None:
     """What a term and a number are together for those threads that may come to a touch; None if that is not known."""
     reach = uniformity(routine).reach
-    comes = reach.instruction(touch.instruction).ever if reach.template.has_places else -1
-    known, key = _spreads(routine), (base, comes, crew is team(routine))
+    comes = reach.instruction(one_access.instruction).ever if reach.template.has_indices else -1
+    known, key = _spreads(routine), (base, comes, block_shape is thread_block_of(routine))
     if key not in known:
-        known[key] = _numbers_of(base, comes if reach.template.count == crew.size else -1, crew)
+        known[key] = _numbers_of(base, comes if reach.template.count == block_shape.size else -1, block_shape)
     numbers = known[key]
     if not numbers:
         return _Spread(()) if numbers is not None else None
@@ -473,9 +475,9 @@ def _spreads(routine: Routine) -> dict[tuple[Term, int, bool], tuple[int, ...] |
     return {}
 
 
-def _numbers_of(term: Term, comes: int, crew: Team) -> tuple[int, ...] | None:
+def _numbers_of(term: Term, comes: int, block_shape: ThreadBlock) -> tuple[int, ...] | None:
     """What a term is for some threads, those of the set."""
-    vector = crew.vector(term)
+    vector = block_shape.vector(term)
     if vector is None:
         return None
     found = set(vector)
@@ -484,7 +486,7 @@ def _numbers_of(term: Term, comes: int, crew: Team) -> tuple[int, ...] | None:
     return tuple(sorted([signed(number, term.width) for number in found]))
 
 
-def is_filled(routine: Routine, read: Touch, write: Touch) -> bool:
+def is_filled(routine: Routine, read: ProxyAccess, write: ProxyAccess) -> bool:
     """Whether what tensor cores read starts where a copy through the async proxy fills memory: then a write there is of another time."""
     start_, least = _first_start(routine, read), _first_start(routine, write)
     if not read.is_tensor or start_ is None or least is None:
@@ -504,21 +506,21 @@ def _filled(routine: Routine) -> dict[int, list[int]]:
     return found
 
 
-def _first_start(routine: Routine, touch: Touch) -> int | None:
+def _first_start(routine: Routine, one_access: ProxyAccess) -> int | None:
     """The first of the bytes of a touch, from its root, in the first stage of every ring."""
-    ends = first_ends(routine, touch)
+    ends = first_ends(routine, one_access)
     return ends[0] if ends is not None else None
 
 
-def first_ends(routine: Routine, touch: Touch) -> tuple[int, int] | None:
+def first_ends(routine: Routine, one_access: ProxyAccess) -> tuple[int, int] | None:
     """The first address of a touch, from its root, and the last, in the first stage of every ring."""
     known = _first_ends(routine)
-    if touch.addresses not in known:
-        parts = [_in_two(values(routine).terms, address) for address in touch.addresses]
-        found = [_spread(routine, touch, *part, _first(routine)) for part in parts]
+    if one_access.addresses not in known:
+        parts = [_in_two(values(routine).terms, address) for address in one_access.addresses]
+        found = [_spread(routine, one_access, *part, _first(routine)) for part in parts]
         ends = [end + own.offset for own in found if own is not None and own.numbers for end in (own.numbers[0], own.numbers[-1])]
-        known[touch.addresses] = (min(ends), max(ends)) if ends else None
-    return known[touch.addresses]
+        known[one_access.addresses] = (min(ends), max(ends)) if ends else None
+    return known[one_access.addresses]
 
 
 @fact
@@ -526,17 +528,17 @@ def _first_ends(routine: Routine) -> dict[tuple[Term, ...], tuple[int, int] | No
     return {}
 
 
-def _is_fed(routine: Routine, before: list[Touch], end: Touch, ordered: int) -> bool:
+def _is_fed(routine: Routine, before: list[ProxyAccess], end: ProxyAccess, ordered: int) -> bool:
     """Whether tensor cores read what other writes write there that are fenced: those that are not are of other times, or forgotten."""
-    own = [before[place_] for place_ in bits(ordered)] if end.is_tensor else []
-    return any(meet(routine, touch, end) in (Meeting.CERTAIN, Meeting.LIKELY) for touch in own)
+    own = [before[k] for k in bits(ordered)] if end.is_tensor else []
+    return any(overlap(routine, one_access, end) in (Meeting.CERTAIN, Meeting.LIKELY) for one_access in own)
 
 
-class _First(Team):
+class _First(ThreadBlock):
     """What terms are when all that comes round, and where memory begins, is at nought: the first stage of every ring."""
 
-    def __init__(self, crew: Team, sources: HandedOut) -> None:
-        super().__init__(crew.shape, crew.is_assumed)
+    def __init__(self, block_shape: ThreadBlock, sources: HandedOut) -> None:
+        super().__init__(block_shape.shape, block_shape.is_assumed)
         self._sources = sources
 
     def _vector(self, at: Term) -> Vector | None:
@@ -549,10 +551,10 @@ class _First(Team):
 
 @fact
 def _first(routine: Routine) -> _First:
-    return _First(team(routine), handed_out(routine))
+    return _First(thread_block_of(routine), handed_out(routine))
 
 
-def _is_unfenced_by_custom(routine: Routine, copy: int, product: int) -> bool:
+def _is_unfenced_by_convention(routine: Routine, copy: int, product: int) -> bool:
     """Whether much that is in use has no fence between a `cp.async` and tensor cores that read what it wrote.
 
     So it is where the copies themselves tell of it, or other warps start the product; and with products that whole warps start, unless the
@@ -573,7 +575,7 @@ def _copies_arrive(routine: Routine) -> bool:
 @fact
 def _fences_copies(routine: Routine) -> bool:
     """Whether a function fences what `cp.async` writes before tensor cores read it."""
-    writes = [touch.instruction for touch in generic_touches(routine, "write") if touch.is_async]
+    writes = [one_access.instruction for one_access in generic_accesses(routine, "write") if one_access.is_async]
     reads = {i for i, _ in descriptors(routine)}
     return any(between(routine, write, read, proxy_fences(routine)) for write in writes[:1] for read in sorted(reads)[:1])
 
@@ -626,22 +628,22 @@ def _with_effect(routine: Routine, effect: str) -> Iterator[int]:
         yield i
 
 
-def generic_touches(routine: Routine, how: str) -> tuple[Touch, ...]:
+def generic_accesses(routine: Routine, how: str) -> tuple[ProxyAccess, ...]:
     """What is written (`write`) or read through the generic proxy."""
     return _generic_writes(routine) if how == "write" else _generic_reads(routine)
 
 
 @fact
-def _generic_writes(routine: Routine) -> tuple[Touch, ...]:
-    return tuple(_generic_touches(routine, "write"))
+def _generic_writes(routine: Routine) -> tuple[ProxyAccess, ...]:
+    return tuple(_generic_accesses(routine, "write"))
 
 
 @fact
-def _generic_reads(routine: Routine) -> tuple[Touch, ...]:
-    return tuple(_generic_touches(routine, "read"))
+def _generic_reads(routine: Routine) -> tuple[ProxyAccess, ...]:
+    return tuple(_generic_accesses(routine, "read"))
 
 
-def _generic_touches(routine: Routine, how: str) -> Iterator[Touch]:
+def _generic_accesses(routine: Routine, how: str) -> Iterator[ProxyAccess]:
     bounds = bindings(routine)
     for access in accesses(routine):
         bound = bounds[access.instruction]
@@ -650,24 +652,24 @@ def _generic_touches(routine: Routine, how: str) -> Iterator[Touch]:
             continue
         does = access.writes if how == "write" else access.reads
         if does and not access.memory.proxy and not (how == "read" and access.memory.is_async):
-            touch = _touch(routine, access, access.bytes or 1)
-            if touch is not None:
-                yield touch
+            one_access = _access(routine, access, access.bytes or 1)
+            if one_access is not None:
+                yield one_access
 
 
 @fact
-def async_reads(routine: Routine) -> tuple[Touch, ...]:
+def async_reads(routine: Routine) -> tuple[ProxyAccess, ...]:
     """What is read through the async proxy."""
     return tuple(_async_reads(routine))
 
 
-def _async_reads(routine: Routine) -> Iterator[Touch]:
-    roots = {touch.root for touch in generic_touches(routine, "write") if isinstance(touch.root, Term)}
+def _async_reads(routine: Routine) -> Iterator[ProxyAccess]:
+    roots = {one_access.root for one_access in generic_accesses(routine, "write") if isinstance(one_access.root, Term)}
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.reads:
-            touch = _touch(routine, access, access.bytes or LEAST_BYTES)
-            if touch is not None:
-                yield touch
+            one_access = _access(routine, access, access.bytes or LEAST_BYTES)
+            if one_access is not None:
+                yield one_access
     for i, operand, term in described_operands(routine):
         found = _described(routine, i, operand, term, roots)
         if found is not None:
@@ -675,38 +677,38 @@ def _async_reads(routine: Routine) -> Iterator[Touch]:
 
 
 @fact
-def async_writes(routine: Routine) -> tuple[Touch, ...]:
+def async_writes(routine: Routine) -> tuple[ProxyAccess, ...]:
     """What is written through the async proxy."""
     return tuple(_async_writes(routine))
 
 
-def _async_writes(routine: Routine) -> Iterator[Touch]:
+def _async_writes(routine: Routine) -> Iterator[ProxyAccess]:
     for access in accesses(routine):
         if access.memory.proxy == ASYNC and access.writes:
-            touch = _touch(routine, access, access.bytes or LEAST_BYTES)
-            if touch is not None:
-                yield touch
+            one_access = _access(routine, access, access.bytes or LEAST_BYTES)
+            if one_access is not None:
+                yield one_access
 
 
-def _touch(routine: Routine, access: Access, size: int) -> Touch | None:
+def _access(routine: Routine, access: Access, size: int) -> ProxyAccess | None:
     if access.address is None or (access.space and access.space != SHARED):
         return None
     known = values(routine)
-    address = held(routine, access.address)
+    address = warp_value(routine, access.address)
     is_sure = address is settler(routine).term(access.address)
     address = _in_shared(known, address) if access.space else address
     going = _from_start(known, address)
-    addresses = _ways(known, going)
+    addresses = _paths(known, going)
     is_sure = is_sure and going is address and len(addresses) == 1
     roots = [_root(known, address, bool(access.space)) for address in addresses]
     root = roots[0]
     if root is None or any(other is not root for other in roots):
         return None
     is_async = access.memory.is_async and not access.memory.proxy
-    return Touch(access.instruction, root, tuple(addresses), size, is_async=is_async, is_sure=is_sure)
+    return ProxyAccess(access.instruction, root, tuple(addresses), size, is_async=is_async, is_sure=is_sure)
 
 
-def _ways(known: Values, address: Term) -> list[Term]:
+def _paths(known: Values, address: Term) -> list[Term]:
     """The addresses of which one is meant, where what an address starts from is chosen."""
     found, work = [], [address]
     while work:
@@ -717,7 +719,7 @@ def _ways(known: Values, address: Term) -> list[Term]:
             continue
         choice = atom.args[0] if atom.operator == "trunc" else atom
         arms = choice.args[1:] if choice.operator == "select" else choice.args
-        if len(found) + len(work) + len(arms) > MOST_WAYS:
+        if len(found) + len(work) + len(arms) > MOST_PATHS:
             return [address]
         work += [terms.add(terms.sub(at, atom), terms.extend(arm, at.width, False)) for arm in arms]
     return found
@@ -733,7 +735,7 @@ def _in_shared(known: Values, address: Term) -> Term:
 
 def _from_start(known: Values, address: Term) -> Term:
     """An address with pointers that go along in loops put as where they start, and steps of which nothing is known."""
-    for _ in range(MOST_WAYS):
+    for _ in range(MOST_PATHS):
         found = next((pair for atom, factor in address.linear[1] if factor == 1 and (pair := _going(known, atom)) is not None), None)
         if found is None:
             break
@@ -765,7 +767,7 @@ def _is_choice(known: Values, atom: Term) -> bool:
 
 def _root(known: Values, address: Term, is_shared: bool) -> Symbol | Term | None:
     """The variable in shared memory that an address is made from, or if it is known to be in there, the one unknown that it starts from."""
-    where = place(known, address)
+    where = locate(known, address)
     if where.symbol is not None:
         return where.symbol if (where.symbol.space or "").startswith(SHARED) else None
     bases = _bases(known, address) if is_shared else []
@@ -791,7 +793,7 @@ def _bases(known: Values, address: Term) -> list[Term]:
     return found
 
 
-def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Term]) -> Touch | None:
+def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Term]) -> ProxyAccess | None:
     """The touch of what a descriptor describes: in a variable, or from one of these places on."""
     known = values(routine)
     address = start(known.terms, term, lambda atom: atom in roots or is_shared_variable(known, atom))
@@ -799,7 +801,7 @@ def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Te
     root = _root(known, address, True) if address is not None else None
     if address is None or root is None:
         return None
-    return Touch(i, root, (address,), LEAST_BYTES, is_tensor=True, matrix=(operand, term))
+    return ProxyAccess(i, root, (address,), LEAST_BYTES, is_tensor=True, matrix=(operand, term))
 
 
 # --- tensor maps
@@ -878,7 +880,7 @@ def is_never_used(routine: Routine, fence: int) -> bool:
 
 def is_parameter(routine: Routine, address: Term | None) -> bool:
     """Whether an address is that of a parameter itself, which is what it is as long as the kernel runs."""
-    symbol = place(values(routine), address).symbol if address is not None else None
+    symbol = locate(values(routine), address).symbol if address is not None else None
     return symbol is not None and (symbol.space or "").startswith(".param")
 
 
@@ -888,12 +890,12 @@ def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Found]:
     A kernel that acquires none relies on what was there before its launch.
     """
     acquired = [(fence, _pointers(fenced_map(routine, fence))) for fence in fences]
-    told: set[Term] = set()
+    signalled: set[Term] = set()
     for access in accesses(routine) if any(own for _, own in acquired) else ():
         for pointer in _pointers(access.address) if access.memory.proxy == "tensormap" else ():
-            if pointer in told or any(pointer in own and comes_to(routine, fence, access.instruction) for fence, own in acquired):
+            if pointer in signalled or any(pointer in own and comes_to(routine, fence, access.instruction) for fence, own in acquired):
                 continue
-            told.add(pointer)
+            signalled.add(pointer)
             message = f"the tensor map at `{pointer}` is used, and no fence.proxy.tensormap acquires it as others are acquired"
             yield Found(access.instruction, message, [], False)
 
@@ -913,5 +915,5 @@ def _same(known: Values, address: Term | None) -> Hashable:
     """Equal for addresses of the same object; None if not known. A map starts where its address says, generic or not."""
     if address is None:
         return None
-    where = place(known, address)
+    where = locate(known, address)
     return (where.symbol.name if where.symbol is not None else "", where.offset)

@@ -15,20 +15,20 @@ import attrs
 from ptxkit.analyses.cfg.paths import comes_to, states
 from ptxkit.analyses.events.descriptors import ASYNC
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.events.mbarrier_objects import Where, uses
+from ptxkit.analyses.events.mbarriers import Where, uses
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import Odd, arrivals, arrivals_by_ring, odd_ones
+from ptxkit.analyses.protocols.mbarrier.arriver_conventions import Outlier, arrival_outliers, arrivals, arrivals_by_ring
 from ptxkit.analyses.protocols.proxy.crossings import (
     Crossing,
     Meeting,
-    Touch,
+    ProxyAccess,
     async_reads,
     async_writes,
     first_ends,
-    generic_touches,
+    generic_accesses,
     has_proxy,
     is_filled,
-    meet,
+    overlap,
     proxy_fences,
 )
 from ptxkit.frozen import frozen
@@ -40,7 +40,7 @@ MOST_BYTES = 256
 
 
 @frozen
-class Untold:
+class UnfencedHandoff:
     """A write that is told of with no fence before, though others of the same bytes are fenced."""
 
     crossing: Crossing
@@ -48,35 +48,35 @@ class Untold:
     """Where it is told of."""
     fence: int
     """Where another is fenced; -1 if who writes never comes to a fence behind it."""
-    is_odd: bool = False
+    is_outlier: bool = False
     """Whether all others that arrive at the same mbarrier are behind a fence."""
     is_late: bool = False
     """Whether that fence is the next that the writer comes to, and stands behind what tells."""
 
 
 @fact
-def untold(routine: Routine) -> tuple[Untold, ...]:
+def unfenced_handoffs(routine: Routine) -> tuple[UnfencedHandoff, ...]:
     """The writes that are told of with no fence before, for each barrier that tells of them the first that is read."""
-    writes = list(generic_touches(routine, "write")) if has_proxy(routine, ASYNC) else []
-    return _untold(routine, writes, list(async_reads(routine)) if writes else [])
+    writes = list(generic_accesses(routine, "write")) if has_proxy(routine, ASYNC) else []
+    return _unfenced_handoffs(routine, writes, list(async_reads(routine)) if writes else [])
 
 
-def released(routine: Routine) -> tuple[Untold, ...]:
+def released(routine: Routine) -> tuple[UnfencedHandoff, ...]:
     """The reads that are told of with no fence before, for each barrier that tells of them the first that is written over."""
     writes = list(async_writes(routine)) if has_proxy(routine, ASYNC) else []
-    return _untold(routine, list(generic_touches(routine, "read")) if writes else [], writes)
+    return _unfenced_handoffs(routine, list(generic_accesses(routine, "read")) if writes else [], writes)
 
 
-def _untold(routine: Routine, writes: list[Touch], reads: list[Touch]) -> tuple[Untold, ...]:
+def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAccess]) -> tuple[UnfencedHandoff, ...]:
     if not writes or not reads:
         return ()
-    fenced, bare = _first_behind(routine, {touch.instruction for touch in writes})
-    open_ = [touch for touch in writes if touch.instruction in bare and touch.instruction not in fenced]
-    closed = [touch for touch in writes if touch.instruction in fenced and touch.instruction not in bare]
-    found: dict[int, Untold] = {}
+    fenced, bare = _first_after(routine, {access.instruction for access in writes})
+    open_ = [access for access in writes if access.instruction in bare and access.instruction not in fenced]
+    closed = [access for access in writes if access.instruction in fenced and access.instruction not in bare]
+    found: dict[int, UnfencedHandoff] = {}
     wrong_by_kind: dict[Hashable, list[Crossing]] = {}
     for read in reads:
-        wrong = [Crossing(touch, read, -1, False, False) for touch in _met(routine, read, open_)]
+        wrong = [Crossing(access, read, -1, False, False) for access in _met(routine, read, open_)]
         for crossing in wrong:
             wrong_by_kind.setdefault(_kind(routine, crossing.write), []).append(crossing)
         one = _never_fenced(routine, wrong, bare) or _fenced_late(routine, wrong)
@@ -84,25 +84,25 @@ def _untold(routine: Routine, writes: list[Touch], reads: list[Touch]) -> tuple[
             one = _exception(routine, wrong, _fences(_met(routine, read, closed), fenced), bare)
         if one is not None:
             found.setdefault(one.barrier, one)
-    for odd in _odd_ones(routine, writes, reads):
-        found[odd.barrier] = odd
+    for outlier in _outliers(routine, writes, reads):
+        found[outlier.barrier] = outlier
     for kind, crossings in wrong_by_kind.items() if not found else ():
         # of a ring, each read may meet but one of the writes
-        one = _exception(routine, crossings, _fences([touch for touch in closed if _kind(routine, touch) == kind], fenced), bare)
+        one = _exception(routine, crossings, _fences([access for access in closed if _kind(routine, access) == kind], fenced), bare)
         if one is not None and not one.crossing.is_guess:
             return (one,)
     return tuple(found.values())
 
 
-def _odd_ones(routine: Routine, writes: list[Touch], reads: list[Touch]) -> Iterator[Untold]:
+def _outliers(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAccess]) -> Iterator[UnfencedHandoff]:
     """What is told of with no fence before, where all others that arrive at the same mbarrier are behind one.
 
     Whoever waits there comes to a read of what is told of.
     """
     fences = set(proxy_fences(routine))
-    touched = {touch.instruction for touch in writes}
-    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT}
-    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.OBJECT}
+    accessed = {access.instruction for access in writes}
+    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.MBARRIER}
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         """The writes since the last wait; once a fence has come behind them, that, as a number below nought."""
@@ -110,90 +110,92 @@ def _odd_ones(routine: Routine, writes: list[Touch], reads: list[Touch]) -> Iter
             return frozenset()
         if i in fences:
             return frozenset((~i,)) if state else state
-        return state | {i} if i in touched else state
+        return state | {i} if i in accessed else state
 
     bare: dict[int, frozenset[int]] = {}
     fenced: dict[int, int] = {}
-    for i, state in states(routine, touched | fences | waits | tells, step) if fences else ():
+    for i, state in states(routine, accessed | fences | waits | signals, step) if fences else ():
         own = frozenset([one for one in state if one >= 0])
-        if i in tells and own:
+        if i in signals and own:
             bare[i] = own
-        elif i in tells and state:
+        elif i in signals and state:
             fenced[i] = ~min(state)
     among = (*arrivals(routine), *arrivals_by_ring(routine)) if bare and fenced else ()
-    told: set[int] = set()
-    for odd in odd_ones(among, bare, set(fenced)):
-        pair = _handed_on(routine, odd, writes, reads) if odd.instruction not in told else None
+    signalled: set[int] = set()
+    for outlier in arrival_outliers(among, bare, set(fenced)):
+        pair = _handed_on(routine, outlier, writes, reads) if outlier.instruction not in signalled else None
         if pair is not None:
-            told.add(odd.instruction)
-            yield Untold(Crossing(*pair, -1, False, False), odd.instruction, fenced[odd.other], True)
+            signalled.add(outlier.instruction)
+            yield UnfencedHandoff(Crossing(*pair, -1, False, False), outlier.instruction, fenced[outlier.other], True)
 
 
-def _handed_on(routine: Routine, odd: Odd, writes: list[Touch], reads: list[Touch]) -> tuple[Touch, Touch] | None:
+def _handed_on(
+    routine: Routine, outlier: Outlier, writes: list[ProxyAccess], reads: list[ProxyAccess]
+) -> tuple[ProxyAccess, ProxyAccess] | None:
     """What an arrival tells of, with what whoever waits there comes to that may be of the same bytes; None if there is nothing."""
-    places = [use.where for use in uses(routine) if use.instruction == odd.instruction and use.where is not None]
+    locations = [use.where for use in uses(routine) if use.instruction == outlier.instruction and use.where is not None]
     waited = [use for use in uses(routine) if not use.arrives and use.where is not None]
-    waits = [use.instruction for use in waited for place in places if use.where is not None and use.where.may_be(place)]
-    told = [touch for touch in writes if touch.instruction in odd.touched]
+    waits = [use.instruction for use in waited for location in locations if use.where is not None and use.where.may_be(location)]
+    signalled = [access for access in writes if access.instruction in outlier.accessed]
     for read in reads:
         if any(comes_to(routine, wait, read.instruction) for wait in waits):
-            for touch in told:
-                if touch.root is read.root and meet(routine, touch, read) is not None:
-                    return touch, read
+            for access in signalled:
+                if access.root is read.root and overlap(routine, access, read) is not None:
+                    return access, read
     return None
 
 
-def _fences(touches: list[Touch], fenced: dict[int, set[int]]) -> set[int]:
-    return set[int]().union(*[fenced[touch.instruction] for touch in touches])
+def _fences(own_accesses: list[ProxyAccess], fenced: dict[int, set[int]]) -> set[int]:
+    return set[int]().union(*[fenced[access.instruction] for access in own_accesses])
 
 
-def _kind(routine: Routine, touch: Touch) -> Hashable:
+def _kind(routine: Routine, access: ProxyAccess) -> Hashable:
     """Equal for touches of the stages of one ring that are alike: the instruction, and where the ring starts."""
-    starts = {address.linear[0] for address in touch.addresses}
-    return routine.instructions[touch.instruction].opcode.text, id(touch.root), frozenset(starts)
+    starts = {address.linear[0] for address in access.addresses}
+    return routine.instructions[access.instruction].opcode.text, id(access.root), frozenset(starts)
 
 
-def _first_behind(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
     """The fences that come behind writes before anybody is told, and what tells of writes before a fence comes."""
     fences = set(proxy_fences(routine))
     # with what copies tell of themselves much that is in use has no fence
     copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
-    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT}
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        return frozenset() if i in fences or i in tells else state | {i}
+        return frozenset() if i in fences or i in signals else state | {i}
 
     fenced: dict[int, set[int]] = {}
     bare: dict[int, set[int]] = {}
-    for i, state in states(routine, writes | fences | tells, step):
+    for i, state in states(routine, writes | fences | signals, step):
         for write in state if i in fences else ():
             fenced.setdefault(write, set()).add(i)
-        for write in state if i in tells - copied else ():
+        for write in state if i in signals - copied else ():
             bare.setdefault(write, set()).add(i)
     return fenced, bare
 
 
-def _met(routine: Routine, read: Touch, writes: list[Touch]) -> list[Touch]:
+def _met(routine: Routine, read: ProxyAccess, writes: list[ProxyAccess]) -> list[ProxyAccess]:
     """The writes of which it is likely that they are of the first bytes that are read."""
     ends = first_ends(routine, read)
-    near = [touch for touch in writes if touch.root is read.root]
+    near = [access for access in writes if access.root is read.root]
     if ends is not None:
-        spans = [(touch, first_ends(routine, touch)) for touch in near]
-        near = [touch for touch, own in spans if own is None or (own[0] < ends[1] + read.bytes and ends[0] < own[1] + touch.bytes)]
-    return [touch for touch in near if meet(routine, touch, read) in (Meeting.CERTAIN, Meeting.LIKELY)]
+        spans = [(access, first_ends(routine, access)) for access in near]
+        near = [access for access, own in spans if own is None or (own[0] < ends[1] + read.bytes and ends[0] < own[1] + access.bytes)]
+    return [access for access in near if overlap(routine, access, read) in (Meeting.CERTAIN, Meeting.LIKELY)]
 
 
-def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[int]]) -> Untold | None:
+def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[int]]) -> UnfencedHandoff | None:
     for one in wrong:
         if is_filled(routine, one.read, one.write) or any(comes_to(routine, one.write.instruction, i) for i in proxy_fences(routine)):
             continue
-        barrier = _told_to(routine, bare[one.write.instruction], one.read.instruction)
+        barrier = _signalled_to(routine, bare[one.write.instruction], one.read.instruction)
         if barrier >= 0:
-            return Untold(one, barrier, -1)
+            return UnfencedHandoff(one, barrier, -1)
     return None
 
 
-def _fenced_late(routine: Routine, wrong: list[Crossing]) -> Untold | None:
+def _fenced_late(routine: Routine, wrong: list[Crossing]) -> UnfencedHandoff | None:
     """The first write of which whoever reads is told last, for certain, by what stands before the next fence of the writer."""
     seen: set[tuple[int, int]] = set()
     for one in wrong:
@@ -205,14 +207,14 @@ def _fenced_late(routine: Routine, wrong: list[Crossing]) -> Untold | None:
         if not fences:
             continue
         bare, late = _tellings(routine, write)
-        told = {use.instruction: use.where for use in uses(routine) if use.arrives and use.instruction in bare | late}
-        if not bare or bare & late or len(told) < len(bare | late) or None in told.values():
+        signalled = {use.instruction: use.where for use in uses(routine) if use.arrives and use.instruction in bare | late}
+        if not bare or bare & late or len(signalled) < len(bare | late) or None in signalled.values():
             continue
         waits = {use.instruction: use.where for use in uses(routine) if not use.arrives}
-        own = {i: where for i, where in waits.items() if where is None or any(_may_be(where, place) for place in told.values())}
+        own = {i: where for i, where in waits.items() if where is None or any(_may_be(where, location) for location in signalled.values())}
         last = _last(routine, read, set(own))
-        if last and all(_is_of(own[i], [told[j] for j in bare]) and not _is_of(own[i], [told[j] for j in late]) for i in last):
-            return Untold(one, min(bare), fences[0], is_late=True)
+        if last and all(_is_of(own[i], [signalled[j] for j in bare]) and not _is_of(own[i], [signalled[j] for j in late]) for i in last):
+            return UnfencedHandoff(one, min(bare), fences[0], is_late=True)
     return None
 
 
@@ -220,14 +222,14 @@ def _may_be(one: Where | None, other: Where | None) -> bool:
     return one is None or other is None or one.may_be(other)
 
 
-def _is_of(place: Where | None, places: list[Where | None]) -> bool:
-    return any(_may_be(place, other) for other in places)
+def _is_of(location: Where | None, locations: list[Where | None]) -> bool:
+    return any(_may_be(location, other) for other in locations)
 
 
 def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
     """The arrivals at mbarrier objects that may tell of a write with no fence between, and those behind one, up to the next such write."""
     fences = set(proxy_fences(routine))
-    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.OBJECT}
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         if i == write:
@@ -235,10 +237,10 @@ def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
         return frozenset((i,)) if i in fences and state else state
 
     bare, late = set(), set()
-    for i, state in states(routine, {write} | fences | tells, step):
-        if i in tells and write in state:
+    for i, state in states(routine, {write} | fences | signals, step):
+        if i in signals and write in state:
             bare.add(i)
-        if i in tells and state - {write}:
+        if i in signals and state - {write}:
             late.add(i)
     return bare, late
 
@@ -252,7 +254,7 @@ def _last(routine: Routine, end: int, some: set[int]) -> set[int]:
     return next((set(state) for i, state in states(routine, some | {end}, step) if i == end), set())
 
 
-def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: dict[int, set[int]]) -> Untold | None:
+def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: dict[int, set[int]]) -> UnfencedHandoff | None:
     barriers = set[int]().union(*[bare[one.write.instruction] for one in wrong])
     if len(barriers) != 1 or not fences:
         return None
@@ -260,14 +262,16 @@ def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: 
     # where copies fill the same memory, what is read may be theirs
     if is_guess and any(is_filled(routine, one.read, one.write) for one in wrong):
         return None
-    return Untold(attrs.evolve(wrong[0], is_guess=is_guess), next(iter(barriers)), min(fences))
+    return UnfencedHandoff(attrs.evolve(wrong[0], is_guess=is_guess), next(iter(barriers)), min(fences))
 
 
-def _told_to(routine: Routine, barriers: set[int], read: int) -> int:
+def _signalled_to(routine: Routine, barriers: set[int], read: int) -> int:
     """The first of some arrivals at an mbarrier that whoever reads has waited for; -1 if that is not seen of any."""
     known = [use for use in uses(routine) if use.where is not None and use.where.high - use.where.low < MOST_BYTES]
-    places = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
+    locations = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
     for use in known:
-        if use.instruction in barriers and any(use.where.may_be(place) for place in places if use.where is not None and place is not None):
+        if use.instruction in barriers and any(
+            use.where.may_be(location) for location in locations if use.where is not None and location is not None
+        ):
             return use.instruction
     return -1

@@ -12,20 +12,20 @@ from collections.abc import Iterator, Sequence
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.events.registers_in_flight import Touch
+from ptxkit.analyses.events.registers_in_flight import RegisterAccess
 from ptxkit.analyses.framework.finding import Found
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.outliers.unrolled_copies import ALIKE
+from ptxkit.analyses.protocols.outliers.unrolled_copies import CONTEXT
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, tensor
 from ptxkit.analyses.registers.registers import registers
 
 EARLY = "registers are read while they are loaded from tensor memory"
 
 
-def lone_loads(routine: Routine, touched: Sequence[Touch]) -> tuple[Found, ...]:
+def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Found, ...]:
     """The loads that alone lack a wait, of all those of which registers are `touched` before one."""
     known = tensor(routine)
-    if known is None or not touched:
+    if known is None or not accessed:
         return ()
     loads = set(known.starts[LOADS])
     named = registers(routine)
@@ -34,21 +34,21 @@ def lone_loads(routine: Routine, touched: Sequence[Touch]) -> tuple[Found, ...]:
         # of a register one touch is known, whichever load it is of
         return ()
     waits = {i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)}
-    early = {touch.opener: touch.instruction for touch in touched}
+    early = {access.opener: access.instruction for access in accessed}
     copies = tuple(_copies(routine, early, loads, waits))
     if copies or not _is_one_gap(routine, early):
         return copies
     load, first = min(early.items())
-    place = [(load, "started here")]
+    index = [(load, "started here")]
     if not waits and known.commits:
         # who tells others what is done does more than show how the instruction is written
-        return (Found(first, f"{EARLY}: no tcgen05.wait::ld stands in this function", place, False),)
+        return (Found(first, f"{EARLY}: no tcgen05.wait::ld stands in this function", index, False),)
     is_moved = comes_without(routine, loads, first + 1)
     uses = loads | {i for i, own in enumerate(named.reads) if not loaded.keys().isdisjoint(own)}
     other = next((i for i in sorted(waits) if _is_for_registers(routine, i, uses)), None)
     if other is None or len(loads) == len(early) or any(is_moved(i) for i in waits):
         return ()
-    return (Found(first, f"{EARLY}: only here does no tcgen05.wait::ld stand before", [*place, (other, "others are waited for")], False),)
+    return (Found(first, f"{EARLY}: only here does no tcgen05.wait::ld stand before", [*index, (other, "others are waited for")], False),)
 
 
 def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
@@ -61,7 +61,7 @@ def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
 def _is_for_registers(routine: Routine, wait: int, uses: set[int]) -> bool:
     """Whether what comes behind a wait reads what was loaded, or loads more, before anybody is told."""
     comes = comes_without(routine, uses, wait + 1)
-    return not any(comes(i) for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT)
+    return not any(comes(i) for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER)
 
 
 def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set[int]) -> Iterator[Found]:
@@ -69,11 +69,11 @@ def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set
     words = [one.opcode.text for one in routine.instructions]
     waited: dict[tuple[str, ...], int] = {}
     for i in sorted(waits):
-        if i - 1 in loads and i + ALIKE < len(words):
-            waited.setdefault((words[i - 1], *words[i + 1 : i + 1 + ALIKE]), i)
+        if i - 1 in loads and i + CONTEXT < len(words):
+            waited.setdefault((words[i - 1], *words[i + 1 : i + 1 + CONTEXT]), i)
     bare: dict[tuple[str, ...], list[int]] = {}
     for load in early:
-        bare.setdefault(tuple(words[load : load + 1 + ALIKE]), []).append(load)
+        bare.setdefault(tuple(words[load : load + 1 + CONTEXT]), []).append(load)
     for key, own in bare.items():
         if key in waited and len(own) == 1:
             steps = [(own[0], "started here"), (waited[key], "it stands here elsewhere")]

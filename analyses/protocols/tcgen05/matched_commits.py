@@ -12,14 +12,14 @@ from itertools import pairwise
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import states
 from ptxkit.analyses.events.effects import syncs
-from ptxkit.analyses.events.mbarrier_objects import Where, uses
+from ptxkit.analyses.events.mbarriers import Where, uses
 from ptxkit.analyses.framework.finding import Found
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import groups, places_of, ring_of
-from ptxkit.analyses.protocols.mbarrier.usage import life
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import FEW, PRODUCTS, tensor
+from ptxkit.analyses.protocols.mbarrier.arriver_conventions import groups, locations_of, ring_of
+from ptxkit.analyses.protocols.mbarrier.usage import usage
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import FEW, MMAS, tensor
 
-LEAST_ALIKE = 6
+LEAST_SIMILAR = 6
 """What so many places do, and one does not, is left out there."""
 MOST_PAIRS = 200
 """So many pairs of waits and commits are looked at in a function."""
@@ -33,19 +33,19 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits:
         return ()
-    products = set(known.starts.get(PRODUCTS, ()))
+    mmas = set(known.starts.get(MMAS, ()))
     commits = groups([use for use in uses(routine) if use.instruction in known.commits])
     waits = groups([use for use in uses(routine) if not use.arrives])
-    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not wait.meets(commit.places)]
+    pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not wait.overlaps(commit.locations)]
     refills = _refills(routine, known.commits) if pairs else []
-    events = _events(routine, {i for group in (*waits, *commits) for i in group.instructions}, products) if pairs else set()
+    events = _events(routine, {i for group in (*waits, *commits) for i in group.instructions}, mmas) if pairs else set()
     found: dict[int, Found] = {}
     for wait, commit in pairs[:MOST_PAIRS]:
-        is_ring = any(wait.meets((place,)) and commit.meets(given) for place, given in refills)
+        is_ring = any(wait.overlaps((location,)) and commit.overlaps(given) for location, given in refills)
         # where it is done twice and left out once, the rounds may be meant to differ
         if not is_ring and len(wait.instructions) < FEW:
             continue
-        answered, bare = _answers(routine, wait.instructions, commit.instructions, products, events)
+        answered, bare = _outcomes(routine, wait.instructions, commit.instructions, mmas, events)
         if len(bare) == 1 and len(answered) >= (1 if is_ring else FEW - 1):
             at, end = next(iter(bare.items()))
             other = min(answered)
@@ -57,17 +57,20 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
 def alone(routine: Routine) -> Iterator[Found]:
     """The commits that tell one ring alone, while all others to that ring, which are many, come with one to another ring."""
     known = tensor(routine)
-    if known is None or len(known.commits) <= LEAST_ALIKE:
+    if known is None or len(known.commits) <= LEAST_SIMILAR:
         return
     names = ring_of(routine)
     ring = {
-        use.instruction: names[place] for use in life(routine).uses if use.instruction in known.commits for place in places_of(use)[:1]
+        use.instruction: names[location]
+        for use in usage(routine).uses
+        if use.instruction in known.commits
+        for location in locations_of(use)[:1]
     }
     beside = _beside(routine, ring.keys())
     for name in sorted(set(ring.values())):
         own = [i for i in ring if ring[i] == name]
         single = [i for i in own if all(ring[other] == name for other in beside.get(i, ()))]
-        if len(single) == 1 and len(own) > LEAST_ALIKE:
+        if len(single) == 1 and len(own) > LEAST_SIMILAR:
             other = next(i for i in own if i not in single)
             message = "products are committed to this mbarrier alone, and everywhere else to another with it"
             with_it = next(i for i in beside[other] if ring[i] != name)
@@ -77,7 +80,7 @@ def alone(routine: Routine) -> Iterator[Found]:
 def _beside(routine: Routine, commits: Iterable[int]) -> dict[int, set[int]]:
     """The commits that come together on some way: with no product started, and nothing waited for, between."""
     known, own = tensor(routine), set(commits)
-    ends = {i for i, sync in syncs(routine).items() if sync.waits} | set(known.starts.get(PRODUCTS, ()) if known is not None else ())
+    ends = {i for i, sync in syncs(routine).items() if sync.waits} | set(known.starts.get(MMAS, ()) if known is not None else ())
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return state | {i} if i in own else frozenset()
@@ -103,20 +106,20 @@ def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tupl
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset((i,)) if i in waits else state
 
-    ways = states(routine, waits.keys() | fills.keys(), step)
-    return [(place, tuple([waits[wait] for wait in state])) for i, state in ways for place in fills.get(i, ())]
+    paths = states(routine, waits.keys() | fills.keys(), step)
+    return [(location, tuple([waits[wait] for wait in state])) for i, state in paths for location in fills.get(i, ())]
 
 
-def _events(routine: Routine, marks: set[int], products: set[int]) -> set[int]:
+def _events(routine: Routine, marks: set[int], mmas: set[int]) -> set[int]:
     """Waits and commits, and of products that stand in one block with none of these between, the first."""
     block_of = control_flow(routine).block_of
-    ordered = sorted(marks | products)
+    ordered = sorted(marks | mmas)
     again = {i for before, i in pairwise(ordered) if {before, i}.isdisjoint(marks) and block_of[before] == block_of[i]}
     return set(ordered) - again
 
 
-def _answers(
-    routine: Routine, waits: frozenset[int], commits: frozenset[int], products: set[int], events: set[int]
+def _outcomes(
+    routine: Routine, waits: frozenset[int], commits: frozenset[int], mmas: set[int], events: set[int]
 ) -> tuple[set[int], dict[int, int]]:
     """The waits behind which products are always committed before the next wait, and the others with that next one.
 
@@ -129,7 +132,7 @@ def _answers(
             return frozenset((i,))
         if i in commits:
             return frozenset()
-        return frozenset([~wait if wait >= 0 else wait for wait in state]) if state and i in products else state
+        return frozenset([~wait if wait >= 0 else wait for wait in state]) if state and i in mmas else state
 
     answered: set[int] = set()
     bare: dict[int, int] = {}

@@ -14,15 +14,15 @@ from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.paths import comes_without, next_among
-from ptxkit.analyses.events.mbarrier_objects import guarded
+from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.finding import Found
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, threads_at
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import places_of, ring_of
-from ptxkit.analyses.protocols.mbarrier.usage import SHARED_ADDRESS_BITS, Use, address_parts, life
+from ptxkit.analyses.protocols.mbarrier.arriver_conventions import locations_of, ring_of
+from ptxkit.analyses.protocols.mbarrier.usage import SHARED_ADDRESS_BITS, Use, address_parts, usage
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import tensor
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
@@ -53,21 +53,21 @@ class _Ring:
 def outrun(routine: Routine) -> Iterator[Found]:
     """The first wait of each loop that waits, in each round, for more stages than its products give back."""
     known = tensor(routine)
-    if known is None or known.may_arrive or not known.commits or not life(routine).is_closed:
+    if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
         return
     rings = _rings(routine, set(known.commits))
     given = [ring for ring in rings if ring.commits and ring.asks and not ring.arrivals]
     filled = [ring for ring in rings if ring.waits and ring.arrivals and not ring.commits]
-    told: set[Loop] = set()
+    signalled: set[Loop] = set()
     follows = functools.cache(functools.partial(_follows, routine))
     for ring in rings:
         yield from _unanswered(routine, ring)
     for back in given:
         for ring in filled:
             for loop in _outrun(routine, back, ring):
-                if loop in told or not _comes_of(follows, back, ring, rings):
+                if loop in signalled or not _comes_of(follows, back, ring, rings):
                     continue
-                told.add(loop)
+                signalled.add(loop)
                 flow = control_flow(routine)
                 waits = [use for use in ring.waits if flow.block_of[use.instruction] in loop]
                 commits = [use for use in back.commits if flow.block_of[use.instruction] in loop]
@@ -99,18 +99,18 @@ def out_of_step(routine: Routine) -> Iterator[Found]:
     Who waits there is whoever is told; or who starts the products waited for the stage that it gives back, at another ring.
     """
     known = tensor(routine)
-    if known is None or known.may_arrive or not known.commits or not life(routine).is_closed:
+    if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
         return
     rings = _rings(routine, set(known.commits))
     for ring in rings:
-        told = _first_stage(routine, ring, ring.commits) if ring.commits and not ring.arrivals else None
-        if told is None:
+        signalled = _first_stage(routine, ring, ring.commits) if ring.commits and not ring.arrivals else None
+        if signalled is None:
             continue
         by_stage = {use.index for use in ring.commits if not use.is_fixed}
-        alike = [one for one in rings if one is not ring and any(use.index in by_stage for use in one.waits)]
-        for other, waits in ((ring, ring.asks), *[(one, one.waits) for one in alike]):
+        same = [one for one in rings if one is not ring and any(use.index in by_stage for use in one.waits)]
+        for other, waits in ((ring, ring.asks), *[(one, one.waits) for one in same]):
             waited = _first_stage(routine, other, waits)
-            if waited is not None and waited != told:
+            if waited is not None and waited != signalled:
                 use, first = _earliest(routine, ring.commits)[0], _earliest(routine, waits)[0]
                 message = (
                     "the first stage of a ring that a commit tells of is not the one that is waited for first: "
@@ -149,8 +149,8 @@ def _earliest(routine: Routine, uses: tuple[Use, ...]) -> list[Use]:
 def _rings(routine: Routine, commits: set[int]) -> list[_Ring]:
     own: dict[int, list[Use]] = {}
     names = ring_of(routine)
-    for use in life(routine).uses:
-        for name in {names[place] for place in places_of(use)}:
+    for use in usage(routine).uses:
+        for name in {names[rank] for rank in locations_of(use)}:
             own.setdefault(name, []).append(use)
     return [_ring(routine, uses, commits) for uses in own.values()]
 
@@ -170,10 +170,10 @@ def _ring(routine: Routine, uses: list[Use], commits: set[int]) -> _Ring:
 
 def _first_ones(waits: Iterable[Use]) -> Iterator[Use]:
     """The waits of which none is for the same phase as another: all waits at one object for one parity are taken for one."""
-    by_object: dict[Term | None, dict[Term | None, list[Use]]] = {}
+    by_mbarrier: dict[Term | None, dict[Term | None, list[Use]]] = {}
     for use in waits:
-        by_object.setdefault(use.step.address, {}).setdefault(use.step.amount, []).append(use)
-    for parities in by_object.values():
+        by_mbarrier.setdefault(use.step.address, {}).setdefault(use.step.amount, []).append(use)
+    for parities in by_mbarrier.values():
         for own in parities.values():
             yield from own[:1] if len(parities) == 1 else own
 
@@ -193,10 +193,10 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
         waits = loop.blocks & waited & ~mask_of(loop.latches)
         if not waits or not loop.blocks & committed or not loop.is_reducible:
             continue
-        turn = _turns(routine)[loop.index]
-        ahead = _most(turn, weight, loop.header)
+        iteration = _iterations(routine)[loop.index]
+        ahead = _most(iteration, weight, loop.header)
         for block in bits(waits):
-            onward = _most(turn, weight, block) if block in ahead else {}
+            onward = _most(iteration, weight, block) if block in ahead else {}
             ends = [onward[latch] + weight.get(latch, 0) for latch in loop.latches if latch in onward]
             if ends and ahead[block] + max(ends) < 0:
                 yield loop
@@ -204,7 +204,7 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
 
 
 @frozen(eq=False)
-class _Turn:
+class _Iteration:
     """What comes after what in one round of a loop, among blocks in which mbarrier objects are used, the first and the last."""
 
     onward: dict[int, list[int]]
@@ -213,25 +213,25 @@ class _Turn:
 
 
 @fact
-def _turns(routine: Routine) -> list[_Turn]:
+def _iterations(routine: Routine) -> list[_Iteration]:
     flow = control_flow(routine)
-    used = mask_of([*[flow.block_of[use.instruction] for use in life(routine).uses], *_deciders(routine).values()])
+    used = mask_of([*[flow.block_of[use.instruction] for use in usage(routine).uses], *_deciders(routine).values()])
     found = []
     for loop in loops(routine).loops:
         within = [block for block in flow.order if block in loop]
         edges = {block: [to for to in flow.blocks[block].successors if to in loop and to != loop.header] for block in within}
         onward = next_among(edges, {block for block in within if used >> block & 1}.union(loop.latches, [loop.header]))
-        place = {block: i for i, block in enumerate(onward)}
-        found.append(_Turn(onward, sum([place[to] <= place[block] for block, following in onward.items() for to in following])))
+        rank = {block: i for i, block in enumerate(onward)}
+        found.append(_Iteration(onward, sum([rank[to] <= rank[block] for block, following in onward.items() for to in following])))
     return found
 
 
 @fact
 def _deciders(routine: Routine) -> dict[int, int]:
     """The waits that are left out if what was asked before says yes, with the block that decides: who passes that has been told."""
-    asks = {use.instruction for use in life(routine).of(Does.WAIT) if not use.step.is_spinning}
+    asks = {use.instruction for use in usage(routine).of(Does.WAIT) if not use.step.is_spinning}
     found = {}
-    for use in life(routine).of(Does.WAIT) if asks else ():
+    for use in usage(routine).of(Does.WAIT) if asks else ():
         block = _decider(routine, use.instruction) if use.step.is_spinning else -1
         if block >= 0 and asks & _sources(routine, block):
             found[use.instruction] = block
@@ -275,13 +275,13 @@ def _sources(routine: Routine, block: int) -> set[int]:
     return {numbering[leaf.data[0]].instruction for leaf in seen if isinstance(leaf.data[0], int)}
 
 
-def _most(turn: _Turn, weight: Mapping[int, int], start: int) -> dict[int, int]:
+def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
     """The most that ways from the start of a block to that of others weigh in one round of a loop; nothing if there is no end to it."""
     most = {start: 0}
     # a way goes back at most once by each edge that leads back, unless its turns weigh more and more
-    for _ in range(turn.back + 2):
+    for _ in range(iteration.back + 2):
         changed = False
-        for block, following in turn.onward.items():
+        for block, following in iteration.onward.items():
             if block not in most:
                 continue
             through = most[block] + weight.get(block, 0)
@@ -289,7 +289,7 @@ def _most(turn: _Turn, weight: Mapping[int, int], start: int) -> dict[int, int]:
                 if most.get(after, through - 1) < through:
                     most[after] = through
                     changed = True
-        if not changed or not turn.back:
+        if not changed or not iteration.back:
             return most
     return {}
 

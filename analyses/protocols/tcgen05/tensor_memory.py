@@ -8,14 +8,14 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.cfg.paths import comes_to, states
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.events.mbarrier_objects import uses
-from ptxkit.analyses.events.registers_in_flight import Program, Touch, program, touches
+from ptxkit.analyses.events.mbarriers import uses
+from ptxkit.analyses.events.registers_in_flight import Program, RegisterAccess, accesses_in_flight, program
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Found
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, launch
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import arrivals, odd_ones
-from ptxkit.analyses.protocols.outliers.unrolled_copies import twins
+from ptxkit.analyses.protocols.mbarrier.arriver_conventions import arrival_outliers, arrivals
+from ptxkit.analyses.protocols.outliers.unrolled_copies import unrolled_outliers
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.simulation.traces import may_synchronize
 from ptxkit.analyses.symbolic.terms import Term
@@ -25,7 +25,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import constant_value
 
-LOADS, STORES, PRODUCTS = "tcgen05.ld", "tcgen05.st", "tcgen05"
+LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 """Queues of the table: loads to registers, stores from them, and what a commit hands to an mbarrier."""
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
@@ -67,9 +67,9 @@ def tensor(routine: Routine) -> Tensor | None:
                 by_effect.setdefault(word, []).append(i)
     for i, own in done.items():
         for effect in own if flow.block_of[i] in flow.reachable else ():
-            if effect.queue in (LOADS, STORES, PRODUCTS) and effect.action is Action.OPEN:
+            if effect.queue in (LOADS, STORES, MMAS) and effect.action is Action.OPEN:
                 starts.setdefault(effect.queue, []).append(i)
-            elif effect.queue == PRODUCTS and effect.action is Action.COMMIT:
+            elif effect.queue == MMAS and effect.action is Action.COMMIT:
                 commits.append(i)
     if not by_effect and not starts:
         return None
@@ -92,7 +92,7 @@ def loads(routine: Routine) -> Program | None:
 
 
 @fact
-def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...]]:
+def accessed_loads(routine: Routine) -> tuple[tuple[RegisterAccess, ...], tuple[RegisterAccess, ...]]:
     """The loads of which registers are used though nothing has waited for them: those that are wrong, and those that are usual.
 
     Compilers move what works on registers before the wait that was to come first, some programs have no wait, and assemblers know when a
@@ -102,15 +102,15 @@ def touched_loads(routine: Routine) -> tuple[tuple[Touch, ...], tuple[Touch, ...
     of, known = loads(routine), tensor(routine)
     if of is None or known is None or LOADS not in known.starts:
         return (), ()
-    found = tuple(touches(of))
+    found = tuple(accesses_in_flight(of))
     if FEW * len(found) <= len(known.starts[LOADS]):
         return found, ()
     waits = any(e.queue == LOADS and e.action is Action.WAIT for own in effects(routine).values() for e in own)
-    if not waits and all(_stores(routine, touch.instruction) for touch in found):
+    if not waits and all(_stores(routine, accessed.instruction) for accessed in found):
         return found, ()
-    first: dict[int, Touch] = {}
-    for touch in found:
-        first.setdefault(touch.opener, touch)
+    first: dict[int, RegisterAccess] = {}
+    for accessed in found:
+        first.setdefault(accessed.opener, accessed)
     return (), tuple(first.values())
 
 
@@ -124,8 +124,8 @@ def handed_on_loads(routine: Routine) -> Iterator[Found]:
     if known is None or LOADS not in known.starts:
         return
     waits = {i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)}
-    tells = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.OBJECT}
-    if not waits or not tells:
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
+    if not waits or not signals:
         return
     loads_ = set(known.starts[LOADS])
     named = registers(routine)
@@ -140,22 +140,22 @@ def handed_on_loads(routine: Routine) -> Iterator[Found]:
         """The loads under way; once a wait has come behind them, that, as a number below nought."""
         if i in waits:
             return frozenset((~i,)) if state else state
-        if i in tells:
+        if i in signals:
             return frozenset()
         return state | {i} if i in loads_ else state - reads[i]
 
     bare: dict[int, frozenset[int]] = {}
     right: set[int] = set()
-    for i, state in states(routine, waits | tells | loads_ | reads.keys(), step):
+    for i, state in states(routine, waits | signals | loads_ | reads.keys(), step):
         own = frozenset([one for one in state if one >= 0])
-        if i in tells and own:
+        if i in signals and own:
             bare[i] = own
-        elif i in tells and state:
+        elif i in signals and state:
             right.add(i)
-    for odd in odd_ones(arrivals(routine), bare, right):
+    for arrival_outlier in arrival_outliers(arrivals(routine), bare, right):
         message = "a load from tensor memory may be under way here: nothing has waited for it"
-        steps = [(min(odd.touched), "started here"), (odd.other, "who arrives here has waited for its loads")]
-        yield Found(odd.instruction, message, steps, False)
+        steps = [(min(arrival_outlier.accessed), "started here"), (arrival_outlier.other, "who arrives here has waited for its loads")]
+        yield Found(arrival_outlier.instruction, message, steps, False)
 
 
 def left_out_waits(routine: Routine) -> Iterator[Found]:
@@ -164,9 +164,9 @@ def left_out_waits(routine: Routine) -> Iterator[Found]:
     if known is None or LOADS not in known.starts:
         return
     waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
-    for twin in twins(routine, waits):
+    for outlier in unrolled_outliers(routine, waits):
         message = "no tcgen05.wait::ld stands before this, as it does in other copies of the same code"
-        yield Found(twin.instruction, message, [(twin.other, "it stands here elsewhere")], False)
+        yield Found(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
 def _stores(routine: Routine, i: int) -> bool:
@@ -209,9 +209,9 @@ def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
     guards = [(known.guard(i), True)]
     for before in dominators(routine).depends_on(start):
         guard = known.guard(flow.blocks[before].end - 1)
-        ways = [edge.via is Via.TAKEN for edge in flow.blocks[before].edges if tree.dominates(edge.target, start)]
-        if tree.dominates(before, start) and len(ways) == 1:
-            guards.append((guard, ways[0]))
+        paths = [edge.via is Via.TAKEN for edge in flow.blocks[before].edges if tree.dominates(edge.target, start)]
+        if tree.dominates(before, start) and len(paths) == 1:
+            guards.append((guard, paths[0]))
     for guard, holds in guards:
         if guard is not None and choices is not None:
             choices = choices.choose(guard, holds)
@@ -253,8 +253,8 @@ def misused_permits(routine: Routine) -> Iterator[Found]:
         size = _columns(routine, i)
         if sizes and size is not None and None not in sizes.values() and size not in sizes.values():
             words = " or ".join([str(one) for one in sorted({one for one in sizes.values() if one is not None})])
-            places = [(at, f"{one} columns allocated here") for at, one in sizes.items()]
-            yield Found(i, f"{size} columns are freed, and {words} were allocated", places, False)
+            indices = [(at, f"{one} columns allocated here") for at, one in sizes.items()]
+            yield Found(i, f"{size} columns are freed, and {words} were allocated", indices, False)
     groups: dict[str, int] = {}
     for i, bound in enumerate(bindings(routine)):
         group = bound.slot(".cta_group") if isinstance(bound, Bound) else ""
@@ -295,7 +295,7 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
     frees = known.by_effect.get(FREE, ())
     if not uses or not frees:
         return
-    barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT}
+    barriers = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.MBARRIER}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset() if i in barriers else state | {i} if i in uses else state
@@ -317,18 +317,18 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
 def never_committed(routine: Routine) -> Iterator[Found]:
     """Waits for an mbarrier behind products that no commit hands to one, and for mbarriers at which nothing arrives."""
     known = tensor(routine)
-    if known is None or known.may_arrive or PRODUCTS not in known.starts:
+    if known is None or known.may_arrive or MMAS not in known.starts:
         return
-    waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.OBJECT]
-    told = set()
-    for i in known.starts[PRODUCTS]:
+    waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.MBARRIER]
+    signalled = set()
+    for i in known.starts[MMAS]:
         if any(comes_to(routine, i, commit) for commit in known.commits):
             continue
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
-        if at is not None and at not in told:
-            told.add(at)
+        if at is not None and at not in signalled:
+            signalled.add(at)
             yield Found(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
-    if told or not routine.function.header.is_entry:
+    if signalled or not routine.function.header.is_entry:
         return
     arrivals = [use.where for use in uses(routine) if use.arrives]
     for use in uses(routine) if None not in arrivals else ():
@@ -341,9 +341,9 @@ def never_committed(routine: Routine) -> Iterator[Found]:
 def left_out_commits(routine: Routine) -> Iterator[Found]:
     """The one copy of code in which no commit stands where one stands in all others."""
     known = tensor(routine)
-    for twin in twins(routine, known.commits) if known is not None else ():
+    for outlier in unrolled_outliers(routine, known.commits) if known is not None else ():
         message = "no tcgen05.commit stands before this, as it does in other copies of the same code"
-        yield Found(twin.instruction, message, [(twin.other, "it stands here elsewhere")], False)
+        yield Found(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Found]:
@@ -354,7 +354,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Found]:
     done = effects(routine)
     waits = {i for i, own in done.items() if any(e.queue == STORES and e.action is Action.WAIT for e in own)}
     stores = set(known.starts[STORES])
-    ends = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.OBJECT} | set(known.starts.get(PRODUCTS, ()))
+    ends = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER} | set(known.starts.get(MMAS, ()))
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset() if i in waits or i in ends else state | {i} if i in stores else state
@@ -399,7 +399,7 @@ def unfenced(routine: Routine) -> Iterator[Found]:
 
     Much that is in use has no such fences at all, or some; so what counts is a single exception.
     """
-    fenced, bare = _fenced_objects(routine, False)
+    fenced, bare = _fenced_mbarriers(routine, False)
     if len(bare) == 1 and (fenced or _fenced_at_once(routine) - bare.keys()):
         for wait, i in bare.items():
             yield Found(i, NO_FENCE, [(wait, "waited for here")], False)
@@ -420,22 +420,22 @@ def _fenced_at_once(routine: Routine) -> set[int]:
 
 def seldom_fenced(routine: Routine) -> Found | None:
     """The first use of tensor memory behind a wait without a fence, with all such waits, where a kernel has fences behind some only."""
-    bare = _fenced_objects(routine, True)[1]
+    bare = _fenced_mbarriers(routine, True)[1]
     if not bare or any(unfenced(routine)):
         return None
     wait, first = next(iter(bare.items()))
     return Found(first, NO_FENCE, [(wait, "waited for here")], False, others=tuple([other for other in bare if other != wait]))
 
 
-def _fenced_objects(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:
+def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:
     """The waits for mbarrier objects, as in `fences_behind`."""
-    fenced, bare = fences_behind(routine, keeps)
-    objects = {use.instruction for use in uses(routine)}
+    fenced, bare = fences_after(routine, keeps)
+    mbarriers = {use.instruction for use in uses(routine)}
     # a barrier of all threads stands where memory is handed out, and needs none there
-    return fenced, {wait: i for wait, i in bare.items() if wait in objects}
+    return fenced, {wait: i for wait, i in bare.items() if wait in mbarriers}
 
 
-def fences_behind(routine: Routine, keeps: bool = False) -> tuple[dict[int, int], dict[int, int]]:
+def fences_after(routine: Routine, keeps: bool = False) -> tuple[dict[int, int], dict[int, int]]:
     """The waits with the first use of tensor memory behind them: where a fence stands between on all ways, and the others.
 
     What comes behind another wait without a fence counts for the later one only, or, if it `keeps`, for both.
@@ -443,9 +443,9 @@ def fences_behind(routine: Routine, keeps: bool = False) -> tuple[dict[int, int]
     known = tensor(routine)
     if known is None or not known.by_effect.get(AFTER):
         return {}, {}
-    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT}
+    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.MBARRIER}
     fences = set(known.by_effect[AFTER])
-    own = {i for queue in (LOADS, STORES, PRODUCTS) for i in known.starts.get(queue, ())}
+    own = {i for queue in (LOADS, STORES, MMAS) for i in known.starts.get(queue, ())}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         """Waits that are passed, as themselves, and those behind which a fence was passed too, as numbers below nought."""

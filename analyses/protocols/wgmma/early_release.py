@@ -21,11 +21,11 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.protocols.wgmma.operands_in_flight import given_away
+from ptxkit.analyses.protocols.wgmma.operands_in_flight import released
 from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.analyses.symbolic.thread_block import team
+from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 from ptxkit.syntax import Address
@@ -56,12 +56,12 @@ def released_too_early(routine: Routine) -> Iterator[Found]:
     writes = dict(_writes(routine))
     if not operands:
         return
-    told = set()
+    signalled = set()
     for found in _in_one_iteration(routine, of, operands, ends, writes):
-        told.add(found.instruction)
+        signalled.add(found.instruction)
         yield found
-    if not told:
-        yield from given_away(routine)
+    if not signalled:
+        yield from released(routine)
 
 
 def _in_one_iteration(
@@ -69,7 +69,7 @@ def _in_one_iteration(
 ) -> Iterator[Found]:
     """What is given away in the iteration in which it is read, wherever the ring stands: found on all ways."""
     flow = control_flow(routine)
-    numbers = {i: place_ for place_, i in enumerate(operands)}
+    numbers = {i: position for position, i in enumerate(operands)}
     steps: dict[int, list[Step]] = {}
     for block, own in enumerate(of.steps):
         for step in own:
@@ -79,7 +79,7 @@ def _in_one_iteration(
                 steps.setdefault(block, []).append(step)
     for i in {*ends, *writes}:
         if i not in numbers:
-            steps.setdefault(flow.block_of[i], []).append(Step(i, Kind.TOUCH))
+            steps.setdefault(flow.block_of[i], []).append(Step(i, Kind.ACCESS))
     for unsorted in steps.values():
         unsorted.sort(key=lambda step: step.instruction)
     fresh = _renewed(routine, operands, numbers)
@@ -104,12 +104,12 @@ def _in_one_iteration(
             held = 0
             for group, _ in state:
                 held |= group
-            if step.kind is Kind.TOUCH and held:
-                yield from _given_away(routine, step.instruction, [order[place_] for place_ in bits(held)], operands, ends, writes)
+            if step.kind is Kind.ACCESS and held:
+                yield from _released(routine, step.instruction, [order[position] for position in bits(held)], operands, ends, writes)
             state = after(step, state, count)
 
 
-def _given_away(
+def _released(
     routine: Routine,
     i: int,
     openers: list[int],
@@ -123,14 +123,14 @@ def _given_away(
                 message = "this gives a stage away that a wgmma may still read: no wait for its group lies between"
                 yield Found(i, message, [(opener, "started here, with operands of the same stage")])
                 return
-            if i in writes and operand.region is not None and regions(routine).meet(operand.region, writes[i]) is not None:
+            if i in writes and operand.region is not None and regions(routine).overlap(operand.region, writes[i]) is not None:
                 yield Found(i, "this writes what a wgmma may still read: no wait for its group lies between", [(opener, "started here")])
                 return
 
 
 def _operand(routine: Routine, term: Term) -> _Operand | None:
     address = described(values(routine), term)
-    region = regions(routine).region(address, LEAST_BYTES, team(routine).everyone) if address is not None else None
+    region = regions(routine).region(address, LEAST_BYTES, thread_block_of(routine).everyone) if address is not None else None
     stage = _stage(term)
     return _Operand(stage, region) if stage or region is not None else None
 
@@ -151,7 +151,7 @@ def _releases(routine: Routine, operands: dict[int, list[_Operand]]) -> dict[int
     arrays: set[Term] = set()
     for i, sync in syncs(routine).items():
         block = flow.block_of[i]
-        if not sync.arrives or sync.reach is not Reach.OBJECT or block not in flow.reachable:
+        if not sync.arrives or sync.reach is not Reach.MBARRIER or block not in flow.reachable:
             continue
         if not any(index is not None and block in forest.loops[index] for index in inner):
             continue
@@ -171,7 +171,7 @@ def _releases(routine: Routine, operands: dict[int, list[_Operand]]) -> dict[int
 def _writes(routine: Routine) -> Iterator[tuple[int, Region]]:
     for access in accesses(routine):
         if access.writes and access.space in ("", ".shared") and access.address is not None:
-            region = regions(routine).region(access.address, access.bytes or LEAST_BYTES, team(routine).everyone)
+            region = regions(routine).region(access.address, access.bytes or LEAST_BYTES, thread_block_of(routine).everyone)
             if region is not None:
                 yield access.instruction, region
 

@@ -11,7 +11,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.events.descriptors import SHARED, Matrix, matrices
 from ptxkit.analyses.events.effects import Reach
-from ptxkit.analyses.events.mbarrier_objects import guarded
+from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Found
@@ -19,7 +19,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.protocols.mbarrier.refills import refills
-from ptxkit.analyses.protocols.mbarrier.usage import Base, Place, address_parts, life
+from ptxkit.analyses.protocols.mbarrier.usage import Base, Location, address_parts, usage
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE, wgmma
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
@@ -27,14 +27,14 @@ from ptxkit.analyses.symex.async_queue import Moment, Observer, Operation, explo
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-_GIVEN_AWAY = "this gives away the stage that a wgmma may still read: no wait for its group lies between"
+_RELEASED = "this gives away the stage that a wgmma may still read: no wait for its group lies between"
 _NOT_WAITED_FOR = "this writes what a wgmma may still read: no wait for its group lies between"
-_UNTOLD = "this writes what a wgmma may still read: its warps have waited for it, but no barrier since tells the others"
+_UNSIGNALLED = "this writes what a wgmma may still read: its warps have waited for it, but no barrier since tells the others"
 MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more."""
 
 
-def given_away(routine: Routine) -> Iterator[Found]:
+def released(routine: Routine) -> Iterator[Found]:
     """Arrivals and writes on paths that some input takes, with which a matrix is given away, or written, that a wgmma may still read."""
     of = wgmma(routine)
     own: dict[int, list[Matrix]] = {}
@@ -78,11 +78,11 @@ class _Reading(Observer):
         self.regions = regions(routine)
         self.rows = {i: [(row, matrix) for matrix in found for row in matrix.rows] for i, found in own.items()}
         self.arrivals = _arrivals(routine)
-        self.remote = {use.instruction for use in life(routine).of(Does.ARRIVE) if use.is_remote}
+        self.remote = {use.instruction for use in usage(routine).of(Does.ARRIVE) if use.is_remote}
         self.writes = _writes(routine, own)
-        self.refilled: dict[Place, list[Region]] = {}
+        self.refilled: dict[Location, list[Region]] = {}
         for refill in refills(routine):
-            self.refilled.setdefault(refill.place, []).append(refill.region)
+            self.refilled.setdefault(refill.location, []).append(refill.region)
         self.terms: dict[int, tuple[Term, ...]] = {i: tuple([row for row, _ in rows]) for i, rows in self.rows.items()}
         self.terms |= {i: (index,) for i, (_, _, index) in self.arrivals.items()}
         self.terms |= {i: (access.address,) for i, access in self.writes.items() if access.address is not None}
@@ -100,7 +100,7 @@ class _Reading(Observer):
                 self._arrive(moment)
             elif i in self.writes:
                 self._write(moment, memory)
-        if moment.sync is not None and moment.sync.reach >= Reach.OBJECT:
+        if moment.sync is not None and moment.sync.reach >= Reach.MBARRIER:
             return _NONE
         done = moment.completed(QUEUE)
         return _Waited((*memory.operations, *done)) if done else memory
@@ -114,13 +114,13 @@ class _Reading(Observer):
 
     def _arrive(self, moment: Moment) -> None:
         base, offset, _ = self.arrivals[moment.instruction]
-        turn = moment.terms[0].constant
-        freed = self.refilled.get((base, offset + turn), ()) if turn is not None else ()
+        iteration = moment.terms[0].constant
+        freed = self.refilled.get((base, offset + iteration), ()) if iteration is not None else ()
         for operation in moment.pending(QUEUE) if freed else ():
             threads = operation.threads & moment.threads
             read = list(self._read(operation, threads)) if threads else []
-            if any(one.is_common and self.regions.meet(one, other) is not None for one in read for other in freed):
-                self._add(moment, operation, _GIVEN_AWAY, None)
+            if any(one.is_common and self.regions.overlap(one, other) is not None for one in read for other in freed):
+                self._add(moment, operation, _RELEASED, None)
                 return
 
     def _write(self, moment: Moment, memory: _Waited) -> None:
@@ -131,9 +131,9 @@ class _Reading(Observer):
         for operations, is_done in ((moment.pending(QUEUE), False), (memory.operations, True)):
             for operation in operations:
                 for read in self._read(operation, operation.threads & moment.threads, is_done):
-                    threads = self.regions.meet_between_warps(read, region) if is_done else self.regions.meet(read, region)
+                    threads = self.regions.meet_between_warps(read, region) if is_done else self.regions.overlap(read, region)
                     if threads is not None:
-                        self._add(moment, operation, _UNTOLD if is_done else _NOT_WAITED_FOR, threads)
+                        self._add(moment, operation, _UNSIGNALLED if is_done else _NOT_WAITED_FOR, threads)
                         return
 
     def _add(self, moment: Moment, operation: Operation, message: str, threads: tuple[int, int] | None) -> None:
@@ -153,10 +153,10 @@ def _arrivals(routine: Routine) -> dict[int, tuple[Base, int, Term]]:
 
     Who copies into several CTAs waits for all of them: an arrival at the object of another CTA is for such copies.
     """
-    places, shared = ({refill.place for refill in refills(routine) if refill.is_multicast or not wanted} for wanted in (False, True))
+    positions, shared = ({refill.location for refill in refills(routine) if refill.is_multicast or not wanted} for wanted in (False, True))
     found = {}
-    for use in life(routine).of(Does.ARRIVE):
-        if use.step.address is not None and not use.step.is_multicast and (shared if use.is_remote else places) & set(use.places):
+    for use in usage(routine).of(Does.ARRIVE):
+        if use.step.address is not None and not use.step.is_multicast and (shared if use.is_remote else positions) & set(use.locations):
             found[use.instruction] = address_parts(routine, settler(routine).term(guarded(routine, use.instruction, use.step.address)))
     return found
 

@@ -9,7 +9,7 @@ import attrs
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.effects import Action
-from ptxkit.analyses.events.registers_in_flight import Kind, Program, Step, Touch, program, touches
+from ptxkit.analyses.events.registers_in_flight import Kind, Program, RegisterAccess, Step, accesses_in_flight, program
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.frozen import frozen
@@ -25,7 +25,7 @@ class Unfenced:
     instruction: int
     register: int
     """A register that was touched; -1 if there is no fence on a way from the entry."""
-    touch: int
+    access: int
     """Where; -1 for none."""
     is_first: bool
     """Whether the operation may be the first of its batch: no fence since the last commit."""
@@ -51,10 +51,10 @@ def wgmma(routine: Routine) -> Program | None:
 
 
 @fact
-def touched_in_flight(routine: Routine) -> tuple[Touch, ...]:
+def accessed_in_flight(routine: Routine) -> tuple[RegisterAccess, ...]:
     """The registers of wgmma operations that are touched before the operation is certainly done, in the order of the text."""
     of = wgmma(routine)
-    return tuple(touches(of)) if of is not None else ()
+    return tuple(accesses_in_flight(of)) if of is not None else ()
 
 
 @fact
@@ -89,9 +89,11 @@ def _unfenced(of: Program) -> Iterator[Unfenced]:
                     for shape, mask in state.shapes:
                         wrong |= mask & (step.sources if shape == step.shape else step.results | step.sources)
                     if wrong:
-                        place = next(bits(wrong))
-                        by_operation = not state.written >> place & 1
-                        yield Unfenced(step.instruction, of.registers[place], _writer(of, block, step, place), state.spent, by_operation)
+                        position = next(bits(wrong))
+                        by_operation = not state.written >> position & 1
+                        yield Unfenced(
+                            step.instruction, of.registers[position], _writer(of, block, step, position), state.spent, by_operation
+                        )
             state = _after(step, state)
 
 
@@ -108,7 +110,7 @@ def _after(step: Step, state: _State) -> _State:
     if step.kind is Kind.CONSTANT:
         kept = tuple([(shape, mask & ~step.writes) for shape, mask in state.shapes])
         return attrs.evolve(state, written=state.written & ~step.writes, shapes=kept)
-    if step.kind is Kind.TOUCH:
+    if step.kind is Kind.ACCESS:
         return attrs.evolve(state, written=state.written | step.writes) if step.writes else state
     if step.effect is not None and step.effect.action is Action.COMMIT:
         return attrs.evolve(state, spent=True)
@@ -139,11 +141,11 @@ def _either(states: Iterable[_State | None]) -> _State | None:
     return found
 
 
-def _writer(of: Program, block: int, step: Step, place: int) -> int:
+def _writer(of: Program, block: int, step: Step, position: int) -> int:
     """The nearest instruction before an operation that touched a register since a fence."""
     flow = control_flow(of.routine)
     seen: set[tuple[int, int]] = set()
-    work = [(block, of.steps[block].index(step), place)]
+    work = [(block, of.steps[block].index(step), position)]
     while work:
         at, end, wanted = work.pop(0)
         open_ = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import COPY
 from ptxkit.analyses.protocols.async_copy.operands import operand_findings
@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Sizes and addresses of bulk copies that are no multiples of what they must be, and copies beyond the end of a variable."""
-    return tell(facts, RULE, lambda routine: operand_findings(routine, "A016", lambda queue: queue != COPY))
+    return reports(facts, RULE, lambda routine: operand_findings(routine, "A016", lambda queue: queue != COPY))
 
 
 RULE = Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits for bulk groups that a bulk copy is in none of."""
-    return tell(facts, RULE, lambda routine: copies(routine).findings)
+    return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 
 RULE = Rule(

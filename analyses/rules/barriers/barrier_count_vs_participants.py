@@ -16,10 +16,10 @@ MOST_SHOWN = 4
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Barriers for another number of threads than come to them."""
     for routine in facts.routines:
-        told = set()
+        reported = set()
         for group in named_barriers(routine):
             for wrong in miscounts(group):
-                told.add(group.id)
+                reported.add(group.id)
                 yield facts.report(
                     RULE,
                     routine.where(wrong.site.use.instruction),
@@ -28,7 +28,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                     related=_others(routine, wrong),
                 )
         for use, usual in disagreements(routine):
-            if use.number not in told:
+            if use.number not in reported:
                 yield facts.report(
                     RULE,
                     routine.where(use.instruction),

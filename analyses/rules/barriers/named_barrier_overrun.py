@@ -19,11 +19,11 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
-    told: set[int] = set()
+    reported: set[int] = set()
     for overrun in overruns(routine):
-        if overrun.second in told:
+        if overrun.second in reported:
             continue
-        told.add(overrun.second)
+        reported.add(overrun.second)
         first = "in the iteration before" if overrun.first == overrun.second else "here"
         yield facts.report(
             RULE,

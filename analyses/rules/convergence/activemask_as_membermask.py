@@ -25,12 +25,12 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             assert bound.members is not None
             for source in _sources(routine, i, child_of(routine, i, bound.members)):
                 uses.setdefault(source, []).append(i)
-        told = list(uses.items())
+        reported = list(uses.items())
         notes = ["which they are may differ from run to run, even where all threads take the same way"]
-        if len(told) > FEW:
-            notes.append(f"so it is with {len(told) - 1} other masks of this function")
-            told = told[:1]
-        for source, users in told:
+        if len(reported) > FEW:
+            notes.append(f"so it is with {len(reported) - 1} other masks of this function")
+            reported = reported[:1]
+        for source, users in reported:
             yield facts.report(
                 RULE,
                 routine.where(source),

@@ -8,7 +8,7 @@ from ptxkit.analyses.cfg.graph import flow_of
 from ptxkit.analyses.events.barriers import barriers
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.convergence.participation import Parting, comes_otherwise, partings, told
+from ptxkit.analyses.protocols.convergence.participation import Divergence, comes_otherwise, divergence_reports, divergences
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -16,16 +16,16 @@ from ptxkit.diagnostics import Diagnostic, Severity
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Aligned barriers of the CTA that one thread executes and another of its warp does not; without a count also: of its CTA."""
     for routine in facts.routines:
-        found = [parting for parting in partings(routine) if _is_fault(routine, parting)]
-        yield from told(facts, RULE, routine, found, "ptxas says nothing of this")
+        found = [divergence for divergence in divergences(routine) if _is_fault(routine, divergence)]
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
 
 
-def _is_fault(routine: Routine, parting: Parting) -> bool:
+def _is_fault(routine: Routine, divergence: Divergence) -> bool:
     """Whether threads miss a barrier of the CTA; whole warps may come to the same barrier by another instruction on their way."""
-    demand = parting.demand
+    demand = divergence.demand
     if demand is None or not demand.bound.form.threads:
         return False
-    if parting.scope is Level.WARP or parting.branch == parting.instruction or parting.again:
+    if divergence.scope is Level.WARP or divergence.branch == divergence.instruction or divergence.again:
         return True
     own = next(use for use in barriers(demand.routine).cta if use.instruction == demand.instruction)
     uses = {use.instruction: use for use in barriers(routine).cta}
@@ -36,7 +36,7 @@ def _is_fault(routine: Routine, parting: Parting) -> bool:
             return flow_of(routine.instructions[i].opcode.text) == "call"
         return use.number is None or own.number is None or use.number == own.number
 
-    return not comes_otherwise(routine, parting, is_same)
+    return not comes_otherwise(routine, divergence, is_same)
 
 
 RULE = Rule(

@@ -8,7 +8,7 @@ from ptxkit.analyses.events.barriers import child_of
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.convergence.membermasks import masked, stranger
-from ptxkit.analyses.protocols.convergence.participation import assumed_note, given_note
+from ptxkit.analyses.protocols.convergence.participation import assumed_note, example_note
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
@@ -27,7 +27,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 RULE,
                 (*routine.where(i), child),
                 f"{found.thread} executes this, and its lane, {found.thread.linear % 32}, is not in the mask {found.mask:#x}",
-                *filter(None, (given_note(found.given), assumed_note(found.assumption), "ptxas says nothing of this")),
+                *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas says nothing of this")),
                 related=origins(routine, i, child),
             )
 

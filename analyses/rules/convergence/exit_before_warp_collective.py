@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.graph import flow_of
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.convergence.participation import Parting, partings, told
+from ptxkit.analyses.protocols.convergence.participation import Divergence, divergence_reports, divergences
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -15,14 +15,14 @@ from ptxkit.diagnostics import Diagnostic, Severity
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Instructions of a whole warp, which must be there, of which some threads have ended before."""
     for routine in facts.routines:
-        found = [parting for parting in partings(routine) if _has_left(routine, parting)]
-        yield from told(facts, RULE, routine, found, "ptxas says nothing of this")
+        found = [divergence for divergence in divergences(routine) if _has_left(routine, divergence)]
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
 
 
-def _has_left(routine: Routine, parting: Parting) -> bool:
-    whole = parting.demand is not None and parting.demand.converges.whole
-    leaves = flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit")
-    return whole and parting.has_ended and leaves and parting.scope is Level.WARP
+def _has_left(routine: Routine, divergence: Divergence) -> bool:
+    whole = divergence.demand is not None and divergence.demand.converges.whole
+    leaves = flow_of(routine.instructions[divergence.branch].opcode.text) in ("return", "exit")
+    return whole and divergence.has_ended and leaves and divergence.scope is Level.WARP
 
 
 RULE = Rule(

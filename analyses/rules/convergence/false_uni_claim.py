@@ -9,7 +9,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.bindings import such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.convergence.participation import assumed_note, choose_pair, given_note
+from ptxkit.analyses.protocols.convergence.participation import assumed_note, choose_pair, example_note
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import uniformity
@@ -37,7 +37,7 @@ def _parted(facts: Facts, routine: Routine, i: int) -> Iterator[Diagnostic]:
         RULE,
         routine.where(i),
         f"this says `.uni`, but {found.why}: they are of one warp",
-        *filter(None, (given_note(found.given), assumed_note(found.assumption), "ptxas says nothing of this")),
+        *filter(None, (example_note(found.example), assumed_note(found.assumption), "ptxas says nothing of this")),
         related=origins(routine, i, 0) if routine.instructions[i].guard is not None else (),
         fix=_fix(facts, routine, i),
     )

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.convergence.membermasks import masked, missing
-from ptxkit.analyses.protocols.convergence.participation import assumed_note, given_note
+from ptxkit.analyses.protocols.convergence.participation import assumed_note, example_note
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -17,17 +17,17 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             found = missing(routine, i)
             if found is None:
                 continue
-            parting = found.parting
-            lane = parting.other.linear % 32
-            what = "has ended" if found.elsewhere < 0 else "waits elsewhere" if not parting.again else "has left the loop"
-            related = [] if parting.branch == i else [(routine.where(parting.branch), f"they part here: {parting.why}")]
+            divergence = found.divergence
+            lane = divergence.other.linear % 32
+            what = "has ended" if found.elsewhere < 0 else "waits elsewhere" if not divergence.again else "has left the loop"
+            related = [] if divergence.branch == i else [(routine.where(divergence.branch), f"they part here: {divergence.why}")]
             if found.elsewhere >= 0:
-                related.append((routine.where(found.elsewhere), f"{parting.other} waits here"))
+                related.append((routine.where(found.elsewhere), f"{divergence.other} waits here"))
             yield facts.report(
                 RULE,
                 routine.where(i),
-                f"{parting.one} waits here for lane {lane}, which the mask {found.mask:#x} names, but {parting.other} {what}",
-                *filter(None, (given_note(parting.given), assumed_note(parting.assumption), "ptxas says nothing of this")),
+                f"{divergence.one} waits here for lane {lane}, which the mask {found.mask:#x} names, but {divergence.other} {what}",
+                *filter(None, (example_note(divergence.example), assumed_note(divergence.assumption), "ptxas says nothing of this")),
                 related=related,
             )
 

@@ -119,7 +119,7 @@ def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], star
         state = solution.before[block]
         for i in stops.get(block, ()):
             if i in changes and state:
-                yield from _wrong_way(facts, routine, changes[i], [changes.get(before) for before, _ in state], start)
+                yield from _wrong_direction(facts, routine, changes[i], [changes.get(before) for before, _ in state], start)
                 yield from _too_soon(facts, routine, changes[i], state)
             state = _after(routine, changes, i, state)
 
@@ -146,7 +146,7 @@ def _may_wait(bound: Bound) -> bool:
     )
 
 
-def _wrong_way(
+def _wrong_direction(
     facts: Facts, routine: Routine, change: Change, before: Iterable[Change | None], start: Start | None
 ) -> Iterator[Diagnostic]:
     whys: dict[str, Path | None] = {}

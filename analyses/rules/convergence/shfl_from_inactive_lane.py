@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.convergence.membermasks import Unheard, masked, unheard
-from ptxkit.analyses.protocols.convergence.participation import assumed_note, given_note
+from ptxkit.analyses.protocols.convergence.participation import assumed_note, example_note
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -20,7 +20,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 groups.setdefault(found.branch if found.branch >= 0 else -1 - i, []).append(found)
         for first, *others in groups.values():
             notes = (
-                given_note(first.given),
+                example_note(first.example),
                 assumed_note(first.assumption),
                 "what it gets then is undefined, and it is used",
                 f"the same is true of {len(others)} more behind that branch" if others else "",

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.graph import flow_of
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.convergence.participation import Parting, partings, told
+from ptxkit.analyses.protocols.convergence.participation import Divergence, divergence_reports, divergences
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Instructions of a whole warp that one of its threads executes and another does not."""
     for routine in facts.routines:
-        found = [parting for parting in partings(routine) if _is_of_a_warp(routine, parting)]
-        yield from told(facts, RULE, routine, found, "ptxas says nothing of this")
+        found = [divergence for divergence in divergences(routine) if _is_of_a_warp(routine, divergence)]
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
 
 
-def _is_of_a_warp(routine: Routine, parting: Parting) -> bool:
-    demand = parting.demand
+def _is_of_a_warp(routine: Routine, divergence: Divergence) -> bool:
+    demand = divergence.demand
     if demand is None or demand.converges.level != "warp" or demand.bound.form.threads:
         return False
     # who has ended at a `ret` or `exit` is the matter of another rule
-    return not (parting.has_ended and flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit"))
+    return not (divergence.has_ended and flow_of(routine.instructions[divergence.branch].opcode.text) in ("return", "exit"))
 
 
 RULE = Rule(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from ptxkit.analyses.cfg.graph import flow_of
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.convergence.participation import Parting, comes_otherwise, partings, told
+from ptxkit.analyses.protocols.convergence.participation import Divergence, comes_otherwise, divergence_reports, divergences
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -15,18 +15,18 @@ from ptxkit.diagnostics import Diagnostic, Severity
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Instructions of a whole warpgroup that one of its threads executes and another does not."""
     for routine in facts.routines:
-        found = [parting for parting in partings(routine) if _is_of_a_warpgroup(routine, parting)]
-        yield from told(facts, RULE, routine, found, "ptxas says nothing of this")
+        found = [divergence for divergence in divergences(routine) if _is_of_a_warpgroup(routine, divergence)]
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
 
 
-def _is_of_a_warpgroup(routine: Routine, parting: Parting) -> bool:
-    if parting.demand is None or parting.demand.converges.level != "warpgroup":
+def _is_of_a_warpgroup(routine: Routine, divergence: Divergence) -> bool:
+    if divergence.demand is None or divergence.demand.converges.level != "warpgroup":
         return False
     # lanes that have ended at a `ret` or `exit` are the matter of another rule
-    if parting.scope is not Level.WARP and comes_otherwise(routine, parting, _likewise(routine, parting.instruction)):
+    if divergence.scope is not Level.WARP and comes_otherwise(routine, divergence, _likewise(routine, divergence.instruction)):
         return False
-    leaves = flow_of(routine.instructions[parting.branch].opcode.text) in ("return", "exit")
-    return not (parting.has_ended and leaves and parting.scope is Level.WARP)
+    leaves = flow_of(routine.instructions[divergence.branch].opcode.text) in ("return", "exit")
+    return not (divergence.has_ended and leaves and divergence.scope is Level.WARP)
 
 
 def _likewise(routine: Routine, i: int) -> Callable[[int], bool]:

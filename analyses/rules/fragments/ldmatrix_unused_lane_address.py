@@ -9,7 +9,7 @@ from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.launch.launch import WARP
-from ptxkit.analyses.memory.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.symbolic.values import values
@@ -39,11 +39,11 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 continue
             used = ROWS * int(bound.slot(".num")[2:])
             if used < WARP and access.space == ".shared":
-                yield from _stray(facts, routine, access, used)
+                yield from _outside(facts, routine, access, used)
 
 
-def _stray(facts: Facts, routine: Routine, access: Access, used: int) -> Iterator[Diagnostic]:
-    where = place(values(routine), access.address) if access.address is not None else None
+def _outside(facts: Facts, routine: Routine, access: Access, used: int) -> Iterator[Diagnostic]:
+    where = locate(values(routine), access.address) if access.address is not None else None
     if where is None or where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
         return
     size = size_of(where.symbol)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Phases that are completed by an arrival that says it does not."""
-    return tell(facts, RULE, findings)
+    return reports(facts, RULE, findings)
 
 
 RULE = Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.framework.reporting import tell
+from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
 from ptxkit.analyses.protocols.mbarrier.retry_loop import retry
@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits behind which a thread goes on whatever they said."""
-    return tell(facts, RULE, findings, retry)
+    return reports(facts, RULE, findings, retry)
 
 
 RULE = Rule(

@@ -41,7 +41,7 @@ def _misaligned(facts: Facts, routine: Routine, known: Lanes, access: Access, ad
         if rest is None or not any(rest):
             return
         certain, thread = max(
-            ((run, -place) for place, (run, number) in enumerate(zip(runs(access.instruction), rest, strict=True)) if number & low),
+            ((run, -index) for index, (run, number) in enumerate(zip(runs(access.instruction), rest, strict=True)) if number & low),
             default=(Runs.NEVER, 0),
         )
         if certain < Runs.MAYBE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.memory.accesses import Access, Place, accesses
+from ptxkit.analyses.memory.accesses import Access, Location, accesses
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
-def _wrong(access: Access, address: Term, where: Place) -> str:
+def _wrong(access: Access, address: Term, where: Location) -> str:
     symbol = where.symbol
     own = (symbol.space or "").partition("::")[0] if symbol is not None and symbol.kind is Kind.VARIABLE else ""
     if access.declared and access.declared != ".global" and where.windows:

@@ -20,7 +20,7 @@ WORD = 4
 class Conflict:
     """Lanes that touch different words of one bank in one pass."""
 
-    ways: int
+    degree: int
     """How many words of one bank are touched: so many passes it takes."""
     one: int
     other: int
@@ -35,9 +35,9 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             found = warp_accesses(routine).of(access) if _size(access) else None
             conflict = _conflict(found, _size(access)) if found else None
             if found and conflict:
-                kinds.setdefault((access.memory.access, conflict.ways), []).append((access, found, conflict))
-        for alike in kinds.values():
-            yield _report(facts, routine, *alike[0], [access for access, _, _ in alike[1:]])
+                kinds.setdefault((access.memory.access, conflict.degree), []).append((access, found, conflict))
+        for same in kinds.values():
+            yield _report(facts, routine, *same[0], [access for access, _, _ in same[1:]])
 
 
 def _size(access: Access) -> int:
@@ -50,7 +50,7 @@ def _size(access: Access) -> int:
 def _conflict(found: WarpAccess, size: int) -> Conflict | None:
     """The worst conflict; of the places in a word where the first address may lie, the one that is best for the program counts."""
     conflicts = [_conflict_from(start, found, size) for start in found.starts(WORD, size)]
-    return min(conflicts, key=lambda conflict: conflict.ways if conflict else 1)
+    return min(conflicts, key=lambda conflict: conflict.degree if conflict else 1)
 
 
 def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
@@ -59,12 +59,12 @@ def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
     worst = None
     for first in range(0, BANKS, at_a_time):
         words: dict[int, dict[int, int]] = {}
-        for place, offset in enumerate(found.offsets):
-            if first <= found.lane(place) < first + at_a_time:
+        for index, offset in enumerate(found.offsets):
+            if first <= found.lane(index) < first + at_a_time:
                 for word in range((start + offset) // WORD, (start + offset + size - 1) // WORD + 1):
-                    words.setdefault(word % BANKS, {}).setdefault(word, place)
+                    words.setdefault(word % BANKS, {}).setdefault(word, index)
         bank = max(words.values(), key=len, default={})
-        if len(bank) > 1 and (worst is None or len(bank) > worst.ways):
+        if len(bank) > 1 and (worst is None or len(bank) > worst.degree):
             one, other = sorted(bank.values())[:2]
             worst = Conflict(len(bank), one, other)
     return worst
@@ -78,7 +78,7 @@ def _report(
     return facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),
-        f"{conflict.ways}-way bank conflict: the lanes are served in {conflict.ways} passes",
+        f"{conflict.degree}-way bank conflict: the lanes are served in {conflict.degree} passes",
         *notes,
         *more(found, others),
         related=shown(routine, others),

@@ -8,7 +8,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.memory.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Symbol
@@ -17,14 +17,14 @@ from ptxkit.names import Symbol
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Variables in local memory that instructions read or write, each once, where it is declared."""
     for routine in facts.routines:
-        touching: dict[int, tuple[Symbol, list[Access]]] = {}
+        accessing: dict[int, tuple[Symbol, list[Access]]] = {}
         for access in accesses(routine):
             if access.space != ".local" or access.address is None:
                 continue
-            symbol = place(values(routine), access.address).symbol
+            symbol = locate(values(routine), access.address).symbol
             if symbol is not None:
-                touching.setdefault(id(symbol), (symbol, []))[1].append(access)
-        for symbol, found in touching.values():
+                accessing.setdefault(id(symbol), (symbol, []))[1].append(access)
+        for symbol, found in accessing.values():
             yield _report(facts, routine, symbol, found)
 
 
@@ -49,7 +49,7 @@ def _report(facts: Facts, routine: Routine, symbol: Symbol, found: list[Access])
 
 def _is_constant(routine: Routine, access: Access) -> bool:
     assert access.address is not None
-    return place(values(routine), access.address).offset.constant is not None
+    return locate(values(routine), access.address).offset.constant is not None
 
 
 RULE = Rule(

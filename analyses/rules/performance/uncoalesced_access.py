@@ -27,30 +27,30 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
             wasted = _wasted(found, access.bytes) if found else None
             if found and wasted:
                 kinds.setdefault((access.memory.access, *wasted), []).append((access, found))
-        for (_, touched, sectors), alike in kinds.items():
-            yield _report(facts, routine, *alike[0], touched, sectors, [access for access, _ in alike[1:]])
+        for (_, accessed, sectors), same in kinds.items():
+            yield _report(facts, routine, *same[0], accessed, sectors, [access for access, _ in same[1:]])
 
 
 def _wasted(found: WarpAccess, size: int) -> tuple[int, int] | None:
     """How many bytes are touched, and how many sectors move, if these are too many."""
-    touched = len(set(found.offsets)) * size
+    accessed = len(set(found.offsets)) * size
     # where the first address lies in its sector may not be known: what is best for the program counts
     sectors = min(_sectors(found, size, start) for start in found.starts(SECTOR, size))
-    return (touched, sectors) if sectors >= FACTOR * _needed(touched) else None
+    return (accessed, sectors) if sectors >= FACTOR * _needed(accessed) else None
 
 
-def _needed(touched: int) -> int:
+def _needed(accessed: int) -> int:
     """How many sectors hold so many bytes."""
-    return -(-touched // SECTOR)
+    return -(-accessed // SECTOR)
 
 
 def _report(
-    facts: Facts, routine: Routine, access: Access, found: WarpAccess, touched: int, sectors: int, others: list[Access]
+    facts: Facts, routine: Routine, access: Access, found: WarpAccess, accessed: int, sectors: int, others: list[Access]
 ) -> Diagnostic:
     return facts.report(
         RULE,
         (*routine.where(access.instruction), access.child),
-        f"a warp moves {sectors} sectors of {SECTOR} bytes to use {touched} bytes, which {_needed(touched)} would hold",
+        f"a warp moves {sectors} sectors of {SECTOR} bytes to use {accessed} bytes, which {_needed(accessed)} would hold",
         f"lane {found.lane(1)} is {found.offsets[1] - found.offsets[0]} bytes from lane {found.lane(0)}",
         *more(found, others),
         related=shown(routine, others),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.proxy.crossings import overwritten
 from ptxkit.analyses.protocols.proxy.unfenced_handoffs import released
-from ptxkit.analyses.rules._reports import crossing_reports, untold_reports
+from ptxkit.analyses.rules._reports import crossing_reports, unfenced_handoff_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -15,7 +15,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Copies through the async proxy over what was read through the generic one, with no proxy fence between."""
     for routine in facts.routines:
         yield from crossing_reports(facts, RULE, routine, overwritten(routine), "an asynchronous copy overwrites it")
-        yield from untold_reports(facts, RULE, routine, released(routine), "an asynchronous copy overwrites it")
+        yield from unfenced_handoff_reports(facts, RULE, routine, released(routine), "an asynchronous copy overwrites it")
 
 
 RULE = Rule(

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.proxy.crossings import crossings
-from ptxkit.analyses.protocols.proxy.unfenced_handoffs import untold
-from ptxkit.analyses.rules._reports import crossing_reports, untold_reports
+from ptxkit.analyses.protocols.proxy.unfenced_handoffs import unfenced_handoffs
+from ptxkit.analyses.rules._reports import crossing_reports, unfenced_handoff_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -17,8 +17,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
         found = [one for one in crossings(routine) if one.read.is_tensor and one.fence < 0]
         yield from crossing_reports(facts, RULE, routine, found, "tensor cores read it")
         said = {one.write.instruction for one in found if not one.is_guess}
-        more = [one for one in untold(routine) if one.crossing.read.is_tensor and one.crossing.write.instruction not in said]
-        yield from untold_reports(facts, RULE, routine, more, "tensor cores read it")
+        more = [one for one in unfenced_handoffs(routine) if one.crossing.read.is_tensor and one.crossing.write.instruction not in said]
+        yield from unfenced_handoff_reports(facts, RULE, routine, more, "tensor cores read it")
 
 
 RULE = Rule(

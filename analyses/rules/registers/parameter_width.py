@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.memory.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
@@ -28,7 +28,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _beyond(facts: Facts, routine: Routine, known: Values, access: Access, address: Term) -> Iterator[Diagnostic]:
-    where = place(known, address)
+    where = locate(known, address)
     symbol = where.symbol
     size = size_of(symbol) if symbol is not None and symbol.kind is Kind.PARAMETER else None
     offset = where.offset.constant

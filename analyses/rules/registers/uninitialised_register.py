@@ -31,8 +31,8 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
                 )
             else:
                 is_note = read.only_loads or not read.is_shown
-                place = (block_of[read.instruction], -1) if is_note else (read.point, read.target)
-                together.setdefault((*place, is_note), []).append(read)
+                index = (block_of[read.instruction], -1) if is_note else (read.point, read.target)
+                together.setdefault((*index, is_note), []).append(read)
         for (*_, is_note), reads in together.items():
             first = reads[0]
             name = table[first.register].name

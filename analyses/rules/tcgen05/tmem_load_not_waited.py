@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.tcgen05.load_outliers import lone_loads
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import (
+    accessed_loads,
     handed_on_loads,
     left_out_waits,
     loads,
     stores_read_back,
-    touched_loads,
     unwaited_stores,
 )
-from ptxkit.analyses.rules._reports import found_reports, held_reports, lines
+from ptxkit.analyses.rules._reports import found_reports, in_flight_reports, lines
 from ptxkit.diagnostics import Diagnostic, Severity
 
 USUAL = "ptxas waits for each register by itself; the manual does not promise it"
@@ -24,15 +24,15 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Registers that are used while they are being loaded; stores that are passed on while they may be under way."""
     why = "no tcgen05.wait::ld lies between"
     for routine in facts.routines:
-        wrong, usual = touched_loads(routine)
-        yield from held_reports(facts, RULE, routine, loads(routine), wrong, why)
+        wrong, usual = accessed_loads(routine)
+        yield from in_flight_reports(facts, RULE, routine, loads(routine), wrong, why)
         lone = lone_loads(routine, usual)
         yield from found_reports(facts, RULE, routine, lone)
         # where it is the custom, one finding a function is enough
-        told = usual[:1] if not lone else ()
-        where = lines(facts, routine, [touch.opener for touch in usual])
+        reported = usual[:1] if not lone else ()
+        where = lines(facts, routine, [access.opener for access in usual])
         note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
-        yield from held_reports(facts, RULE, routine, loads(routine), told, why, note, Severity.INFO)
+        yield from in_flight_reports(facts, RULE, routine, loads(routine), reported, why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, [*unwaited_stores(routine), *stores_read_back(routine)])
         yield from found_reports(facts, RULE, routine, [*handed_on_loads(routine), *left_out_waits(routine)])
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.wgmma.register_fences import touched_in_flight, wgmma
-from ptxkit.analyses.rules._reports import held_reports
+from ptxkit.analyses.protocols.wgmma.register_fences import accessed_in_flight, wgmma
+from ptxkit.analyses.rules._reports import in_flight_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Registers of a wgmma that are touched with no wait for it on the way."""
     for routine in facts.routines:
-        found = [touch for touch in touched_in_flight(routine) if not touch.has_waited]
+        found = [access for access in accessed_in_flight(routine) if not access.has_waited]
         why = "nothing has waited for it"
-        yield from held_reports(
+        yield from in_flight_reports(
             facts,
             RULE,
             routine,

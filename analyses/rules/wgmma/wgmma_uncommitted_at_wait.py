@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.wgmma.register_fences import touched_in_flight, wgmma
-from ptxkit.analyses.rules._reports import held_reports
+from ptxkit.analyses.protocols.wgmma.register_fences import accessed_in_flight, wgmma
+from ptxkit.analyses.rules._reports import in_flight_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits behind which registers of a wgmma are touched that was not committed to any group."""
     for routine in facts.routines:
-        found = [touch for touch in touched_in_flight(routine) if touch.has_waited and touch.is_open]
+        found = [access for access in accessed_in_flight(routine) if access.has_waited and access.is_open]
         why = "it was not committed, and a wait is for committed groups only"
-        yield from held_reports(facts, RULE, routine, wgmma(routine), found, why, "ptxas says nothing of it")
+        yield from in_flight_reports(facts, RULE, routine, wgmma(routine), found, why, "ptxas says nothing of it")
 
 
 RULE = Rule(

@@ -7,7 +7,7 @@ import pytest
 import ptxkit
 from ptxkit.analyses.events.descriptors import described, described_operands, descriptors, matrices, matrix_bytes
 from ptxkit.analyses.framework.rule import Facts
-from ptxkit.analyses.protocols.proxy.unfenced_handoffs import untold
+from ptxkit.analyses.protocols.proxy.unfenced_handoffs import unfenced_handoffs
 from ptxkit.analyses.symbolic.values import values
 
 HEAD = """.version 9.0
@@ -71,7 +71,7 @@ def test_an_address_that_was_rounded_is_not_the_one_before(rounded: str) -> None
 
 STRIDED = "cvt.u64.u32 %rd1, %r3;\nor.b64 %rd1, %rd1, 4611686293305294848;\n"
 """1024 bytes from eight rows to the next, swizzled in 128 bytes."""
-PRODUCTS = {
+MMAS = {
     # M 128, N 64
     "mov.u32 %r21, 135266320;\ntcgen05.mma.cta_group::1.kind::f16 [%r20], %rd1, 0, %r21, 0;\n": ["pool + 2048", "pool + 17408"],
     # the same with columns one behind the other
@@ -80,12 +80,12 @@ PRODUCTS = {
 }
 
 
-@pytest.mark.parametrize("product", PRODUCTS)
+@pytest.mark.parametrize("product", MMAS)
 def test_where_the_last_rows_of_a_matrix_lie(product: str) -> None:
     body = "shr.u32 %r3, %r2, 4;\nand.b32 %r3, %r3, 16383;\n" + STRIDED
     matrix, *_ = matrices(Facts(ptxkit.parse(HEAD + body + product + "ret;\n}\n")).routines[0])
 
-    assert [str(row) for row in matrix.rows] == PRODUCTS[product]
+    assert [str(row) for row in matrix.rows] == MMAS[product]
 
 
 @pytest.mark.parametrize(("lane", "lanes"), [("0", 1), ("3", 0)])
@@ -126,7 +126,7 @@ def tasks(fences: list[str]) -> str:
 def test_warps_with_other_tasks_read_what_was_not_fenced() -> None:
     def found(fences: list[str]) -> list[tuple[bool, bool]]:
         routine = Facts(ptxkit.parse(tasks(fences))).routines[0]
-        return [(one.fence >= 0, one.crossing.is_guess) for one in untold(routine)]
+        return [(one.fence >= 0, one.crossing.is_guess) for one in unfenced_handoffs(routine)]
 
     assert found([FENCE] * 4) == []
     # no fence at all

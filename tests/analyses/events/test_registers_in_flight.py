@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sample import kernel, names
 
-from ptxkit.analyses.events.registers_in_flight import is_certain, program, touches
+from ptxkit.analyses.events.registers_in_flight import accesses_in_flight, is_certain, program
 from ptxkit.analyses.protocols.wgmma.register_fences import unfenced, wgmma
 
 START = "wgmma.fence.sync.aligned; wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r1, %r2, %r3, %r4}, %d1, %d2, 1, 1, 1, 0, 0;"
@@ -30,7 +30,7 @@ class TestTouches:
         of = wgmma(routine)
 
         assert of is not None
-        (touch,) = touches(of)
+        (touch,) = accesses_in_flight(of)
         assert (touch.opener, touch.instruction, touch.is_open, touch.has_waited) == (1, 3, False, False)
         assert is_certain(of, touch)
 
@@ -39,13 +39,13 @@ class TestTouches:
         of = wgmma(routine)
 
         assert of is not None
-        assert [touch.instruction for touch in touches(of)] == [4]
+        assert [touch.instruction for touch in accesses_in_flight(of)] == [4]
 
     def test_what_is_waited_for_may_be_touched(self) -> None:
         of = wgmma(kernel(f"{START} {COMMIT} wgmma.wait_group.sync.aligned 0; add.f32 %f5, %f1, %f2; ret;"))
 
         assert of is not None
-        assert list(touches(of)) == []
+        assert list(accesses_in_flight(of)) == []
 
 
 class TestUnfenced:

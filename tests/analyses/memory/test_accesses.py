@@ -8,7 +8,7 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import all_rules, lint, routines
-from ptxkit.analyses.memory.accesses import Access, accesses, place, size_of
+from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.diagnostics import Severity
 
@@ -74,7 +74,7 @@ class TestAccesses:
         )
         (store,) = accesses(routine)
         assert store.address is not None
-        where = place(values(routine), store.address)
+        where = locate(values(routine), store.address)
         assert where.symbol is not None and size_of(where.symbol) == 1024
         assert str(where.offset) == "8*%tid.x + 4"
 

@@ -57,7 +57,7 @@ class TestMeet:
     @given(touches, touches)
     def test_threads_that_meet_do(self, a: Region, b: Region) -> None:
         for others in (None, True, False):
-            found = REGIONS.meet(a, b, others)
+            found = REGIONS.overlap(a, b, others)
             pairs = [
                 (i, j)
                 for i in range(32)

@@ -39,8 +39,8 @@ def test_clusters_lie_along_x_first() -> None:
     setting = Setting((32, 1, 1), grid=(4, 2, 3), cluster=(2, 1, 1))
 
     assert (setting.ranks, setting.clusters) == (2, 12)
-    assert [setting.place(cluster, 1) for cluster in (0, 1, 2, 4)] == [(1, 0, 0), (3, 0, 0), (1, 1, 0), (1, 0, 1)]
-    places = {setting.place(cluster, rank) for cluster in range(12) for rank in range(2)}
+    assert [setting.index(cluster, 1) for cluster in (0, 1, 2, 4)] == [(1, 0, 0), (3, 0, 0), (1, 1, 0), (1, 0, 1)]
+    places = {setting.index(cluster, rank) for cluster in range(12) for rank in range(2)}
     assert len(places) == 24
 
 

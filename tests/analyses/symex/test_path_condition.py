@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ptxkit.analyses.symbolic.terms import Terms, evaluate
-from ptxkit.analyses.symbolic.thread_block import Team
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock
 from ptxkit.analyses.symex.path_condition import MOST_EVALUATED, Choices, _Search, conjuncts
 
-TEAM = Team((32, 1, 1), False)
+TEAM = ThreadBlock((32, 1, 1), False)
 
 
 class TestChoices:

@@ -139,7 +139,7 @@ class TestIdioms:
         assert told(kernel(idiom, inner_commit="cp.async.commit_group;", commit="")) == {"A008"}
 
 
-class TestWaysToBreakIt:
+class TestVariants:
     @pytest.mark.parametrize(
         ("parts", "rule"),
         [
@@ -495,7 +495,7 @@ def test_others_overwrite_it_behind_a_barrier(barrier: str, rules: set[str]) -> 
     assert {one.rule for one in lint(ptxkit.parse(text), select(["A"])) if one.severity is not Severity.INFO} == rules
 
 
-ROUND = """.version 8.0
+ITERATION = """.version 8.0
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 p)
@@ -547,7 +547,7 @@ class TestLoadedNumbers:
     )
     def test_only_what_no_other_way_counts_is_told_of(self, parts: dict[str, str], rules: set[str]) -> None:
         given = {"wait": "", "commit": "", "skipped": "", "last": ""}
-        found = lint(ptxkit.parse(ROUND.format(**{**given, **parts})), select(["A011"]))
+        found = lint(ptxkit.parse(ITERATION.format(**{**given, **parts})), select(["A011"]))
 
         assert {one.rule for one in found} == rules
 

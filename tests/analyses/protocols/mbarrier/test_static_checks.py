@@ -6,8 +6,8 @@ import pytest
 
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.protocols.mbarrier.static_checks import misfits
-from ptxkit.analyses.protocols.mbarrier.usage import first_phases, life, rings
+from ptxkit.analyses.protocols.mbarrier.static_checks import static_checks
+from ptxkit.analyses.protocols.mbarrier.usage import first_phases, rings, usage
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.syntax import parse
 
@@ -101,10 +101,10 @@ def kernel(text: str) -> Routine:
 
 def test_rings_of_a_correct_kernel() -> None:
     routine = kernel(KERNEL)
-    assert misfits(routine) == ()
+    assert static_checks(routine) == ()
     assert sorted(sorted(ring.offsets) for ring in rings(routine)) == [[0, 8, 16], [24, 32, 40]]
-    assert all(use.is_known for use in life(routine).uses)
-    wait = life(routine).of(Does.WAIT)[0]
+    assert all(use.is_known for use in usage(routine).uses)
+    wait = usage(routine).of(Does.WAIT)[0]
     assert wait.index is not None and rounds(routine).numbers(wait.index) == frozenset((0, 8, 16))
 
 
@@ -137,7 +137,7 @@ CHANGES = {
 def test_what_is_changed_is_seen(change: str) -> None:
     old, new, rule = CHANGES[change]
     assert KERNEL.count(old) == 1
-    found = misfits(kernel(KERNEL.replace(old, new)))
+    found = static_checks(kernel(KERNEL.replace(old, new)))
     assert [one.rule for one in found][:1] == [rule]
     assert found[0].steps
 
@@ -145,19 +145,19 @@ def test_what_is_changed_is_seen(change: str) -> None:
 def test_a_stage_given_back_only_behind_the_loop() -> None:
     arrival = "mbarrier.arrive.shared::cta.b64 _, [%r23+24];\n"
     text = KERNEL.replace(arrival, "").replace("@%p9 bra CONSUME;\n", "@%p9 bra CONSUME;\n" + arrival)
-    assert [one.rule for one in misfits(kernel(text))] == ["M009"]
+    assert [one.rule for one in static_checks(kernel(text))] == ["M009"]
 
 
 def test_waits_behind_conditions_of_one_role_are_not_first_ones() -> None:
     """What a thread waits for later may have another parity: nothing is said."""
     again = "WAIT_AGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 %p10, [%r2], 1;\n@!%p10 bra WAIT_AGAIN;\n"
     text = KERNEL.replace("@%p9 bra CONSUME;\n", "@%p9 bra CONSUME;\n" + again)
-    assert misfits(kernel(text)) == ()
+    assert static_checks(kernel(text)) == ()
 
 
 def test_the_first_round_of_a_ring() -> None:
     routine = kernel(KERNEL)
-    waits = life(routine).of(Does.WAIT)
+    waits = usage(routine).of(Does.WAIT)
     assert [first_phases(routine, wait) for wait in waits] == [frozenset(((0, 1),)), frozenset(((0, 0),))]
 
 
@@ -174,4 +174,4 @@ def test_a_loop_unrolled_by_two_goes_through_every_other_stage() -> None:
         .replace("[%r23+32]", "[%r23+40]")
         .replace("[%r25]", "[%r25+4096]")
     )
-    assert misfits(kernel(text.replace(half, half + other))) == ()
+    assert static_checks(kernel(text.replace(half, half + other))) == ()

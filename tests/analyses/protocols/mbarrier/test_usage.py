@@ -6,7 +6,7 @@ import ptxkit
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts
-from ptxkit.analyses.protocols.mbarrier.usage import Use, life, life_by_thread
+from ptxkit.analyses.protocols.mbarrier.usage import Use, usage, usage_by_thread
 
 HEAD = """.version 9.0
 .target sm_100a
@@ -27,7 +27,7 @@ def routine(body: str) -> Routine:
 
 
 def arrivals(of: Routine) -> list[Use]:
-    return [use for use in life_by_thread(of).uses if use.does is Does.ARRIVE]
+    return [use for use in usage_by_thread(of).uses if use.does is Does.ARRIVE]
 
 
 def test_bits_that_are_nought_anyway_may_be_masked_out_with_those_of_the_cta() -> None:
@@ -35,8 +35,8 @@ def test_bits_that_are_nought_anyway_may_be_masked_out_with_those_of_the_cta() -
     # all but the bit of the CTA and the lowest three; the same, with what is nought in the address left out; one bit too many left out
     for mask, is_known in (("0xfefffff8", True), ("0xfefffc38", True), ("0xfefffc28", False)):
         of = routine(body.format(mask))
-        (init,) = life(of).of(Does.INIT)
-        (use,) = life(of).of(Does.ARRIVE)
+        (init,) = usage(of).of(Does.INIT)
+        (use,) = usage(of).of(Does.ARRIVE)
         assert (use.base == init.base and use.offsets == {56} and use.is_remote) is is_known, mask
 
 
@@ -45,4 +45,4 @@ def test_each_group_of_threads_has_its_own_object() -> None:
     first = (1 << 64) - 1
 
     assert [(use.offsets, use.threads) for use in arrivals(of)] == [({64}, first), ({72}, first << 64)]
-    assert life_by_thread(of).of(Does.INIT)[0].threads is None
+    assert usage_by_thread(of).of(Does.INIT)[0].threads is None

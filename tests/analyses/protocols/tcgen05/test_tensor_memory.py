@@ -126,10 +126,10 @@ def test_a_load_that_is_handed_on_under_way_is_told() -> None:
     assert not told(right + bare + use + arrive)
 
 
-def roles(products: str) -> str:
+def roles(mmas: str) -> str:
     """Thread 0 starts products in a loop, thread 32 arrives at `full` each time that it was told through `empty`."""
     setup = "".join([INITS.format(one, 1) for one in ("full", "empty")]) + "bar.sync 0;\n"
-    side = "@%p2 bra OTHER;\n" + PASSED.format(body=products)
+    side = "@%p2 bra OTHER;\n" + PASSED.format(body=mmas)
     told = "".join([wait("empty", 10 + at, at) + "mbarrier.arrive.shared::cta.b64 _, [full];\n" for at in (0, 1)])
     fills = PASSED.format(body=told).replace("LOOP", "FILL")
     return setup + side + "bra END;\nOTHER:\nsetp.ne.u32 %p4, %r10, 32;\n@%p4 bra END;\n" + fills + "END:\n"

@@ -112,7 +112,7 @@ def ring(commit: str = COMMIT, wait: str = WAIT, object_: str = "%r5") -> str:
 def test_a_copy_fills_a_stage_again_behind_its_own_object() -> None:
     (routine,) = routines(ptxkit.parse(ring()))
 
-    assert [(refill.region.offset, refill.place[1]) for refill in refills(routine)] == [(0, 0), (2048, 8)]
+    assert [(refill.region.offset, refill.location[1]) for refill in refills(routine)] == [(0, 0), (2048, 8)]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.framework.bindings import such
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.memory.accesses import place
+from ptxkit.analyses.memory.accesses import locate
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.registers.ssa import Origin, ssa
@@ -24,7 +24,7 @@ from ptxkit.names import Symbol
 
 CTA_BITS = 18
 """Addresses of shared memory that differ only in bits from this one on are the same place in different CTAs."""
-OBJECT_BYTES = 8
+MBARRIER_BYTES = 8
 MOST_JOINS = 4
 """Where ways meet one behind the other, so many places are looked through."""
 MOST_VALUES = 64
@@ -46,7 +46,7 @@ class Where:
         """Whether it may be the same object: it is not, if both are known to lie apart from one start, or in different variables."""
         if self.root is not other.root:
             return not (isinstance(self.root, Symbol) and isinstance(other.root, Symbol))
-        return self.low < other.high + OBJECT_BYTES and other.low < self.high + OBJECT_BYTES
+        return self.low < other.high + MBARRIER_BYTES and other.low < self.high + MBARRIER_BYTES
 
 
 def where(routine: Routine, i: int, operand: int) -> Where | None:
@@ -84,10 +84,10 @@ def _known(routine: Routine) -> dict[Term, Where | None]:
 
 def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | None:
     at = in_its_cta(values(routine).terms, address)
-    ways = _ways(routine, at)
-    if ways is not None:
-        return _hull([_where(routine, way, depth - 1) for way in ways]) if depth else None
-    known = place(values(routine), at)
+    routes = _paths(routine, at)
+    if routes is not None:
+        return _hull([_where(routine, route, depth - 1) for route in routes]) if depth else None
+    known = locate(values(routine), at)
     offset, parts = at.linear
     low = high = signed(offset, at.width)
     root: Symbol | Term | None = known.symbol
@@ -115,7 +115,7 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
         kept, mask = parts[0][0].args
         # the lowest bits of where an object lies are no part of it either, and compilers mask out what is nought besides
-        low = (1 << CTA_BITS) - OBJECT_BYTES
+        low = (1 << CTA_BITS) - MBARRIER_BYTES
         if mask.constant is not None and not low & ~mask.constant & ~kept.known.zeros:
             return in_its_cta(terms, kept)
     for atom, factor in parts:
@@ -124,7 +124,7 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
     return address
 
 
-def _ways(routine: Routine, address: Term) -> list[Term] | None:
+def _paths(routine: Routine, address: Term) -> list[Term] | None:
     """The addresses of which one is that of an object, if they differ in where they start; None if there is but one."""
     offset, parts = address.linear
     if len(parts) != 1 or parts[0][1] != 1:
@@ -216,7 +216,7 @@ def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
             if operand < 0:
                 continue
             term = _chosen(routine, operand)
-            starts = _of_places(routine, term, numbering[number].block)
+            starts = _of_locations(routine, term, numbering[number].block)
             found.update({one: one for one in starts or (term,)})
             work += () if starts else term.leaves()
         if len(found) > MOST_VALUES:
@@ -224,13 +224,13 @@ def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
     return found
 
 
-def _of_places(routine: Routine, term: Term, block: int) -> list[Term]:
+def _of_locations(routine: Routine, term: Term, block: int) -> list[Term]:
     """The numbers that a term is for the threads that come to a block, if it depends on nothing but their place."""
     reach = uniformity(routine).reach
-    place_ = settler(routine).term(term)
-    if place_.constant is not None or not reach.template.has_places or not reach.template.is_known(place_):
+    location = settler(routine).term(term)
+    if location.constant is not None or not reach.template.has_indices or not reach.template.is_known(location):
         return []
-    numbers = reach.template.numbers(place_)
+    numbers = reach.template.numbers(location)
     own = {numbers[thread] for thread in bits(reach.block(block).ever)} if numbers is not None else set()
     return [values(routine).terms.constant(number, term.width) for number in sorted(own)]
 
@@ -239,21 +239,21 @@ def _chosen(routine: Routine, number: int) -> Term:
     """A value; where two ways meet again, of which one only passes a branch by, what the branch chooses."""
     known, value, flow = values(routine), ssa(routine).values[number], control_flow(routine)
     term = known.of(number)
-    ways = flow.blocks[value.block].predecessors
-    if term.operator != "join" or value.origin is not Origin.PHI or len(value.operands) != 2 or len(ways) != 2:
+    routes = flow.blocks[value.block].predecessors
+    if term.operator != "join" or value.origin is not Origin.PHI or len(value.operands) != 2 or len(routes) != 2:
         return term
-    for place_, way in enumerate(ways):
-        other = ways[1 - place_]
-        edges = flow.blocks[way].edges
+    for location, route in enumerate(routes):
+        other = routes[1 - location]
+        edges = flow.blocks[route].edges
         # from here control comes to the meeting at once or by the other way, which is come to from nowhere else
-        if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or tuple(flow.blocks[other].predecessors) != (way,):
+        if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or tuple(flow.blocks[other].predecessors) != (route,):
             continue
-        condition = known.guard(flow.blocks[way].end - 1)
-        past, round_ = known.of(value.operands[place_]), known.of(value.operands[1 - place_])
-        if condition is None or past.width != term.width or round_.width != term.width:
+        condition = known.guard(flow.blocks[route].end - 1)
+        past, iteration = known.of(value.operands[location]), known.of(value.operands[1 - location])
+        if condition is None or past.width != term.width or iteration.width != term.width:
             return term
         holds = next(edge.via is Via.TAKEN for edge in edges if edge.target == value.block)
-        return known.terms.apply("select", term.width, (condition, past, round_) if holds else (condition, round_, past))
+        return known.terms.apply("select", term.width, (condition, past, iteration) if holds else (condition, iteration, past))
     return term
 
 
@@ -301,12 +301,14 @@ def _is_within(routine: Routine, term: Term, ends: Range, known: dict[Term, bool
         return all(_keeps(routine, arg, ends, known) for arg in term.args)
     if term.operator == "select":
         condition, yes, no = term.args
-        return _keeps(routine, yes, ends, known) and (_keeps(routine, no, ends, known) or _comes_round(routine, condition, no, ends, known))
+        return _keeps(routine, yes, ends, known) and (
+            _keeps(routine, no, ends, known) or _wraps_around(routine, condition, no, ends, known)
+        )
     low, high = term.signed_bounds
     return low >= 0 and high <= ends[1]
 
 
-def _comes_round(routine: Routine, condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
     """Whether something is one more than a stage, and is not what the ring comes round at since the condition does not hold."""
     if condition.operator != "eq" or stepped not in condition.args:
         return False

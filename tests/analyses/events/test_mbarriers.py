@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses.events.mbarrier_objects import uses
+from ptxkit.analyses.events.mbarriers import uses
 from ptxkit.analyses.framework.rule import Facts
 
 KERNEL = """.version 9.0
