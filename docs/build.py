@@ -1,4 +1,5 @@
-"""Makes the pages of the instruction set (docs/isa/), of the rules (docs/rules/), of the commands and of the API from what they describe.
+"""Makes the pages of the instruction set (docs/isa/), of the rules (docs/rules/), of the commands and of the API from what they describe,
+and takes away those of what is no longer there.
 
     python docs/build.py [--check] [--pictures]
 
@@ -27,6 +28,9 @@ from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms, entry_text
 
 HERE = Path(__file__).resolve().parent
+MADE = ("isa/*.md", "rules/*.md", "reference/*.md")
+WRITTEN = ("isa/differences.md", "rules/not-done.md")
+"""The pages among them that people wrote."""
 
 
 def isa_pages() -> dict[str, str]:
@@ -194,7 +198,8 @@ def main() -> int:
         return make_pictures()
     check = options.check
     stale = 0
-    for name, text in {**isa_pages(), **rule_pages(), **command_page(), **api_pages()}.items():
+    pages = {**isa_pages(), **rule_pages(), **command_page(), **api_pages()}
+    for name, text in pages.items():
         path = HERE / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
@@ -205,6 +210,12 @@ def main() -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(path)
+    for path in (path for pattern in MADE for path in HERE.glob(pattern)):
+        if path.relative_to(HERE).as_posix() not in {*pages, *WRITTEN}:
+            stale += 1
+            print(f"{path} describes nothing: run python docs/build.py" if check else f"{path} is taken away")
+            if not check:
+                path.unlink()
     return 1 if check and stale else 0
 
 
