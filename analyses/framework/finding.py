@@ -1,22 +1,29 @@
-"""What a protocol's analysis finds wrong."""
+"""What an analysis finds wrong: a fact without the id of a rule, which reports it."""
 
 from __future__ import annotations
 
-from ptxkit.frozen import frozen
+from collections.abc import Sequence
 
-MOST_LINES = 20
-"""So many lines are named of what is told of but once."""
+from ptxkit.frozen import frozen
 
 
 @frozen
-class Found:
-    """Something wrong at an instruction, and what shows it."""
+class Finding:
+    """Something that goes wrong at an instruction, and what shows it."""
 
     instruction: int
     message: str
-    witness: list[tuple[int, str]]
-    """Other instructions with what they have to do with it."""
+    steps: Sequence[tuple[int, str]] = ()
+    """The instructions that lead to it, with what each does."""
     is_certain: bool = True
+    """Whether it is undefined behaviour, and not only doubtful."""
     notes: tuple[str, ...] = ()
     others: tuple[int, ...] = ()
-    """More places where the same begins."""
+    """Further instructions where the same begins."""
+    kind: str = ""
+    """A member of an enumeration of the protocol, where it finds several kinds; the rule of that kind reports it."""
+    child: int | None = None
+    """Which child of the instruction it is about; None for the whole."""
+    is_note: bool = False
+    """Whether it may well be right: it is only unlike all else that the function does, or needs numbers of which only who launches the
+    kernel knows whether they ever go together."""

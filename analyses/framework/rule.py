@@ -147,6 +147,8 @@ class Rule:
     check: Callable[[Facts], Iterator[Diagnostic]]
     default: bool = True
     """Whether `ptxkit lint` applies it when nothing is selected."""
+    kind: str = ""
+    """The kind of findings that it reports, where a protocol finds several."""
     proof: str = FROM_THE_TEXT
     """What has to be known before it is reported."""
     ptxas: str = SILENT

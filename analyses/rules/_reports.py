@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, RegisterAccess, is_certain, witness
-from ptxkit.analyses.framework.finding import MOST_LINES, Found
+from ptxkit.analyses.framework.reporting import lines
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.proxy.crossings import Crossing
@@ -53,14 +53,6 @@ def in_flight_reports(
         )
 
 
-def lines(facts: Facts, routine: Routine, instructions: Iterable[int]) -> str:
-    """Where instructions stand, in words: the first lines, and how many more there are."""
-    found = sorted({facts.index.span((*routine.where(i), 0)).line for i in instructions})
-    named = ", ".join(map(str, found[:MOST_LINES]))
-    more = f" and {len(found) - MOST_LINES} more" if len(found) > MOST_LINES else ""
-    return f"in line {named}" if len(found) == 1 else f"in lines {named}{more}"
-
-
 def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
     """One finding for each operation before which a fence is missing; where registers are written behind the fence, for each such place."""
     reported = set()
@@ -78,22 +70,6 @@ def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             reported.add(at)
             related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
             yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
-
-
-def found_reports(
-    facts: Facts, rule: Rule, routine: Routine, found: Iterable[Found], severity: Severity | None = None
-) -> Iterator[Diagnostic]:
-    """A finding for each, of a severity that is given; else what is not certain is a warning."""
-    for one in found:
-        yield facts.report(
-            rule,
-            routine.where(one.instruction),
-            one.message,
-            *one.notes,
-            *([f"so it is {lines(facts, routine, one.others)}"] if one.others else []),
-            related=[(routine.where(i), what) for i, what in one.witness],
-            severity=severity or (rule.severity if one.is_certain else Severity.WARNING),
-        )
 
 
 def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:

@@ -16,10 +16,10 @@ import attrs
 from ptxkit.analyses.cfg.graph import callees, control_flow, flow_of
 from ptxkit.analyses.events.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, steps
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import accesses
-from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import judged
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation.fetches import CANCELED, COORDINATE, all_fetches

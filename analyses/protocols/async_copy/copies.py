@@ -1,7 +1,7 @@
 """What goes wrong with asynchronous copies on some path (9.7.10.24): what is read too early, overwritten too early, or never waited for.
 
 Every finding stands on a path that the in-flight queue has followed and on inputs that take it: on the bytes that both sides touch, and on
-what lies between them. `Finding.rule` says which rule tells of it.
+what lies between them. `Finding.kind` says what it is.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.descriptors import matrices
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.memory.regions import Region, Regions, regions
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.analyses.protocols.proxy.crossings import LEAST_BYTES
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
@@ -34,25 +36,6 @@ QUEUES = (COPY, BULK)
 SHARED = ".shared"
 MOST_FAILURES = 8
 """After so many paths for which no input was found, none is looked for any more in a function."""
-
-
-@frozen
-class Finding:
-    """Something that goes wrong."""
-
-    rule: str
-    instruction: int
-    child: int | None
-    """Which child of the instruction it is about; None for the whole."""
-    message: str
-    notes: tuple[str, ...] = ()
-    steps: tuple[tuple[int, str], ...] = ()
-    """The instructions that lead to it, with what each does."""
-    is_certain: bool = True
-    """Whether it is undefined behaviour, and not only doubtful."""
-    is_note: bool = False
-    """Whether it may well be right: it is only unlike all else that the function does, or needs numbers of which only who launches the
-    kernel knows whether they ever go together."""
 
 
 @frozen
@@ -186,9 +169,7 @@ class _Watch(Observer):
         return [
             access
             for access, variables in hits
-            if access.instruction in started
-            or variables & self.targets[COPY]
-            or (access.writes and variables & self.targets[BULK])
+            if access.instruction in started or variables & self.targets[COPY] or (access.writes and variables & self.targets[BULK])
         ]
 
     def _variables(self, address: Term) -> frozenset[object]:
@@ -394,7 +375,7 @@ class _Watch(Observer):
         return sync.reach is not Reach.WARP and (sync.reach is not Reach.CTA or not isinstance(bound, Bound) or bound.threads is not None)
 
     def _refill(self, moment: Moment, access: Access, region: Region, read: _Reads) -> None:
-        key = ("A010", moment.instruction)
+        key = (CopyFault.SLOT_REFILL_WITHOUT_BARRIER, moment.instruction)
         if key in self.found or read.region.base[0] != region.base[0]:
             return
         threads = self.regions.overlap(read.region, region, True)
@@ -406,12 +387,12 @@ class _Watch(Observer):
             return
         one, other = (self.regions.thread_block.name(thread) for thread in threads)
         self.found[key] = Finding(
-            "A010",
             moment.instruction,
-            access.child,
             f"{other} refills what {one} may still be reading: no barrier has been waited at since the read",
-            self._notes(moment),
             ((read.instruction, f"{one} reads it here"),),
+            notes=self._notes(moment),
+            kind=CopyFault.SLOT_REFILL_WITHOUT_BARRIER,
+            child=access.child,
         )
 
     def _wait(self, moment: Moment, queue: str, memory: _Memory) -> _Memory:
@@ -422,15 +403,13 @@ class _Watch(Observer):
 
     def _leave(self, moment: Moment) -> None:
         for operation in moment.pending(COPY):
-            key = ("A004", operation.instruction)
+            key = (CopyFault.COMMITTED_NEVER_WAITED, operation.instruction)
             if key not in self.found:
                 self.found[key] = Finding(
-                    "A004",
                     operation.instruction,
-                    None,
                     "the copy is not waited for on some path to the end",
-                    (),
                     ((moment.instruction, "the thread ends here"),),
+                    kind=CopyFault.COMMITTED_NEVER_WAITED,
                 )
         for operation in moment.queue(BULK).unread:
             if self._ranges(operation)[0] is None or not self.routine.function.header.is_entry:
@@ -451,15 +430,24 @@ class _Watch(Observer):
         waits = self._waits(moment, operation, BULK)
         foreign = self._waits(moment, operation, COPY)
         if waits and moment.queue(BULK).group_of(operation) is None:
-            rule, at = "A012", waits[-1].instruction
+            rule, at = CopyFault.BULK_STORE_NOT_COMMITTED, waits[-1].instruction
             message = "the bulk copy is in no group, so this does not wait for it"
         elif not waits and foreign:
-            rule, at = "A015", foreign[-1].instruction
+            rule, at = CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction
             message = "this waits for groups of non-bulk copies; the bulk copy that is pending belongs to another kind of group"
         else:
-            rule, at = "A014", moment.instruction
+            rule, at = CopyFault.BULK_STORE_NOT_WAITED_BEFORE_EXIT, moment.instruction
             message = "the thread ends while a bulk copy that it started may still read shared memory"
-        self._add(Finding(rule, at, None, message, self._notes(moment, operation), self._steps(moment, operation, at), rule == "A015"))
+        self._add(
+            Finding(
+                at,
+                message,
+                self._steps(moment, operation, at),
+                rule == CopyFault.WRONG_ASYNC_GROUP_KIND,
+                self._notes(moment, operation),
+                kind=rule,
+            )
+        )
 
     # --- what they come to
 
@@ -491,7 +479,7 @@ class _Watch(Observer):
         for moment, operation in self.ends:
             if operation.instruction not in overwritten:
                 self._unfinished(moment, operation)
-        yield from sorted(self.found.values(), key=lambda finding: (finding.instruction, finding.rule))
+        yield from sorted(self.found.values(), key=lambda finding: (finding.instruction, finding.kind))
 
     def _cause(self, hazard: _Hazard) -> Hashable:
         """Equal for hazards that have one reason: the last wait that was not enough, else the commit, else the start."""
@@ -501,18 +489,18 @@ class _Watch(Observer):
         return last[-1] if last else hazard.operation.instruction
 
     def _add(self, finding: Finding) -> None:
-        self.found.setdefault((finding.rule, finding.instruction), finding)
+        self.found.setdefault((finding.kind, finding.instruction), finding)
 
     def _overlap(self, hazard: _Hazard) -> None:
         who = self.regions.thread_block.name(hazard.threads[0])
         self._add(
             Finding(
-                "A006",
                 hazard.moment.instruction,
-                hazard.access.child,
                 f"two copies of one group write the same place: {who} starts both",
-                self._notes(hazard.moment, hazard.operation),
                 ((hazard.operation.instruction, "the other is started here"),),
+                notes=self._notes(hazard.moment, hazard.operation),
+                kind=CopyFault.CPASYNC_OVERLAP_IN_GROUP,
+                child=hazard.access.child,
             )
         )
 
@@ -524,13 +512,23 @@ class _Watch(Observer):
             message = f"{reader} {does} what {owner} copied: {owner} has waited for the copy, but no barrier since tells the others"
             notes, steps_ = self._notes(moment, operation), self._steps(moment, operation)
             is_certain = hazard.access.reads or not self._is_ahead(hazard)
-            self._add(Finding("A005", moment.instruction, hazard.access.child, message, notes, steps_, is_certain))
+            self._add(
+                Finding(
+                    moment.instruction,
+                    message,
+                    steps_,
+                    is_certain,
+                    notes,
+                    kind=CopyFault.CPASYNC_MISSING_BARRIER_AFTER_WAIT,
+                    child=hazard.access.child,
+                )
+            )
             return
         waits = self._waits(moment, operation, BULK)
         at = waits[-1].instruction if waits else moment.instruction
         message = f"{owner} waits for its bulk copy to have read, but {reader} overwrites the source with no barrier in between"
         steps = [*self._steps(moment, operation, at), (moment.instruction, f"{reader} overwrites the source here")]
-        self._add(Finding("A013", at, None, message, self._notes(moment, operation), tuple(steps)))
+        self._add(Finding(at, message, tuple(steps), notes=self._notes(moment, operation), kind=CopyFault.BULK_WAIT_BY_NON_ISSUER))
 
     def _early(self, rule: str, at: int, hazard: _Hazard) -> None:
         """A read of what a copy may still be writing."""
@@ -552,7 +550,7 @@ class _Watch(Observer):
         is_note = is_ahead and hazard.access.reads
         if is_note:
             notes = (*notes, "no bug if the copies for rounds of a loop that never come are of no bytes")
-        self._add(Finding(rule, at, child, message, notes, steps, not is_ahead, is_note))
+        self._add(Finding(at, message, steps, not is_ahead, notes, kind=rule, child=child, is_note=is_note))
 
     def _is_ahead(self, hazard: _Hazard) -> bool:
         """Whether a loop, or what stands before it, started a copy that may be of no bytes, and only what comes behind reads its place.
@@ -577,7 +575,11 @@ class _Watch(Observer):
         waits = self._waits(moment, operation, COPY)
         if not waits:
             foreign = self._waits(moment, operation, BULK)
-            return ("A015", foreign[-1].instruction) if foreign else ("A001", moment.instruction)
+            return (
+                (CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction)
+                if foreign
+                else (CopyFault.CPASYNC_READ_BEFORE_WAIT, moment.instruction)
+            )
         last = waits[-1]
         steps = moment.since(operation)
         before, after = steps[: steps.index(last)], steps[steps.index(last) + 1 :]
@@ -586,15 +588,17 @@ class _Watch(Observer):
         late = any(step.instruction in commits for step in after)
         if not is_committed:
             crossed = any(step.instruction <= ITERATION for step in before)
-            return ("A002" if late or not crossed else "A008"), last.instruction
+            return (
+                CopyFault.WAIT_BEFORE_COMMIT if late or not crossed else CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE
+            ), last.instruction
         tail = before[max(position for position, step in enumerate(before) if step.instruction in commits) + 1 :]
         if late and any(step.instruction in starts for step in tail):
-            return "A002", last.instruction
+            return CopyFault.WAIT_BEFORE_COMMIT, last.instruction
         if self._skips_commit(before, last.instruction, commits):
-            return "A008", last.instruction
+            return CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE, last.instruction
         if hazard.latest and not hazard.were_used:
-            return "A001", moment.instruction
-        return "A003", last.instruction
+            return CopyFault.CPASYNC_READ_BEFORE_WAIT, moment.instruction
+        return CopyFault.WAIT_GROUP_TOO_WEAK, last.instruction
 
     def _skips_commit(self, steps: Sequence[Trail], wait: int, commits: set[int]) -> bool:
         """Whether the loop that has the wait starts copies, and the path went round it without a commit."""
@@ -639,18 +643,35 @@ class _Watch(Observer):
         writer, owner = (self.regions.thread_block.name(thread) for thread in hazard.threads)
         wrong = (moment.instruction, f"{writer} overwrites the source here")
         if waits and moment.queue(BULK).group_of(operation) is None:
-            rule, at, message = "A012", waits[-1].instruction, "the bulk copy is in no group, so this does not wait for it"
+            rule, at, message = (
+                CopyFault.BULK_STORE_NOT_COMMITTED,
+                waits[-1].instruction,
+                "the bulk copy is in no group, so this does not wait for it",
+            )
         elif not waits and foreign:
-            rule, at = "A015", foreign[-1].instruction
+            rule, at = CopyFault.WRONG_ASYNC_GROUP_KIND, foreign[-1].instruction
             message = "this waits for groups of non-bulk copies; the bulk copy that is pending belongs to another kind of group"
         elif not waits and stranger is not None:
-            rule, at = "A013", stranger
+            rule, at = CopyFault.BULK_WAIT_BY_NON_ISSUER, stranger
             message = f"{owner} started the bulk copy; a wait by other threads is not for it"
         else:
-            rule, at, message = "A011", moment.instruction, f"{writer} overwrites what a bulk copy of {owner} may still be reading"
+            rule, at, message = (
+                CopyFault.BULK_SOURCE_OVERWRITTEN,
+                moment.instruction,
+                f"{writer} overwrites what a bulk copy of {owner} may still be reading",
+            )
         steps = self._steps(moment, operation, at)
-        child = hazard.access.child if rule == "A011" else None
-        self._add(Finding(rule, at, child, message, self._notes(moment, operation), steps if rule == "A011" else (*steps, wrong)))
+        child = hazard.access.child if rule == CopyFault.BULK_SOURCE_OVERWRITTEN else None
+        self._add(
+            Finding(
+                at,
+                message,
+                steps if rule == CopyFault.BULK_SOURCE_OVERWRITTEN else (*steps, wrong),
+                notes=self._notes(moment, operation),
+                kind=rule,
+                child=child,
+            )
+        )
 
     def _stranger(self, operation: Operation) -> int | None:
         """A wait for bulk copies that no thread executes which started this one, though others may."""
@@ -681,15 +702,17 @@ class _Watch(Observer):
         return tuple(notes)
 
 
-_FIRST = ("A015", "A008", "A002")
+_FIRST = (CopyFault.WRONG_ASYNC_GROUP_KIND, CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE, CopyFault.WAIT_BEFORE_COMMIT)
 """What is told of first where touches go wrong for one reason."""
-_EARLY = {*_FIRST, "A003", "A001"}
+_EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_WAIT}
 
-_SAID = {
-    "A002": "this does not wait for copies that are in no group yet: they are committed only after it",
-    "A003": "this lets too many groups be pending: the one that is {accessed} next may be among them",
-    "A008": "this counts on a group of each iteration, but the path went round the loop without committing one",
-    "A015": "this waits for bulk groups; the copy that is {accessed} next belongs to another kind of group",
+_SAID: dict[str, str] = {
+    CopyFault.WAIT_BEFORE_COMMIT: "this does not wait for copies that are in no group yet: they are committed only after it",
+    CopyFault.WAIT_GROUP_TOO_WEAK: "this lets too many groups be pending: the one that is {accessed} next may be among them",
+    CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE: (
+        "this counts on a group of each iteration, but the path went round the loop without committing one"
+    ),
+    CopyFault.WRONG_ASYNC_GROUP_KIND: "this waits for bulk groups; the copy that is {accessed} next belongs to another kind of group",
 }
 
 

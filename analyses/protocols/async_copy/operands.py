@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.effects import Action, effects
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import Access, accesses, locate, size_of
 from ptxkit.analyses.numbers.arithmetic import signed
-from ptxkit.analyses.protocols.async_copy.copies import COPY, Finding
+from ptxkit.analyses.protocols.async_copy.copies import COPY
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
@@ -56,7 +57,13 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
         term = values(routine).operand(i, routine.instructions[i].operands[operand.path[0]])
         wrong = _outside(operand, term) if term is not None else ""
         if wrong:
-            yield Finding(rule, i, first + operand.path[0], f"`{operand.name}` {wrong}, and must be {operand.limits}", (f"it is {term}",))
+            yield Finding(
+                i,
+                f"`{operand.name}` {wrong}, and must be {operand.limits}",
+                notes=(f"it is {term}",),
+                kind=rule,
+                child=first + operand.path[0],
+            )
     size, source = bound.operand("n"), bound.operand("src")
     if size is None or source is None or source.path == size.path:
         return
@@ -64,7 +71,7 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
     least = values(routine).operand(i, routine.instructions[i].operands[source.path[0]])
     if most is not None and least is not None and most.constant is not None and least.bounds[0] > most.constant:
         message = f"at least {least.bounds[0]} bytes are to be read, and {most.constant} to be written"
-        yield Finding(rule, i, first + source.path[0], message)
+        yield Finding(i, message, kind=rule, child=first + source.path[0])
 
 
 def _outside(operand: BoundOperand, term: Term) -> str:
@@ -92,7 +99,7 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
     if always:
         rest = str(always) if (access.address.known.zeros | always) & low == low else f"at least {always & -always}"
         message = f"the address must be a multiple of {align}; it is {rest} more than one"
-        yield Finding(rule, access.instruction, access.child, message, (f"the address is {access.address}",))
+        yield Finding(access.instruction, message, notes=(f"the address is {access.address}",), kind=rule, child=access.child)
         return
     if access.address.known.zeros & low == low:
         return
@@ -105,7 +112,7 @@ def _alignment(routine: Routine, rule: str, bound: Bound, access: Access) -> Ite
             message = (
                 f"the address must be a multiple of {align}; for {thread_block_of(routine).name(thread)} it is {number & low} more than one"
             )
-            yield Finding(rule, access.instruction, access.child, message, (f"the address is {access.address}",))
+            yield Finding(access.instruction, message, notes=(f"the address is {access.address}",), kind=rule, child=access.child)
             return
 
 
@@ -136,5 +143,5 @@ def _extent(routine: Routine, rule: str, access: Access) -> Iterator[Finding]:
         first = signed(number, where.offset.width)
         if run is Runs.ALWAYS and not 0 <= first <= size - access.bytes:
             message = f"bytes {first} to {first + access.bytes - 1} of `{where.symbol.name}` are copied, which has {size}"
-            yield Finding(rule, access.instruction, access.child, message)
+            yield Finding(access.instruction, message, kind=rule, child=access.child)
             return

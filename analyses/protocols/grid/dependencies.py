@@ -8,9 +8,10 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import Access, accesses
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.grid.kinds import GridFault
 from ptxkit.analyses.protocols.mbarrier.operands import reads_remote
 from ptxkit.analyses.simulation.traces import cluster_size
 from ptxkit.analyses.symbolic.terms import Term
@@ -44,7 +45,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         if reads:
             message = "this may be written by a grid that this one depends on: nothing waits for that, and grids may start early"
             steps_ = ((launches[0], "grids that depend on this one may start here"),)
-            yield Finding("G001", reads[0].instruction, None, message, (), steps_)
+            yield Finding(reads[0].instruction, message, steps_, kind=GridFault.GRIDDEPCONTROL_MISSING_WAIT)
         return
     if not waits:
         return
@@ -59,7 +60,7 @@ def _grid(routine: Routine) -> Iterator[Finding]:
         if one.writes or pointer in own or (distinguishes and one.memory.access == "read" and pointer not in after):
             wait = next(i for i in waits if comes_to(routine, one.instruction, i))
             message = "this touches global memory before griddepcontrol.wait: a grid that this one depends on may still write there"
-            yield Finding("G002", one.instruction, None, message, (), ((wait, "waited for here"),))
+            yield Finding(one.instruction, message, ((wait, "waited for here"),), kind=GridFault.GRIDDEPCONTROL_ACCESS_BEFORE_WAIT)
             return
 
 
@@ -92,7 +93,7 @@ def _lifetime(routine: Routine) -> Iterator[Finding]:
         path = _exit(routine, i, by_block)
         if path is not None:
             message = "the other CTA may have ended before its shared memory is touched: no barrier of the cluster follows on the way out"
-            yield Finding("G004", path, None, message, (), ((i, "touched here"),))
+            yield Finding(path, message, ((i, "touched here"),), kind=GridFault.DSMEM_OWNER_MAY_EXIT)
             return
 
 

@@ -8,9 +8,10 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, rings, usage
 from ptxkit.analyses.simulation.traces import cluster_size
 from ptxkit.analyses.uniformity.uniformity import uniformity
@@ -46,7 +47,13 @@ def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
                 f"the mbarrier object expects {count} arrivals in each phase, and at most {most} come: threads that wait do so for ever"
             )
             steps_ = [(site.instruction, f"at most {n} threads arrive here") for site, n in zip(own, counts, strict=True)][:4]
-            yield Finding("M005", init.instruction, None, message, (), (*steps_, (waits[0].instruction, "waited for here")), False)
+            yield Finding(
+                init.instruction,
+                message,
+                (*steps_, (waits[0].instruction, "waited for here")),
+                False,
+                kind=MbarrierFault.MBARRIER_ARRIVE_COUNT,
+            )
             break
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import onward
 from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import are_same_threads
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings, visits
 
 LEAST_CONVENTION = 3
@@ -35,7 +36,14 @@ def _first_ones(routine: Routine, ring: Ring) -> Iterator[Finding]:
     one = next(one for one in first if one.parity == rare)
     other = next(one for one in first if one.parity != rare)
     message = "the first wait of these threads at the mbarrier object is for another parity than that of all others"
-    yield Finding("M008", one.use.instruction, None, message, (), ((other.use.instruction, "others wait here"),), False, True)
+    yield Finding(
+        one.use.instruction,
+        message,
+        ((other.use.instruction, "others wait here"),),
+        False,
+        kind=MbarrierFault.MBARRIER_PARITY,
+        is_note=True,
+    )
 
 
 def _may_precede(routine: Routine, one: Use, other: Use) -> bool:
@@ -57,4 +65,11 @@ def _unlike(ring: Ring) -> Iterator[Finding]:
     one = next(use for use in inits if use.step.amount is not None and use.step.amount.constant == rare)
     other = next(use for use in inits if use is not one)
     message = f"this stage of a ring expects {rare} arrivals in each phase, unlike all others"
-    yield Finding("M005", one.instruction, None, message, (), ((other.instruction, "another stage is initialized here"),), False, True)
+    yield Finding(
+        one.instruction,
+        message,
+        ((other.instruction, "another stage is initialized here"),),
+        False,
+        kind=MbarrierFault.MBARRIER_ARRIVE_COUNT,
+        is_note=True,
+    )

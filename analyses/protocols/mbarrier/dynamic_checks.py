@@ -16,9 +16,10 @@ import attrs
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import specials
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import MOST_THREADS, launch
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault, RaceFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation import shared_room as room
 from ptxkit.analyses.simulation.machine import MOST_ACCESSES, Agent, Fault, Machine, Mbarrier, plain
@@ -32,7 +33,7 @@ LIKELY = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
 SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 4), (64, 4), (8, 32), (128, 2))
 """The same if threads are laid out in two dimensions."""
 MOST_INSTRUCTIONS = 20_000
-RACE = "S003"
+RACE = RaceFault.SMEM_RACE
 MBARRIER = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
 
 
@@ -80,7 +81,7 @@ def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding
         if room.grows(before, extent):
             most = run
     best = most.found if most is not None else ()
-    if most is None or not best or any(one.rule != RACE for one in best):
+    if most is None or not best or any(one.kind != RACE for one in best):
         return ()
     note = (
         f"the kernel does not say with how many threads it is launched: the shared variables have room for {most.block.size}; "
@@ -102,7 +103,7 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
         extents = room.extents(routine, run.followed)
         if not extents or not room.has_room(extents):
             continue
-        if not run.found or any(one.rule != RACE for one in run.found):
+        if not run.found or any(one.kind != RACE for one in run.found):
             return ()
         tried.append(f"{width} x {height}")
         best = best or run.found
@@ -208,7 +209,7 @@ class _Judge:
 
     def _report(self, rule: str, instruction: int, message: str, steps_: list[tuple[int, str]], is_certain: bool = True) -> None:
         where = [(i, what) for i, what in steps_ if i >= 0 and i != instruction]
-        self.found.setdefault((rule, instruction), Finding(rule, instruction, None, message, (), tuple(where), is_certain))
+        self.found.setdefault((rule, instruction), Finding(instruction, message, tuple(where), is_certain, kind=rule))
 
     def _name(self, who: tuple[int, int]) -> str:
         name = self.block.name(who[1])
@@ -218,27 +219,32 @@ class _Judge:
 
     def _usages(self, faults: list[Fault]) -> None:
         for fault in faults:
-            if fault.kind == "unpublished" and not any(key[0] == "M002" for key in self.found):
+            if fault.kind == "unpublished" and not any(key[0] == MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED for key in self.found):
                 who, owner = self._name(fault.one), self._name(fault.two)
                 message = f"{who} uses the mbarrier object, and nothing makes it wait until {owner} has initialized it"
-                self._report("M002", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report(MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "unfenced":
                 message = (
                     "this may come before the initialization of the mbarrier object: the threads met at a barrier of the cluster that "
                     "orders nothing, and no fence.mbarrier_init stands before it"
                 )
-                self._report("M003", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report(MbarrierFault.MBARRIER_INIT_FENCE, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "completing":
                 message = "this arrival may not complete a phase, and it does"
-                self._report("M015", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report(MbarrierFault.NO_COMPLETE_COMPLETES_PHASE, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "again":
                 message = "the mbarrier object is initialized again while it is in use"
-                self._report("M004", fault.instruction, message, [(fault.other, "first here")])
+                self._report(MbarrierFault.MBARRIER_DOUBLE_INIT, fault.instruction, message, [(fault.other, "first here")])
             elif fault.kind == "invalid":
-                self._report("M011", fault.instruction, "the mbarrier object was made invalid before", [(fault.other, "initialized here")])
+                self._report(
+                    MbarrierFault.MBARRIER_STORAGE_REUSE,
+                    fault.instruction,
+                    "the mbarrier object was made invalid before",
+                    [(fault.other, "initialized here")],
+                )
             elif fault.kind == "overwritten":
                 message = f"{self._name(fault.one)} writes over an mbarrier object that was not made invalid"
-                self._report("M011", fault.instruction, message, [(fault.other, "initialized here")])
+                self._report(MbarrierFault.MBARRIER_STORAGE_REUSE, fault.instruction, message, [(fault.other, "initialized here")])
 
     def _uses(self, machine: Machine) -> None:
         """Objects that nobody initializes, though threads both arrive and wait there; and such as are told of bytes they do not expect."""
@@ -254,11 +260,19 @@ class _Judge:
             if Does.WAIT not in does or not does.keys() & {Does.ARRIVE, Does.EXPECT}:
                 continue
             if Does.INIT not in does and address not in machine.mbarriers:
-                self._report("M001", min(does.values()), "the mbarrier object is never initialized", [(does[Does.WAIT], "waited at here")])
+                self._report(
+                    MbarrierFault.MBARRIER_USE_BEFORE_INIT,
+                    min(does.values()),
+                    "the mbarrier object is never initialized",
+                    [(does[Does.WAIT], "waited at here")],
+                )
             elif Does.COPY in does and Does.EXPECT not in does and Does.ARRIVE in does:
                 message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
                 self._report(
-                    "M007", does[Does.COPY], message, [(does[Does.ARRIVE], "arrived at here"), (does[Does.WAIT], "waited at here")]
+                    MbarrierFault.TX_WITHOUT_EXPECT,
+                    does[Does.COPY],
+                    message,
+                    [(does[Does.ARRIVE], "arrived at here"), (does[Does.WAIT], "waited at here")],
                 )
 
     # --- arrivals
@@ -270,10 +284,12 @@ class _Judge:
                 if threads == 1:
                     # somebody saw to it that one thread arrives: rather than that, the count is wrong
                     message = f"at least {arrivals} arrivals come in one phase, and the mbarrier object expects {count}"
-                    self._report("M005", fault.other, message, [(fault.instruction, "arrived at here")])
+                    self._report(MbarrierFault.MBARRIER_ARRIVE_COUNT, fault.other, message, [(fault.instruction, "arrived at here")])
                     continue
                 message = f"at least {arrivals} arrivals come from here in one phase, and the mbarrier object expects {count}"
-                self._report("M005", fault.instruction, message, [(fault.other, f"initialized for {count} here")])
+                self._report(
+                    MbarrierFault.MBARRIER_ARRIVE_COUNT, fault.instruction, message, [(fault.other, f"initialized for {count} here")]
+                )
 
     def _standstill(self, machine: Machine) -> None:
         waiting = [(agent, mbarrier) for agent in machine.stuck for mbarrier in self._awaited(machine, agent)]
@@ -296,14 +312,14 @@ class _Judge:
                     f"{self._name((agent.trace.rank, agent.threads[0]))} waits for ever"
                 )
                 arrivals = [(i, "arrives here") for _, i in mbarrier.arrivals[:1]]
-                self._report("M005", mbarrier.init, message, [*arrivals, (self._at(agent), "waits here")])
+                self._report(MbarrierFault.MBARRIER_ARRIVE_COUNT, mbarrier.init, message, [*arrivals, (self._at(agent), "waits here")])
                 return
         for agent, mbarrier in waiting:
             i = self._at(agent)
             if self._is_cured({i: True}, {}):
                 name = self._name((agent.trace.rank, agent.threads[0]))
                 message = f"{name} waits for a phase of the other parity than the one that comes next: it waits for ever"
-                self._report("M008", i, message, [(mbarrier.init, "initialized here")])
+                self._report(MbarrierFault.MBARRIER_PARITY, i, message, [(mbarrier.init, "initialized here")])
                 return
         for agent, mbarrier in waiting:
             if mbarrier.phase > 0 and mbarrier.phase > agent.seen.get(mbarrier.address, -1) + 1:
@@ -313,7 +329,12 @@ class _Judge:
                 message = (
                     f"phase {mbarrier.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
                 )
-                self._report("M008", self._at(agent), message, [(mbarrier.init, "initialized here"), (last, "waited last here")])
+                self._report(
+                    MbarrierFault.MBARRIER_PARITY,
+                    self._at(agent),
+                    message,
+                    [(mbarrier.init, "initialized here"), (last, "waited last here")],
+                )
                 return
         agent, mbarrier = waiting[0]
         self._no_arrival(machine, agent, mbarrier)
@@ -331,12 +352,14 @@ class _Judge:
             what = f"{-mbarrier.expected} bytes more are copied than are announced"
         message = f"{what} in one phase of the mbarrier object: {name} waits for ever"
         at = mbarrier.expects if mbarrier.expects >= 0 else mbarrier.copies
-        self._report("M006", at, message, [(mbarrier.copies, "copied here"), (self._at(agent), "waits here")])
+        self._report(MbarrierFault.EXPECT_TX_VS_BYTES, at, message, [(mbarrier.copies, "copied here"), (self._at(agent), "waits here")])
 
     def _no_arrival(self, machine: Machine, agent: Agent, mbarrier: Mbarrier) -> None:
         name = self._name((agent.trace.rank, agent.threads[0]))
         message = f"{name} waits here for ever: no arrival completes the phase of the mbarrier object"
-        self._report("M009", self._at(agent), message, [(mbarrier.init, f"initialized for {mbarrier.count} arrivals here")])
+        self._report(
+            MbarrierFault.WAIT_NEVER_ARRIVED, self._at(agent), message, [(mbarrier.init, f"initialized for {mbarrier.count} arrivals here")]
+        )
 
     def _at(self, agent: Agent) -> int:
         return agent.trace.events[agent.at].step.instruction
@@ -376,7 +399,7 @@ class _Judge:
                     f"{self._name(fault.one)} arrived for another phase since it waited last, and this wait is over at once: "
                     "it is for the phase before"
                 )
-                self._report("M008", fault.instruction, message, [(fault.other, "waited for the same phase here")])
+                self._report(MbarrierFault.MBARRIER_PARITY, fault.instruction, message, [(fault.other, "waited for the same phase here")])
 
     # --- races
 
@@ -388,7 +411,12 @@ class _Judge:
                 message = (
                     "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
                 )
-                self._report("M010", asked, message, [(fault.other, "the other access"), (fault.instruction, "not waited for here")])
+                self._report(
+                    MbarrierFault.TRY_WAIT_NOT_RETRIED,
+                    asked,
+                    message,
+                    [(fault.other, "the other access"), (fault.instruction, "not waited for here")],
+                )
                 return
             if kind.startswith("unwaited "):
                 does = "writes over" if kind == "unwaited write" else "reads"
@@ -396,14 +424,16 @@ class _Judge:
                     f"{self._name(fault.one)} {does} what an asynchronous copy writes, and has not waited at the mbarrier object "
                     "of the copy"
                 )
-                self._report("M019", fault.instruction, message, [(fault.other, "copied here")])
+                self._report(MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT, fault.instruction, message, [(fault.other, "copied here")])
             elif kind.startswith("too early "):
                 waited = fault.numbers[1]
                 message = (
                     f"this wait of {self._name(fault.one)} is for a phase that has completed before: "
                     "the next copy is still under way when it is over"
                 )
-                self._report("M008", waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")])
+                self._report(
+                    MbarrierFault.MBARRIER_PARITY, waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")]
+                )
         if self.found:
             return
         for fault in faults:
@@ -434,11 +464,13 @@ class _Judge:
             if last < 0:
                 return
             message = f"{other} copies into what {who} reads: it waits for a phase that has completed long before"
-            self._report("M008", last, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
+            self._report(MbarrierFault.MBARRIER_PARITY, last, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
             return
         at = arrive if arrive >= 0 else fault.instruction
         message = f"what {who} reads is given free before it has been read: {other} may copy into it at the same time"
-        self._report("M018", at, message, [(fault.other, "read here"), (fault.instruction, "copied here")])
+        self._report(
+            MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ, at, message, [(fault.other, "read here"), (fault.instruction, "copied here")]
+        )
 
     def _release_before(self, reader: Agent, time: int, issuer: Agent) -> int | None:
         """The arrival by which what an agent reads is given free too early; None if its own comes in time, -1 if there is none."""
@@ -474,8 +506,14 @@ class _Judge:
     def _race(self, fault: Fault, machine: Machine) -> None:
         one, two = self._name(fault.one), self._name(fault.two)
         did = {"read": ("reads", "writes"), "write": ("writes", "writes"), "after": ("writes", "reads")}[fault.kind.split()[1]]
-        rule = "S009" if fault.kind.endswith("in warp") else "G005" if fault.kind.endswith("across") else "S003"
-        relaxed = self._relaxed(fault, machine) if rule == "G005" else None
+        rule = (
+            RaceFault.IMPLICIT_WARP_SYNCHRONY
+            if fault.kind.endswith("in warp")
+            else RaceFault.DSMEM_ACCESS_UNSYNCHRONISED
+            if fault.kind.endswith("across")
+            else RaceFault.SMEM_RACE
+        )
+        relaxed = self._relaxed(fault, machine) if rule == RaceFault.DSMEM_ACCESS_UNSYNCHRONISED else None
         if any(key[0] == rule and where[0] == fault.other for key, one_ in self.found.items() for where in one_.steps):
             return
         message = f"{one} {did[0]} what {two} {did[1]}, and nothing says which comes first"

@@ -11,8 +11,9 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import comes_without, onward
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, address_parts, rings, usage
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.induction import rounds
@@ -41,7 +42,9 @@ def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
                 copy = next((one for one in copies if comes_without(routine, stops, one.instruction + 1)(arrival.instruction)), None)
             if copy is not None:
                 message = "bytes of this copy are counted in a phase that a single arrival completes, and that arrival announces none"
-                yield Finding("M007", copy.instruction, None, message, (), ((arrival.instruction, "arrived at here"),), False)
+                yield Finding(
+                    copy.instruction, message, ((arrival.instruction, "arrived at here"),), False, kind=MbarrierFault.TX_WITHOUT_EXPECT
+                )
                 return
 
 
@@ -58,7 +61,9 @@ def too_many_bytes(routine: Routine, known: Usage) -> Iterator[Finding]:
             amount = use.step.amount.constant if use.step.amount is not None else None
             if amount is not None and amount > room:
                 message = f"{amount} bytes are announced for a stage, and the stages that are copied to are {room} bytes apart altogether"
-                yield Finding("M006", use.instruction, None, message, (), ((copies[0].instruction, "copied here"),), False)
+                yield Finding(
+                    use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
+                )
                 return
 
 
@@ -113,7 +118,9 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
                 f"{load.amount} bytes are announced, and {count} copies by one tensor map bring them: "
                 f"each brings as many, a multiple of {LEAST_BYTES}"
             )
-            yield Finding("M006", load.expect.instruction, None, message, (), ((load.copy.instruction, "copied here"),), False)
+            yield Finding(
+                load.expect.instruction, message, ((load.copy.instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
+            )
             return
         boxes.setdefault(load.maps[0][0], {}).setdefault(load.amount // count, []).append(load)
     for sizes in boxes.values():
@@ -123,7 +130,7 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             if size != usual and other is not None:
                 message = f"this announces {size} bytes for each copy by a tensor map, and elsewhere a copy by the same map brings {usual}"
                 steps_ = ((other.expect.instruction, f"{usual} bytes for each here"),)
-                yield Finding("M006", one.expect.instruction, None, message, (), steps_, False)
+                yield Finding(one.expect.instruction, message, steps_, False, kind=MbarrierFault.EXPECT_TX_VS_BYTES)
                 return
     for load in loads:
         alone = [
@@ -134,7 +141,9 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         brought = sum(number * one[0] for (_, number), one in zip(load.maps, alone, strict=True) if one is not None)
         if brought != load.amount:
             message = f"{load.amount} bytes are announced, and the copies bring {brought}: so much copies by these maps bring elsewhere"
-            yield Finding("M006", load.expect.instruction, None, message, (), ((load.copy.instruction, "copied here"),), False)
+            yield Finding(
+                load.expect.instruction, message, ((load.copy.instruction, "copied here"),), False, kind=MbarrierFault.EXPECT_TX_VS_BYTES
+            )
             return
     for one in loads:
         for other in loads:
@@ -143,7 +152,7 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
                 usual_ = other if rare is one else one
                 message = f"{rare.amount} bytes are announced, and for as many copies by the same tensor maps elsewhere {usual_.amount}"
                 steps_ = ((usual_.expect.instruction, f"{usual_.amount} bytes here"),)
-                yield Finding("M006", rare.expect.instruction, None, message, (), steps_, False)
+                yield Finding(rare.expect.instruction, message, steps_, False, kind=MbarrierFault.EXPECT_TX_VS_BYTES)
                 return
 
 

@@ -9,9 +9,10 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import are_same_threads, threads_at
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import (
     Ring,
     Usage,
@@ -58,13 +59,11 @@ def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
             what = "those that should arrive wait here"
         message = "a first phase is waited for here, and whoever could complete it waits for a first phase, too: for ever"
         yield Finding(
-            "M008",
             wait.instruction,
-            None,
             message,
-            (),
             ((other.instruction, what), (ring.of(Does.INIT)[0].instruction, "initialized here")),
             False,
+            kind=MbarrierFault.MBARRIER_PARITY,
         )
         return
 
@@ -113,7 +112,9 @@ def parities_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         passes = "passes at once the first time" if one.parity else "waits for the first phase the first time"
         instead = "passes at once" if usual else "waits for the first phase"
         message = f"this wait at a ring {passes}, and another at the same ring {instead}: one of them is for the other parity"
-        yield Finding("M008", one.use.instruction, None, message, (), ((other.use.instruction, f"{instead} here"),), False)
+        yield Finding(
+            one.use.instruction, message, ((other.use.instruction, f"{instead} here"),), False, kind=MbarrierFault.MBARRIER_PARITY
+        )
 
 
 def _alternates(routine: Routine, own: list[Visit]) -> bool:
@@ -143,7 +144,9 @@ def peeks_at_other_parity(routine: Routine, known: Usage) -> Iterator[Finding]:
                 tried, waited = first_phases(routine, peek), first_phases(routine, wait)
                 if tried and waited and not tried & waited and {one[0] for one in tried} == {one[0] for one in waited}:
                     message = "this asks for another parity than the wait that is left out if it says yes"
-                    yield Finding("M008", peek.instruction, None, message, (), ((wait.instruction, "left out then"),), False)
+                    yield Finding(
+                        peek.instruction, message, ((wait.instruction, "left out then"),), False, kind=MbarrierFault.MBARRIER_PARITY
+                    )
                     return
 
 
@@ -165,4 +168,4 @@ def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
         if not copies or not own or any(one.parity != 1 for one in own) or any(use.does is Does.WAIT for use in ring.others):
             continue
         message = "all waits for the bytes of this mbarrier object pass at once the first time: nobody waits for its first phase"
-        yield Finding("M008", own[0].use.instruction, None, message, (), ((copies[0].instruction, "copied here"),), False)
+        yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)

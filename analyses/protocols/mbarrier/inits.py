@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_without, onward
 from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
-from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import threads_at
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use
 from ptxkit.names import Symbol
 
@@ -42,7 +43,13 @@ def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
             else:
                 after, count = location[1] - min(use.offsets), len(use.offsets)
                 message = f"{count} mbarrier objects are used here in turn, and that {after} bytes behind the first is never initialized"
-            yield Finding("M001", use.instruction, None, message, (), ((near, "another is initialized here"),), use.is_fixed)
+            yield Finding(
+                use.instruction,
+                message,
+                ((near, "another is initialized here"),),
+                use.is_fixed,
+                kind=MbarrierFault.MBARRIER_USE_BEFORE_INIT,
+            )
 
 
 def _may_be(init: Use, use: Use, location: Location) -> bool:
@@ -79,5 +86,7 @@ def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
         if any(ahead >> flow.block_of[i] & 1 and onward(routine, i) >> flow.block_of[use.instruction] & 1 for i in meetings):
             continue
         message = "threads come to use the mbarrier object here, and nothing makes them wait until another has initialized it"
-        yield Finding("M002", use.instruction, None, message, (), ((init.instruction, "initialized here"),), False)
+        yield Finding(
+            use.instruction, message, ((init.instruction, "initialized here"),), False, kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED
+        )
         return

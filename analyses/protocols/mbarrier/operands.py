@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from ptxkit.analyses.events.barriers import child_of
 from ptxkit.analyses.events.steps import Does, Step, accesses_of, steps
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.isa.binding import Bound, BoundOperand
 
@@ -32,8 +33,8 @@ def _findings(routine: Routine) -> Iterator[Finding]:
         signalled: set[str] = set()
         for step in own:
             for finding in _of_step(routine, i, bound, step):
-                if finding.rule not in signalled:
-                    signalled.add(finding.rule)
+                if finding.kind not in signalled:
+                    signalled.add(finding.kind)
                     yield finding
 
 
@@ -47,17 +48,22 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
     wrong = step.address.known.ones & (BYTES - 1)
     if wrong:
         message = f"an mbarrier object is 8 bytes aligned to 8; this address is {wrong} more than a multiple"
-        yield Finding("M012", i, child, message, _where(step.address))
+        yield Finding(i, message, notes=_where(step.address), kind=MbarrierFault.MBARRIER_ALIGNMENT, child=child)
     if step.does is Does.INIT and step.amount is not None:
         low, high = step.amount.bounds
         if high < 1 or low > MOST_ARRIVALS:
             count = bound.operand("count")
             at = child_of(routine, i, count) if count is not None else child
-            yield Finding("M013", i, at, f"the count of an mbarrier object is from 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}")
+            yield Finding(
+                i,
+                f"the count of an mbarrier object is from 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
+                kind=MbarrierFault.MBARRIER_COUNT_RANGE,
+                child=at,
+            )
     if step.does is Does.WAIT and step.amount is not None and not step.by_state and step.amount.bounds[0] > 1:
         parity = bound.operand("parity")
         at = child_of(routine, i, parity) if parity is not None else child
-        yield Finding("M016", i, at, f"a parity is 0 or 1; it is {_number(step.amount)}")
+        yield Finding(i, f"a parity is 0 or 1; it is {_number(step.amount)}", kind=MbarrierFault.MBARRIER_PARITY_RANGE, child=at)
     yield from _remote(routine, i, bound, step, operand, child)
 
 
@@ -75,18 +81,36 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
         return
     where = ("the address comes from mapa",)
     if step.does is Does.WAIT:
-        yield Finding("M014", i, child, "a thread cannot wait at an mbarrier object of another CTA", where)
+        yield Finding(
+            i,
+            "a thread cannot wait at an mbarrier object of another CTA",
+            notes=where,
+            kind=MbarrierFault.MBARRIER_REMOTE_FORM,
+            child=child,
+        )
     elif step.does in (Does.INIT, Does.INVAL):
-        yield Finding("M014", i, child, "an mbarrier object is initialized and made invalid in its own CTA only", where)
+        yield Finding(
+            i,
+            "an mbarrier object is initialized and made invalid in its own CTA only",
+            notes=where,
+            kind=MbarrierFault.MBARRIER_REMOTE_FORM,
+            child=child,
+        )
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
-        yield Finding("M014", i, child, "this form takes an mbarrier object of the own CTA, and the address is one of another", where)
+        yield Finding(
+            i,
+            "this form takes an mbarrier object of the own CTA, and the address is one of another",
+            notes=where,
+            kind=MbarrierFault.MBARRIER_REMOTE_FORM,
+            child=child,
+        )
     elif bound.has(".cta"):
         # what is read by this arrival alone may need no order: where others arrive and wait in the scope of the cluster, something does
         wait, other = (_in_cluster(routine, step.address, does) for does in (Does.WAIT, Does.ARRIVE))
         if wait is not None and other is not None:
             message = "the object lies in another CTA, and the scope is .cta: nothing is published there, though a wait acquires it"
             steps_ = ((wait, "waited for in the scope of the cluster here"), (other, "another arrival in that scope"))
-            yield Finding("M020", i, child, message, where, steps_)
+            yield Finding(i, message, steps_, notes=where, kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW, child=child)
 
 
 def _in_cluster(routine: Routine, address: Term, does: Does) -> int | None:

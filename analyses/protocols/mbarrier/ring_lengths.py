@@ -8,8 +8,9 @@ from itertools import pairwise
 
 from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES
 from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use, rings
 
 
@@ -34,7 +35,9 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
             f"here the ring of mbarrier objects has {len(one.offsets)} stages, and elsewhere the same ring has {usual}: "
             "after one round threads wait and arrive at different stages"
         )
-        yield Finding("M008", one.instruction, None, message, (), ((other.instruction, f"comes round after {usual}"),), False)
+        yield Finding(
+            one.instruction, message, ((other.instruction, f"comes round after {usual}"),), False, kind=MbarrierFault.MBARRIER_PARITY
+        )
     rounds_ = {(use.base, use.offsets): use for use in known.uses if use.does is not Does.INIT and use.iterates and use.base is not None}
     for (base, offsets), use in rounds_.items():
         for (its, others), other in rounds_.items():
@@ -44,7 +47,9 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
                     f"the ring of {len(offsets)} mbarrier objects that is gone through here runs into another: "
                     "the last of its stages are the first of that"
                 )
-                yield Finding("M008", use.instruction, None, message, (), ((other.instruction, "the other is used here"),), False)
+                yield Finding(
+                    use.instruction, message, ((other.instruction, "the other is used here"),), False, kind=MbarrierFault.MBARRIER_PARITY
+                )
                 return
 
 
@@ -89,4 +94,4 @@ def counts_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
         own = one.step.amount.constant
         message = f"this stage of a ring expects {own} arrivals in each phase, and another {usual}: the same instructions arrive at both"
         steps_ = ((other.instruction, f"initialized for {usual} here"), (arrival.instruction, "arrived at here"))
-        yield Finding("M005", one.instruction, None, message, (), steps_, False)
+        yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.MBARRIER_ARRIVE_COUNT)

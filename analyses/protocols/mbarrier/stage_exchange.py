@@ -9,9 +9,10 @@ from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.paths import onward
 from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, threads_at
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.induction import rounds
@@ -37,7 +38,7 @@ def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
             message = "threads wait here for one stage after the other, and give none back: whoever fills them waits for ever"
             steps_ = [(refill.instruction, "waits until a stage was given back")] if refill is not None else []
             steps_ += [(site.instruction, "given back here, behind the loop or elsewhere") for site in sites[:1]]
-            yield Finding("M009", wait.instruction, None, message, (), tuple(steps_), False)
+            yield Finding(wait.instruction, message, tuple(steps_), False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
             return
 
 
@@ -54,7 +55,7 @@ def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
                 asked = next(iter(other.of(Does.WAIT)), None)
                 message = "threads arrive here for one stage after the other and wait for nothing: none knows when a stage is its own again"
                 steps_ = ((asked.instruction, "others wait for such a stage here"),) if asked is not None else ()
-                yield Finding("M018", use.instruction, None, message, (), steps_, False)
+                yield Finding(use.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
                 return
 
 
@@ -71,7 +72,7 @@ def uneven_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
                 one = next(given[index] for index in given if index not in asked)
                 message = "threads arrive here for a stage that they did not wait for, as they do for the other stages of the round"
                 steps_ = ((next(iter(asked.values())).instruction, "waited for another stage here"),)
-                yield Finding("M018", one.instruction, None, message, (), steps_, False)
+                yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
                 return
             if given.keys() < asked.keys() and _goes_on_by(routine, loop, asked, filled):
                 one = next(asked[index] for index in asked if index not in given)
@@ -80,7 +81,7 @@ def uneven_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
                         "a stage that is waited for here is not given back, as the other stages of the round are: its phase never completes"
                     )
                     steps_ = ((next(iter(given.values())).instruction, "another stage is given back here"),)
-                    yield Finding("M009", one.instruction, None, message, (), steps_, False)
+                    yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
                     return
 
 
@@ -179,9 +180,9 @@ def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
                 if any(other is not wait and _leads_to(routine, other, loop) for other in ring.of(Does.WAIT)):
                     continue
                 message = "this wait is left out in the first round of the loop on all ways, and nothing else has asked for the stage"
-                rule = "M019" if ring.of(Does.COPY) else "M018"
+                rule = MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT if ring.of(Does.COPY) else MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ
                 branch = flow.blocks[block].end - 1
-                yield Finding(rule, wait.instruction, None, message, (), ((branch, "left out by this"),), False)
+                yield Finding(wait.instruction, message, ((branch, "left out by this"),), False, kind=rule)
                 return
 
 

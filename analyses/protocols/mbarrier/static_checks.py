@@ -9,14 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.async_copy.copies import Finding
 from ptxkit.analyses.protocols.mbarrier import dynamic_checks as mbarrier
 from ptxkit.analyses.protocols.mbarrier.arrivals import counts_and_threads
 from ptxkit.analyses.protocols.mbarrier.conventions import unlike_others
 from ptxkit.analyses.protocols.mbarrier.expected_bytes import boxes_that_differ, too_many_bytes, unannounced
 from ptxkit.analyses.protocols.mbarrier.first_waits import first_rounds, parities_that_differ, peeks_at_other_parity, standstill
 from ptxkit.analyses.protocols.mbarrier.inits import uninitialized, unpublished
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.ring_lengths import counts_that_differ, lengths_that_differ
 from ptxkit.analyses.protocols.mbarrier.stage_exchange import stages_kept, stages_not_asked_for, uneven_rounds, waits_left_out
 from ptxkit.analyses.protocols.mbarrier.usage import Usage, usage
@@ -26,7 +27,7 @@ from ptxkit.analyses.protocols.mbarrier.users import incomplete
 def findings(routine: Routine) -> tuple[Finding, ...]:
     """What a run of a kernel shows to be wrong with its mbarrier objects, and if it shows nothing, what does not fit together."""
     shown = mbarrier.findings(routine)
-    return shown if any(one.rule.startswith("M") for one in shown) else (*shown, *static_checks(routine))
+    return shown if any(isinstance(one.kind, MbarrierFault) for one in shown) else (*shown, *static_checks(routine))
 
 
 @fact

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, first_parity, rings
 from ptxkit.analyses.symbolic.environment import settler
 
@@ -23,21 +24,23 @@ def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
         if blocking is not None and not ring.may_be(Does.ARRIVE):
             message = "a thread waits here for ever: nothing in the kernel arrives at the mbarrier object"
             steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are no arrival") for one in (*copies, *expects)[:1]]]
-            yield Finding("M009", blocking.instruction, None, message, (), tuple(steps_))
+            yield Finding(blocking.instruction, message, tuple(steps_), kind=MbarrierFault.WAIT_NEVER_ARRIVED)
         if copies and waits and not ring.may_be(Does.EXPECT):
             message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
             steps_ = [
                 (one.instruction, word) for one, word in ((waits[0], "waited at here"), *[(a, "arrived at here") for a in arrivals[:1]])
             ]
-            yield Finding("M007", copies[0].instruction, None, message, (), tuple(steps_))
+            yield Finding(copies[0].instruction, message, tuple(steps_), kind=MbarrierFault.TX_WITHOUT_EXPECT)
         if expects and waits and not ring.may_be(Does.COPY) and _expects(expects[0]):
             message = "bytes are announced to an mbarrier object that nothing tells of any: its phase never completes"
-            yield Finding("M006", expects[0].instruction, None, message, (), ((waits[0].instruction, "waited at here"),))
+            yield Finding(
+                expects[0].instruction, message, ((waits[0].instruction, "waited at here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
+            )
         if (copies or arrivals) and not ring.may_be(Does.WAIT):
             one = (copies or arrivals)[0]
             word = "tells an mbarrier object of its bytes" if copies else "arrives at an mbarrier object"
             message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
-            yield Finding("M019", one.instruction, None, message, (), ((init, "initialized here"),), False)
+            yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)
 
 
 def _expects(use: Use) -> bool:

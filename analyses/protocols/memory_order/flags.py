@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.framework.bindings import bindings, specials
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import launch
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.protocols.async_copy.copies import Finding
+from ptxkit.analyses.protocols.memory_order.kinds import FlagFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import values
@@ -53,7 +54,9 @@ def _weak_polling(routine: Routine) -> Iterator[Finding]:
         if _iterations(routine, loop, access.address) or not _decides_alone(routine, loop, access.instruction):
             continue
         message = "this load has no order: it may be done once and for all, and what others have written before need not be seen after it"
-        yield Finding("S008", access.instruction, None, message, ("the loop has no other way to end than by what is loaded",))
+        yield Finding(
+            access.instruction, message, notes=("the loop has no other way to end than by what is loaded",), kind=FlagFault.WEAK_POLLING
+        )
 
 
 def _is_idle(routine: Routine, loop: Loop, load: int) -> bool:
@@ -157,7 +160,7 @@ def _unreleased(routine: Routine) -> Iterator[Finding]:
         if data is not None and _is_read_after(routine, polled[base], data, own):
             message = "this flag is set without a release: who sees it need not see what was written before"
             steps_ = ((data.instruction, "written here"), (polled[base], "the flag is polled here"))
-            yield Finding("S010", access.instruction, None, message, (), steps_)
+            yield Finding(access.instruction, message, steps_, kind=FlagFault.PUBLISH_WITHOUT_RELEASE)
 
 
 def _written_before(routine: Routine, flag: Access, own: list[Access]) -> Access | None:
@@ -202,7 +205,9 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
     unused = [
         parameter.name
         for parameter in header.parameters
-        if (kind := types().get(parameter.type or "")) is not None and kind.kind in ("signed", "unsigned", "bits") and kind.bytes == 4
+        if (kind := types().get(parameter.type or "")) is not None
+        and kind.kind in ("signed", "unsigned", "bits")
+        and kind.bytes == 4
         and parameter.name not in text
     ]
     if not unused:
@@ -213,5 +218,5 @@ def _unguarded(routine: Routine) -> Iterator[Finding]:
         names = {str(leaf.data[0]) for leaf in access.address.leaves() if leaf.operator == "special"}
         if "%tid.x" in names and "%ctaid.x" in names and launch(routine).most[0] > 1:
             message = f"every thread of the grid touches global memory here; nothing is compared with `{unused[0]}`, which is never read"
-            yield Finding("S004", access.instruction, None, message)
+            yield Finding(access.instruction, message, kind=FlagFault.MISSING_BOUNDS_GUARD)
             return

@@ -28,7 +28,7 @@ from ptxkit.analyses.events.descriptors import (
 )
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.framework.bindings import bindings, has_such, such
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses, locate
@@ -807,7 +807,7 @@ def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Te
 # --- tensor maps
 
 
-def stale_maps(routine: Routine) -> Iterator[Found]:
+def stale_maps(routine: Routine) -> Iterator[Finding]:
     """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on any way between."""
     if not has_proxy(routine, "tensormap"):
         return
@@ -838,12 +838,12 @@ def stale_maps(routine: Routine) -> Iterator[Found]:
         those = [fence for fence in fences if _same(known, fenced_map(routine, fence)) in (None, key)]
         if own and not any(comes_to(routine, change, fence) and comes_to(routine, fence, i) for change in own for fence in those):
             message = "this uses a tensor map that was changed, with no fence.proxy.tensormap between that acquires it"
-            yield Found(i, message, [(own[-1], "changed here")])
+            yield Finding(i, message, [(own[-1], "changed here")])
     yield from _unacquired(routine, fences)
     yield from _unreleased(routine, fences, changes)
 
 
-def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hashable]) -> Iterator[Found]:
+def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hashable]) -> Iterator[Finding]:
     """The first acquisition of each tensor map that nothing in the function releases, though it does release others that it acquires."""
     known, bounds = values(routine), bindings(routine)
     releases = set(_with_effect(routine, MAP_FENCE)) - set(fences)
@@ -860,7 +860,7 @@ def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hasha
     for key, fence in by_key.items():
         if key not in released and steady and _is_steady(fenced_map(routine, fence)):
             message = "this acquires a tensor map that nothing here releases, as the others that are acquired are released"
-            yield Found(fence, message, [(min(releases), "another is released here")], False)
+            yield Finding(fence, message, [(min(releases), "another is released here")], False)
 
 
 def _is_steady(address: Term | None) -> bool:
@@ -884,7 +884,7 @@ def is_parameter(routine: Routine, address: Term | None) -> bool:
     return symbol is not None and (symbol.space or "").startswith(".param")
 
 
-def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Found]:
+def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Finding]:
     """The first use of each tensor map that the kernel is given a pointer to and does not acquire, though it does others.
 
     A kernel that acquires none relies on what was there before its launch.
@@ -897,7 +897,7 @@ def _unacquired(routine: Routine, fences: list[int]) -> Iterator[Found]:
                 continue
             signalled.add(pointer)
             message = f"the tensor map at `{pointer}` is used, and no fence.proxy.tensormap acquires it as others are acquired"
-            yield Found(access.instruction, message, [], False)
+            yield Finding(access.instruction, message, [], False)
 
 
 def fenced_map(routine: Routine, fence: int) -> Term | None:

@@ -13,7 +13,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.registers_in_flight import RegisterAccess
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.outliers.unrolled_copies import CONTEXT
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import LOADS, tensor
@@ -22,7 +22,7 @@ from ptxkit.analyses.registers.registers import registers
 EARLY = "registers are read while they are loaded from tensor memory"
 
 
-def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Found, ...]:
+def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Finding, ...]:
     """The loads that alone lack a wait, of all those of which registers are `touched` before one."""
     known = tensor(routine)
     if known is None or not accessed:
@@ -42,13 +42,13 @@ def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Fo
     index = [(load, "started here")]
     if not waits and known.commits:
         # who tells others what is done does more than show how the instruction is written
-        return (Found(first, f"{EARLY}: no tcgen05.wait::ld stands in this function", index, False),)
+        return (Finding(first, f"{EARLY}: no tcgen05.wait::ld stands in this function", index, False),)
     is_moved = comes_without(routine, loads, first + 1)
     uses = loads | {i for i, own in enumerate(named.reads) if not loaded.keys().isdisjoint(own)}
     other = next((i for i in sorted(waits) if _is_for_registers(routine, i, uses)), None)
     if other is None or len(loads) == len(early) or any(is_moved(i) for i in waits):
         return ()
-    return (Found(first, f"{EARLY}: only here does no tcgen05.wait::ld stand before", [*index, (other, "others are waited for")], False),)
+    return (Finding(first, f"{EARLY}: only here does no tcgen05.wait::ld stand before", [*index, (other, "others are waited for")], False),)
 
 
 def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
@@ -64,7 +64,7 @@ def _is_for_registers(routine: Routine, wait: int, uses: set[int]) -> bool:
     return not any(comes(i) for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER)
 
 
-def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set[int]) -> Iterator[Found]:
+def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set[int]) -> Iterator[Finding]:
     """The one load of which no wait stands right behind, as it does behind the same load before the same code."""
     words = [one.opcode.text for one in routine.instructions]
     waited: dict[tuple[str, ...], int] = {}
@@ -77,4 +77,4 @@ def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set
     for key, own in bare.items():
         if key in waited and len(own) == 1:
             steps = [(own[0], "started here"), (waited[key], "it stands here elsewhere")]
-            yield Found(early[own[0]], f"{EARLY}: in other copies of this code tcgen05.wait::ld stands between", steps, False)
+            yield Finding(early[own[0]], f"{EARLY}: in other copies of this code tcgen05.wait::ld stands between", steps, False)

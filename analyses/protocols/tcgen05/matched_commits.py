@@ -13,7 +13,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import states
 from ptxkit.analyses.events.effects import syncs
 from ptxkit.analyses.events.mbarriers import Where, uses
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.protocols.mbarrier.arriver_conventions import groups, locations_of, ring_of
 from ptxkit.analyses.protocols.mbarrier.usage import usage
@@ -25,7 +25,7 @@ MOST_PAIRS = 200
 """So many pairs of waits and commits are looked at in a function."""
 
 
-def unanswered(routine: Routine) -> tuple[Found, ...]:
+def unanswered(routine: Routine) -> tuple[Finding, ...]:
     """The waits that alone have products behind them that are not committed to the object that the others of their kind are committed to.
 
     Who fills what is waited for waits for that object itself: then one other is enough to tell from. Without that, there are several.
@@ -39,7 +39,7 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
     pairs = [(wait, commit) for wait in waits for commit in commits if len(wait.instructions) > 1 and not wait.overlaps(commit.locations)]
     refills = _refills(routine, known.commits) if pairs else []
     events = _events(routine, {i for group in (*waits, *commits) for i in group.instructions}, mmas) if pairs else set()
-    found: dict[int, Found] = {}
+    found: dict[int, Finding] = {}
     for wait, commit in pairs[:MOST_PAIRS]:
         is_ring = any(wait.overlaps((location,)) and commit.overlaps(given) for location, given in refills)
         # where it is done twice and left out once, the rounds may be meant to differ
@@ -50,11 +50,11 @@ def unanswered(routine: Routine) -> tuple[Found, ...]:
             at, end = next(iter(bare.items()))
             other = min(answered)
             message = "no commit behind this wait tells the mbarrier that is told behind all others of its kind"
-            found.setdefault(at, Found(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False))
+            found.setdefault(at, Finding(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False))
     return tuple(found.values())
 
 
-def alone(routine: Routine) -> Iterator[Found]:
+def alone(routine: Routine) -> Iterator[Finding]:
     """The commits that tell one ring alone, while all others to that ring, which are many, come with one to another ring."""
     known = tensor(routine)
     if known is None or len(known.commits) <= LEAST_SIMILAR:
@@ -74,7 +74,7 @@ def alone(routine: Routine) -> Iterator[Found]:
             other = next(i for i in own if i not in single)
             message = "products are committed to this mbarrier alone, and everywhere else to another with it"
             with_it = next(i for i in beside[other] if ring[i] != name)
-            yield Found(single[0], message, [(other, "elsewhere committed here"), (with_it, "and with it here")], False)
+            yield Finding(single[0], message, [(other, "elsewhere committed here"), (with_it, "and with it here")], False)
 
 
 def _beside(routine: Routine, commits: Iterable[int]) -> dict[int, set[int]]:

@@ -16,7 +16,7 @@ from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.paths import comes_without, next_among
 from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import Does
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits, mask_of
@@ -50,7 +50,7 @@ class _Ring:
     """Of threads."""
 
 
-def outrun(routine: Routine) -> Iterator[Found]:
+def outrun(routine: Routine) -> Iterator[Finding]:
     """The first wait of each loop that waits, in each round, for more stages than its products give back."""
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
@@ -76,10 +76,10 @@ def outrun(routine: Routine) -> Iterator[Found]:
                     "they wait for ever"
                 )
                 steps = [(commits[0].instruction, "committed here"), (back.asks[0].instruction, "who arrives waits for that here")]
-                yield Found(waits[0].instruction, message, [*steps, (ring.arrivals[0].instruction, "and then arrives here")], False)
+                yield Finding(waits[0].instruction, message, [*steps, (ring.arrivals[0].instruction, "and then arrives here")], False)
 
 
-def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Found]:
+def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:
     """The first wait of a loop that waits for more commits than are made in it, where nobody else makes any but once."""
     flow, innermost = control_flow(routine), loops(routine).innermost
     if not ring.waits or not ring.commits or ring.arrivals:
@@ -89,11 +89,11 @@ def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Found]:
         if all(home in loop or innermost[home] is None for home in homes):
             wait = next(use for use in ring.waits if flow.block_of[use.instruction] in loop)
             message = "threads wait here more often in a round of the loop than products are committed to this mbarrier: they wait for ever"
-            yield Found(wait.instruction, message, [(ring.commits[0].instruction, "committed here")], False)
+            yield Finding(wait.instruction, message, [(ring.commits[0].instruction, "committed here")], False)
             return
 
 
-def out_of_step(routine: Routine) -> Iterator[Found]:
+def out_of_step(routine: Routine) -> Iterator[Finding]:
     """The first commits to rings of which another stage is waited for first: that one is told of only when the ring has come round.
 
     Who waits there is whoever is told; or who starts the products waited for the stage that it gives back, at another ring.
@@ -116,7 +116,7 @@ def out_of_step(routine: Routine) -> Iterator[Found]:
                     "the first stage of a ring that a commit tells of is not the one that is waited for first: "
                     "that is told of only when the ring has come round"
                 )
-                yield Found(use.instruction, message, [(first.instruction, "waited for first")], False)
+                yield Finding(use.instruction, message, [(first.instruction, "waited for first")], False)
                 break
 
 

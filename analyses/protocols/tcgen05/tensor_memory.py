@@ -11,7 +11,7 @@ from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.mbarriers import uses
 from ptxkit.analyses.events.registers_in_flight import Program, RegisterAccess, accesses_in_flight, program
 from ptxkit.analyses.framework.bindings import bindings
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.protocols.mbarrier.arriver_conventions import arrival_outliers, arrivals
@@ -114,7 +114,7 @@ def accessed_loads(routine: Routine) -> tuple[tuple[RegisterAccess, ...], tuple[
     return (), tuple(first.values())
 
 
-def handed_on_loads(routine: Routine) -> Iterator[Found]:
+def handed_on_loads(routine: Routine) -> Iterator[Finding]:
     """Arrivals that a load comes to of which nobody has waited for or read anything, while others at the same objects are behind a wait.
 
     Where a register was read, it was there: much that is in use relies on that. Where none was, the load may well be under way, and who
@@ -155,10 +155,10 @@ def handed_on_loads(routine: Routine) -> Iterator[Found]:
     for arrival_outlier in arrival_outliers(arrivals(routine), bare, right):
         message = "a load from tensor memory may be under way here: nothing has waited for it"
         steps = [(min(arrival_outlier.accessed), "started here"), (arrival_outlier.other, "who arrives here has waited for its loads")]
-        yield Found(arrival_outlier.instruction, message, steps, False)
+        yield Finding(arrival_outlier.instruction, message, steps, False)
 
 
-def left_out_waits(routine: Routine) -> Iterator[Found]:
+def left_out_waits(routine: Routine) -> Iterator[Finding]:
     """The one copy of code in which no wait for loads stands where it stands in all others."""
     known = tensor(routine)
     if known is None or LOADS not in known.starts:
@@ -166,7 +166,7 @@ def left_out_waits(routine: Routine) -> Iterator[Found]:
     waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
     for outlier in unrolled_outliers(routine, waits):
         message = "no tcgen05.wait::ld stands before this, as it does in other copies of the same code"
-        yield Found(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
+        yield Finding(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
 def _stores(routine: Routine, i: int) -> bool:
@@ -177,7 +177,7 @@ def _stores(routine: Routine, i: int) -> bool:
 # --- allocation
 
 
-def never_freed(routine: Routine) -> Iterator[Found]:
+def never_freed(routine: Routine) -> Iterator[Finding]:
     """Allocations that nothing frees, or with which a warp that frees them on one way comes to the end of the kernel on another."""
     known = tensor(routine)
     if known is None or known.has_calls or not routine.function.header.is_entry:
@@ -185,7 +185,7 @@ def never_freed(routine: Routine) -> Iterator[Found]:
     frees = known.by_effect.get(FREE, ())
     for i in known.by_effect.get(ALLOC, ()):
         if not frees:
-            yield Found(i, "this tensor memory is never freed: there is no tcgen05.dealloc", [])
+            yield Finding(i, "this tensor memory is never freed: there is no tcgen05.dealloc", [])
             continue
         tree, blocks = dominators(routine).tree, control_flow(routine).block_of
         # if others free it, it need not matter where those end that allocate it
@@ -193,7 +193,7 @@ def never_freed(routine: Routine) -> Iterator[Found]:
             continue
         end = _end(routine, i, frees)
         if end >= 0:
-            yield Found(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
+            yield Finding(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
 
 
 def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
@@ -234,7 +234,7 @@ def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
     return -1
 
 
-def misused_permits(routine: Routine) -> Iterator[Found]:
+def misused_permits(routine: Routine) -> Iterator[Finding]:
     """Allocations behind the instruction that gave up the right to them; frees of sizes that were not allocated; mixed groups of CTAs."""
     known = tensor(routine)
     if known is None:
@@ -246,7 +246,7 @@ def misused_permits(routine: Routine) -> Iterator[Found]:
         for gone in known.by_effect.get(RELINQUISH, ()):
             one, other = flow.block_of[gone], flow.block_of[i]
             if (gone < i if one == other else tree.dominates(one, other)) and not _guarded(routine, gone):
-                yield Found(i, "the right to allocate was given up before", [(gone, "given up here")])
+                yield Finding(i, "the right to allocate was given up before", [(gone, "given up here")])
                 break
     sizes = {i: _columns(routine, i) for i in allocs}
     for i in known.by_effect.get(FREE, ()):
@@ -254,13 +254,15 @@ def misused_permits(routine: Routine) -> Iterator[Found]:
         if sizes and size is not None and None not in sizes.values() and size not in sizes.values():
             words = " or ".join([str(one) for one in sorted({one for one in sizes.values() if one is not None})])
             indices = [(at, f"{one} columns allocated here") for at, one in sizes.items()]
-            yield Found(i, f"{size} columns are freed, and {words} were allocated", indices, False)
+            yield Finding(i, f"{size} columns are freed, and {words} were allocated", indices, False)
     groups: dict[str, int] = {}
     for i, bound in enumerate(bindings(routine)):
         group = bound.slot(".cta_group") if isinstance(bound, Bound) else ""
         if group and groups.setdefault(group, i) == i and len(groups) > 1:
             first = next(iter(groups.items()))
-            yield Found(i, f"`{group}` here, and `{first[0]}` elsewhere in this function: all must be the same", [(first[1], "elsewhere")])
+            yield Finding(
+                i, f"`{group}` here, and `{first[0]}` elsewhere in this function: all must be the same", [(first[1], "elsewhere")]
+            )
 
 
 def _guarded(routine: Routine, i: int) -> bool:
@@ -284,7 +286,7 @@ def _columns(routine: Routine, i: int) -> int | None:
 # --- order among threads
 
 
-def freed_too_early(routine: Routine) -> Iterator[Found]:
+def freed_too_early(routine: Routine) -> Iterator[Finding]:
     """Frees by some warps to which a way leads from other warps' use of tensor memory with no barrier on it."""
     known = tensor(routine)
     count = launch(routine).count
@@ -306,7 +308,7 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
         # those that do not come to the free use the memory still
         others = [use for use in sorted(state) if not dominators(routine).post.dominates(flow.block_of[i], flow.block_of[use])]
         if others:
-            yield Found(
+            yield Finding(
                 i,
                 "tensor memory is freed here while other warps may still use it: no barrier lies between",
                 [(others[0], "used here, also by warps that do not come to the free")],
@@ -314,7 +316,7 @@ def freed_too_early(routine: Routine) -> Iterator[Found]:
             )
 
 
-def never_committed(routine: Routine) -> Iterator[Found]:
+def never_committed(routine: Routine) -> Iterator[Finding]:
     """Waits for an mbarrier behind products that no commit hands to one, and for mbarriers at which nothing arrives."""
     known = tensor(routine)
     if known is None or known.may_arrive or MMAS not in known.starts:
@@ -327,26 +329,26 @@ def never_committed(routine: Routine) -> Iterator[Found]:
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
         if at is not None and at not in signalled:
             signalled.add(at)
-            yield Found(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
+            yield Finding(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
     if signalled or not routine.function.header.is_entry:
         return
     arrivals = [use.where for use in uses(routine) if use.arrives]
     for use in uses(routine) if None not in arrivals else ():
         where = use.where
         if not use.arrives and where is not None and not any(where.may_be(other) for other in arrivals if other is not None):
-            yield Found(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
+            yield Finding(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
             return
 
 
-def left_out_commits(routine: Routine) -> Iterator[Found]:
+def left_out_commits(routine: Routine) -> Iterator[Finding]:
     """The one copy of code in which no commit stands where one stands in all others."""
     known = tensor(routine)
     for outlier in unrolled_outliers(routine, known.commits) if known is not None else ():
         message = "no tcgen05.commit stands before this, as it does in other copies of the same code"
-        yield Found(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
+        yield Finding(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
-def unwaited_stores(routine: Routine) -> Iterator[Found]:
+def unwaited_stores(routine: Routine) -> Iterator[Finding]:
     """Barriers and products before which stores to tensor memory were not waited for."""
     known = tensor(routine)
     if known is None or STORES not in known.starts:
@@ -362,10 +364,10 @@ def unwaited_stores(routine: Routine) -> Iterator[Found]:
     for i, state in states(routine, waits | stores | ends, step):
         if i in ends and state:
             first = min(state)
-            yield Found(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
+            yield Finding(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
 
 
-def stores_read_back(routine: Routine) -> Iterator[Found]:
+def stores_read_back(routine: Routine) -> Iterator[Finding]:
     """Loads of what was stored to tensor memory right before, with no wait for the store between."""
     known = tensor(routine)
     if known is None or STORES not in known.starts or LOADS not in known.starts:
@@ -385,7 +387,7 @@ def stores_read_back(routine: Routine) -> Iterator[Found]:
             stored.setdefault(address, i)
         elif address in stored:
             message = "this loads what a store to tensor memory may still be writing: no tcgen05.wait::st lies between"
-            yield Found(i, message, [(stored.pop(address), "stored here")], False)
+            yield Finding(i, message, [(stored.pop(address), "stored here")], False)
 
 
 def _address(routine: Routine, i: int) -> Term | None:
@@ -394,7 +396,7 @@ def _address(routine: Routine, i: int) -> Term | None:
     return values(routine).operand(i, routine.instructions[i].operands[operand.path[0]]) if operand is not None else None
 
 
-def unfenced(routine: Routine) -> Iterator[Found]:
+def unfenced(routine: Routine) -> Iterator[Finding]:
     """The one wait for an mbarrier of a kernel behind which tensor memory is used without a fence, though there is one behind others.
 
     Much that is in use has no such fences at all, or some; so what counts is a single exception.
@@ -402,7 +404,7 @@ def unfenced(routine: Routine) -> Iterator[Found]:
     fenced, bare = _fenced_mbarriers(routine, False)
     if len(bare) == 1 and (fenced or _fenced_at_once(routine) - bare.keys()):
         for wait, i in bare.items():
-            yield Found(i, NO_FENCE, [(wait, "waited for here")], False)
+            yield Finding(i, NO_FENCE, [(wait, "waited for here")], False)
 
 
 def _fenced_at_once(routine: Routine) -> set[int]:
@@ -418,13 +420,13 @@ def _fenced_at_once(routine: Routine) -> set[int]:
     return met & {use.instruction for use in uses(routine) if not use.arrives}
 
 
-def seldom_fenced(routine: Routine) -> Found | None:
+def seldom_fenced(routine: Routine) -> Finding | None:
     """The first use of tensor memory behind a wait without a fence, with all such waits, where a kernel has fences behind some only."""
     bare = _fenced_mbarriers(routine, True)[1]
     if not bare or any(unfenced(routine)):
         return None
     wait, first = next(iter(bare.items()))
-    return Found(first, NO_FENCE, [(wait, "waited for here")], False, others=tuple([other for other in bare if other != wait]))
+    return Finding(first, NO_FENCE, [(wait, "waited for here")], False, others=tuple([other for other in bare if other != wait]))
 
 
 def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:

@@ -16,7 +16,7 @@ from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.events.descriptors import described, descriptors
 from ptxkit.analyses.events.effects import Reach, syncs
 from ptxkit.analyses.events.registers_in_flight import Kind, Program, State, Step, after, either
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.memory.regions import Region, regions
@@ -42,7 +42,7 @@ class _Operand:
     region: Region | None
 
 
-def released_too_early(routine: Routine) -> Iterator[Found]:
+def released_too_early(routine: Routine) -> Iterator[Finding]:
     """Arrivals at mbarriers, and writes, by which a stage is given away that a wgmma of the same iteration may still read."""
     of = wgmma(routine)
     if of is None:
@@ -66,7 +66,7 @@ def released_too_early(routine: Routine) -> Iterator[Found]:
 
 def _in_one_iteration(
     routine: Routine, of: Program, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]], writes: dict[int, Region]
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     """What is given away in the iteration in which it is read, wherever the ring stands: found on all ways."""
     flow = control_flow(routine)
     numbers = {i: position for position, i in enumerate(operands)}
@@ -116,15 +116,15 @@ def _released(
     operands: dict[int, list[_Operand]],
     ends: dict[int, frozenset[Term]],
     writes: dict[int, Region],
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     for opener in openers:
         for operand in operands[opener]:
             if i in ends and operand.stage and operand.stage == ends[i]:
                 message = "this gives a stage away that a wgmma may still read: no wait for its group lies between"
-                yield Found(i, message, [(opener, "started here, with operands of the same stage")])
+                yield Finding(i, message, [(opener, "started here, with operands of the same stage")])
                 return
             if i in writes and operand.region is not None and regions(routine).overlap(operand.region, writes[i]) is not None:
-                yield Found(i, "this writes what a wgmma may still read: no wait for its group lies between", [(opener, "started here")])
+                yield Finding(i, "this writes what a wgmma may still read: no wait for its group lies between", [(opener, "started here")])
                 return
 
 

@@ -14,7 +14,7 @@ from ptxkit.analyses.events.effects import Reach
 from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
 from ptxkit.analyses.framework.bindings import bindings
-from ptxkit.analyses.framework.finding import Found
+from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.memory.regions import Region, regions
@@ -34,7 +34,7 @@ MOST_FAILURES = 4
 """After so many paths for which no input was found, none is looked for any more."""
 
 
-def released(routine: Routine) -> Iterator[Found]:
+def released(routine: Routine) -> Iterator[Finding]:
     """Arrivals and writes on paths that some input takes, with which a matrix is given away, or written, that a wgmma may still read."""
     of = wgmma(routine)
     own: dict[int, list[Matrix]] = {}
@@ -86,7 +86,7 @@ class _Reading(Observer):
         self.terms: dict[int, tuple[Term, ...]] = {i: tuple([row for row, _ in rows]) for i, rows in self.rows.items()}
         self.terms |= {i: (index,) for i, (_, _, index) in self.arrivals.items()}
         self.terms |= {i: (access.address,) for i, access in self.writes.items() if access.address is not None}
-        self.found: dict[int, Found] = {}
+        self.found: dict[int, Finding] = {}
         self.failures = 0
 
     def rests(self, memory: Hashable) -> bool:
@@ -145,7 +145,7 @@ class _Reading(Observer):
             self.failures += 1
             return
         is_certain = moment.instruction not in self.remote
-        self.found[moment.instruction] = Found(moment.instruction, message, moment.witness(operation), is_certain)
+        self.found[moment.instruction] = Finding(moment.instruction, message, moment.witness(operation), is_certain)
 
 
 def _arrivals(routine: Routine) -> dict[int, tuple[Base, int, Term]]:

@@ -7,19 +7,21 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import COPY
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.analyses.protocols.async_copy.operands import operand_findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Sizes and addresses of bulk copies that are no multiples of what they must be, and copies beyond the end of a variable."""
-    return reports(facts, RULE, lambda routine: operand_findings(routine, "A016", lambda queue: queue != COPY))
+    return reports(facts, RULE, lambda routine: operand_findings(routine, CopyFault.BULK_SIZE_ALIGN, lambda queue: queue != COPY))
 
 
 RULE = Rule(
     id="A016",
     name="bulk-size-align",
     severity=Severity.ERROR,
+    kind=CopyFault.BULK_SIZE_ALIGN,
     summary="a bulk copy of a size or at an address that is not allowed, or beyond the end of a variable",
     why="The size of a bulk copy, and its addresses, must be multiples of 16 (9.7.10.24.6, 9.7.10.24.9).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A011",
     name="bulk-source-overwritten",
     severity=Severity.ERROR,
+    kind=CopyFault.BULK_SOURCE_OVERWRITTEN,
     summary="the source of a bulk copy is overwritten while the copy may still be reading it",
     why=(
         "Until a bulk copy has read its source, as a wait for its group tells, with .read or without, the source must "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A012",
     name="bulk-store-not-committed",
     severity=Severity.ERROR,
+    kind=CopyFault.BULK_STORE_NOT_COMMITTED,
     summary="a wait for bulk groups does not cover a bulk copy that is in none",
     why="A wait counts bulk groups; a copy that no commit has put into one is not waited for (9.7.10.24.12).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A014",
     name="bulk-store-not-waited-before-exit",
     severity=Severity.WARNING,
+    kind=CopyFault.BULK_STORE_NOT_WAITED_BEFORE_EXIT,
     summary="a thread ends while a bulk copy of its may still read shared memory",
     why=(
         "Shared memory lives as long as its CTA; a bulk copy from it must be waited for, with .read at least, before "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A013",
     name="bulk-wait-by-non-issuer",
     severity=Severity.ERROR,
+    kind=CopyFault.BULK_WAIT_BY_NON_ISSUER,
     summary="who waits for a bulk copy is not who started it, or does not tell those who overwrite its source",
     why=(
         "Bulk groups belong to the thread that committed them: it must wait, and a barrier must tell the others before "

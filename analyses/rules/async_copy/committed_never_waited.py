@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A004",
     name="committed-never-waited",
     severity=Severity.INFO,
+    kind=CopyFault.COMMITTED_NEVER_WAITED,
     summary="a copy may be pending when its thread ends",
     why="Nothing is undefined about that, but what nobody waits for nobody can have read (9.7.10.24.1).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A005",
     name="cpasync-missing-barrier-after-wait",
     severity=Severity.ERROR,
+    kind=CopyFault.CPASYNC_MISSING_BARRIER_AFTER_WAIT,
     summary="a thread reads, or overwrites, what another one copied, with no barrier after the other one's wait",
     why=(
         "A wait tells only the thread that waits that its copies are complete; the others learn of it at a barrier "

@@ -7,19 +7,21 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import COPY
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.analyses.protocols.async_copy.operands import operand_findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
     """Addresses of copies that are not aligned, and more bytes to read than to write."""
-    return reports(facts, RULE, lambda routine: operand_findings(routine, "A007", lambda queue: queue == COPY))
+    return reports(facts, RULE, lambda routine: operand_findings(routine, CopyFault.CPASYNC_OPERAND, lambda queue: queue == COPY))
 
 
 RULE = Rule(
     id="A007",
     name="cpasync-operand",
     severity=Severity.ERROR,
+    kind=CopyFault.CPASYNC_OPERAND,
     summary="a cp.async at an address that is not aligned, or of more bytes than it writes",
     why="Both addresses must be multiples of the size; a source size above it is undefined (9.7.10.24.3, 6.4.1).",
     bad="""

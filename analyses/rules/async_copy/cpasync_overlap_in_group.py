@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A006",
     name="cpasync-overlap-in-group",
     severity=Severity.ERROR,
+    kind=CopyFault.CPASYNC_OVERLAP_IN_GROUP,
     summary="two copies of one group write the same place",
     why="Copies of one group are in no order; two that write the same place leave anything there (9.7.10.24.4).",
     bad="""

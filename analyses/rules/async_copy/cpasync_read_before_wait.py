@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A001",
     name="cpasync-read-before-wait",
     severity=Severity.ERROR,
+    kind=CopyFault.CPASYNC_READ_BEFORE_WAIT,
     summary="shared memory is read, or overwritten, while a cp.async may still be writing it",
     why=(
         "Reading where an asynchronous copy writes before it is known to be complete gives anything, and what is written there may be lost "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A008",
     name="group-count-unbalanced-over-back-edge",
     severity=Severity.ERROR,
+    kind=CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE,
     summary="a loop's wait counts on a group of each iteration, but not every iteration commits one",
     why=(
         "A wait counts the latest groups. An iteration without a commit moves the count, so that a group is let pending "

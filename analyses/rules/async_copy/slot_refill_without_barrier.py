@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A010",
     name="slot-refill-without-barrier",
     severity=Severity.ERROR,
+    kind=CopyFault.SLOT_REFILL_WITHOUT_BARRIER,
     summary="a copy refills what another thread may still be reading",
     why=(
         "Between the last read of a place and a copy into it by another thread there must be a barrier; else they race "

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A002",
     name="wait-before-commit",
     severity=Severity.WARNING,
+    kind=CopyFault.WAIT_BEFORE_COMMIT,
     summary="a wait comes before the commit of what is read next",
     why="A wait counts groups; copies that no commit has put into one yet are not waited for (9.7.10.24.4, 9.7.10.24.5).",
     bad="""

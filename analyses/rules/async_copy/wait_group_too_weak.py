@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A003",
     name="wait-group-too-weak",
     severity=Severity.ERROR,
+    kind=CopyFault.WAIT_GROUP_TOO_WEAK,
     summary="a wait lets the group be pending that is read, or overwritten, next",
     why=(
         "A wait for n lets the n latest groups be pending; if the one that is read is among them, it may be read too "

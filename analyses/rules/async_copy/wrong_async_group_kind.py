@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="A015",
     name="wrong-async-group-kind",
     severity=Severity.ERROR,
+    kind=CopyFault.WRONG_ASYNC_GROUP_KIND,
     summary="a wait is for another kind of group than the copy belongs to",
     why=(
         "Bulk and non-bulk copies have groups of their own; cp.async.wait_group does not wait for bulk groups, nor the "

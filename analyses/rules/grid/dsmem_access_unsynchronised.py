@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import RaceFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="G005",
     name="dsmem-access-unsynchronised",
     severity=Severity.ERROR,
+    kind=RaceFault.DSMEM_ACCESS_UNSYNCHRONISED,
     summary="CTAs of a cluster touch the same shared memory, and nothing says which comes first",
     why=(
         "Only a barrier of the cluster that is not .relaxed, or fences around it, orders what CTAs do to the memory of "

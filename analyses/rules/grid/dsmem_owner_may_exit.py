@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.grid.dependencies import findings
+from ptxkit.analyses.protocols.grid.kinds import GridFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="G004",
     name="dsmem-owner-may-exit",
     severity=Severity.ERROR,
+    kind=GridFault.DSMEM_OWNER_MAY_EXIT,
     summary="shared memory of another CTA is touched, and that CTA may have ended",
     why="Shared memory lives as long as its CTA: a barrier of the cluster must stand between the last touch and the end (9.7.14.3).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.grid.dependencies import findings
+from ptxkit.analyses.protocols.grid.kinds import GridFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="G002",
     name="griddepcontrol-access-before-wait",
     severity=Severity.WARNING,
+    kind=GridFault.GRIDDEPCONTROL_ACCESS_BEFORE_WAIT,
     summary="global memory is touched before the wait for the grids that may still write it",
     why="What earlier grids have written is visible only behind griddepcontrol.wait (9.7.14.13).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.grid.dependencies import findings
+from ptxkit.analyses.protocols.grid.kinds import GridFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="G001",
     name="griddepcontrol-missing-wait",
     severity=Severity.WARNING,
+    kind=GridFault.GRIDDEPCONTROL_MISSING_WAIT,
     summary="a kernel lets dependent grids start early and never waits for those it depends on itself",
     why=(
         "Where a grid before uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M019",
     name="async-data-read-without-wait",
     severity=Severity.ERROR,
+    kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT,
     summary="what an asynchronous copy writes is read without a wait at the mbarrier object of the copy",
     why="A copy is done when the phase that counts its bytes has completed, and visible to those who waited for that (9.7.10.24.2).",
     bad="""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M006",
     name="expect-tx-vs-bytes",
     severity=Severity.ERROR,
+    kind=MbarrierFault.EXPECT_TX_VS_BYTES,
     summary="an mbarrier object is told of another number of bytes than is copied",
     why="A phase completes when exactly the bytes have come that were announced (9.7.14.15.5).",
     bad="""

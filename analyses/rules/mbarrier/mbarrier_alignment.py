@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.operands import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M012",
     name="mbarrier-alignment",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_ALIGNMENT,
     summary="an mbarrier object is not aligned to 8 bytes",
     why="An mbarrier object is 8 bytes, aligned to 8 (9.7.14.15.1).",
     bad="""

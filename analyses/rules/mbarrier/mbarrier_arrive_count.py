@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M005",
     name="mbarrier-arrive-count",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_ARRIVE_COUNT,
     summary="not as many threads arrive at an mbarrier object as it was initialized for",
     why=(
         "A phase completes when as many have arrived as the object expects: with fewer all wait for ever, with more a "

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.operands import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M013",
     name="mbarrier-count-range",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_COUNT_RANGE,
     summary="an mbarrier object is initialized for a number of arrivals that there cannot be",
     why="The count of an mbarrier object is from 1 to 2^20 - 1 (9.7.14.15.2).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M004",
     name="mbarrier-double-init",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_DOUBLE_INIT,
     summary="an mbarrier object is initialized while it is one already",
     why="The memory of an mbarrier object must be made invalid before it is used otherwise, as for another object (9.7.14.15.10).",
     bad="""

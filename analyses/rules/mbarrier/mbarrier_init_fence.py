@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M003",
     name="mbarrier-init-fence",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_INIT_FENCE,
     summary="the initialization of an mbarrier object is not made visible to the cluster",
     why="A relaxed arrival at the barrier of the cluster orders no memory: fence.mbarrier_init must stand before it (9.7.14.3, 9.7.14.4).",
     bad="""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M002",
     name="mbarrier-init-not-published",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED,
     summary="an mbarrier object is used by threads that nothing makes wait for its initialization",
     why="One thread initializes the object, the others may use it only behind a barrier that tells them so (9.7.14.15.9, 8.7.1).",
     bad="""

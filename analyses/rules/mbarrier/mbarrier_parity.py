@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M008",
     name="mbarrier-parity",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_PARITY,
     summary="a wait is for the phase of the wrong parity",
     why="A wait by parity tells apart only the current phase and the one before: the parity must change with every phase (9.7.14.15.16).",
     bad="""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.operands import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M016",
     name="mbarrier-parity-range",
     severity=Severity.WARNING,
+    kind=MbarrierFault.MBARRIER_PARITY_RANGE,
     summary="the parity of a wait is neither 0 nor 1",
     why="A parity is 0 or 1; manuals since take more, older ones do not (9.7.14.15.16).",
     bad="""

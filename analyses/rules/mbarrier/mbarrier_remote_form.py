@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.operands import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M014",
     name="mbarrier-remote-form",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_REMOTE_FORM,
     summary="an mbarrier object of another CTA is used by an operation that takes only those of the own one",
     why=(
         "Of the objects of other CTAs of the cluster, threads may arrive at them and announce bytes, in the "

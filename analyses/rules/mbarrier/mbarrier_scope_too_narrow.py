@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.operands import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M020",
     name="mbarrier-scope-too-narrow",
     severity=Severity.WARNING,
+    kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW,
     summary="an arrival at an mbarrier object of another CTA has the scope of the own one",
     why="With .cta nothing that was written before is published to the other CTA (9.7.14.15.13, 8.5).",
     bad="""

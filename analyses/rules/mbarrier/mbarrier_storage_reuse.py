@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M011",
     name="mbarrier-storage-reuse",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_STORAGE_REUSE,
     summary="the memory of an mbarrier object is used for something else while it is one",
     why="mbarrier.inval must come before any other use of the memory, and only mbarrier.init may follow it (9.7.14.15.10).",
     bad="""

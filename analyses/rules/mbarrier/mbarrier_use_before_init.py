@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M001",
     name="mbarrier-use-before-init",
     severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_USE_BEFORE_INIT,
     summary="an mbarrier object is used that nobody initializes",
     why="Any operation on an mbarrier object that was not initialized, other than mbarrier.init, is undefined (9.7.14.15).",
     bad="""

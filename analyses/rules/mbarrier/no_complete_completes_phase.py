@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M015",
     name="no-complete-completes-phase",
     severity=Severity.ERROR,
+    kind=MbarrierFault.NO_COMPLETE_COMPLETES_PHASE,
     summary="an arrival that may not complete a phase does",
     why="mbarrier.arrive.noComplete must not be the arrival that completes a phase (9.7.14.15.13).",
     bad="""

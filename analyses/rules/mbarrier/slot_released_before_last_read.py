@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M018",
     name="slot-released-before-last-read",
     severity=Severity.ERROR,
+    kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ,
     summary="a slot is given free before all threads have read it",
     why=(
         "The arrival of one thread orders its own reads only: the others of its warp must have met it after theirs "

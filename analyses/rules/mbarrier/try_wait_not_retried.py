@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.retry_loop import retry
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -20,6 +21,7 @@ RULE = Rule(
     id="M010",
     name="try-wait-not-retried",
     severity=Severity.ERROR,
+    kind=MbarrierFault.TRY_WAIT_NOT_RETRIED,
     summary="a wait that may give up is not repeated",
     why="try_wait comes back after a while though the phase has not completed: it must be asked again until it says so (9.7.14.15.16).",
     bad="""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M007",
     name="tx-without-expect",
     severity=Severity.ERROR,
+    kind=MbarrierFault.TX_WITHOUT_EXPECT,
     summary="a copy is counted by an mbarrier object that expects no bytes",
     why="Without expect_tx the phase does not wait for the copy: it may complete before the bytes have come (9.7.14.15.5).",
     bad="""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import findings
 from ptxkit.diagnostics import Diagnostic, Severity
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="M009",
     name="wait-never-arrived",
     severity=Severity.ERROR,
+    kind=MbarrierFault.WAIT_NEVER_ARRIVED,
     summary="threads wait for a phase that nothing completes",
     why="A phase completes by arrivals only; expect_tx alone is none (9.7.14.15.6).",
     bad="""

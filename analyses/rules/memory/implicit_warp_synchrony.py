@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import RaceFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="S009",
     name="implicit-warp-synchrony",
     severity=Severity.ERROR,
+    kind=RaceFault.IMPLICIT_WARP_SYNCHRONY,
     summary="threads of a warp exchange through shared memory without bar.warp.sync",
     why="Threads of a warp need not go in step: bar.warp.sync must stand between a write and the read of another lane (9.7.14.2, 3.2).",
     bad="""

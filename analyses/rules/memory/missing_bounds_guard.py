@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.memory_order.flags import findings
+from ptxkit.analyses.protocols.memory_order.kinds import FlagFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="S004",
     name="missing-bounds-guard",
     severity=Severity.INFO,
+    kind=FlagFault.MISSING_BOUNDS_GUARD,
     summary="every thread of the grid touches global memory, and the number that the kernel is given is never looked at",
     why="A grid is mostly larger than what it works on: the index of a thread should be compared with the size (9.7.10.8).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.memory_order.flags import findings
+from ptxkit.analyses.protocols.memory_order.kinds import FlagFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="S010",
     name="publish-without-release",
     severity=Severity.WARNING,
+    kind=FlagFault.PUBLISH_WITHOUT_RELEASE,
     summary="a flag is set without a release behind what it announces",
     why="Who sees a relaxed store need not see the plain ones before it: the store must release, or a fence stand before it (8.8, 8.9.5).",
     bad="""

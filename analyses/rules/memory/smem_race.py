@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import RaceFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="S003",
     name="smem-race",
     severity=Severity.ERROR,
+    kind=RaceFault.SMEM_RACE,
     summary="two threads touch the same shared memory, at least one writes, and nothing says which comes first",
     why="Conflicting accesses that no barrier or other synchronization orders are a data race (8.7.1).",
     bad="""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.framework.reporting import reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.memory_order.flags import findings
+from ptxkit.analyses.protocols.memory_order.kinds import FlagFault
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -19,6 +20,7 @@ RULE = Rule(
     id="S008",
     name="weak-polling",
     severity=Severity.ERROR,
+    kind=FlagFault.WEAK_POLLING,
     summary="a loop waits for what a plain load gives",
     why="A load without an order may be done once for all iterations, and orders nothing that follows (8.5, 8.7.1).",
     bad="""

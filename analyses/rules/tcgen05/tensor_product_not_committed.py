@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.framework.reporting import found_reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.tcgen05.matched_commits import alone, unanswered
 from ptxkit.analyses.protocols.tcgen05.ring_balance import out_of_step, outrun
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import left_out_commits, never_committed
-from ptxkit.analyses.rules._reports import found_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.framework.reporting import found_reports, lines
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.tcgen05.load_outliers import lone_loads
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import (
@@ -14,7 +15,7 @@ from ptxkit.analyses.protocols.tcgen05.tensor_memory import (
     stores_read_back,
     unwaited_stores,
 )
-from ptxkit.analyses.rules._reports import found_reports, in_flight_reports, lines
+from ptxkit.analyses.rules._reports import in_flight_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 USUAL = "ptxas waits for each register by itself; the manual does not promise it"

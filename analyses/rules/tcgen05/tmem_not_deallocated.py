@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.specimen import is_specimen
+from ptxkit.analyses.framework.reporting import found_reports
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import never_freed
-from ptxkit.analyses.rules._reports import found_reports
 from ptxkit.diagnostics import Diagnostic, Severity
 
 

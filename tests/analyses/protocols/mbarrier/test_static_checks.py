@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from ptxkit.analyses import all_rules
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.static_checks import static_checks
 from ptxkit.analyses.protocols.mbarrier.usage import first_phases, rings, usage
 from ptxkit.analyses.symbolic.induction import rounds
@@ -136,16 +138,17 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_changed_is_seen(change: str) -> None:
     old, new, rule = CHANGES[change]
+    ids = {one.kind: one.id for one in all_rules()}
     assert KERNEL.count(old) == 1
     found = static_checks(kernel(KERNEL.replace(old, new)))
-    assert [one.rule for one in found][:1] == [rule]
+    assert [ids[one.kind] for one in found][:1] == [rule]
     assert found[0].steps
 
 
 def test_a_stage_given_back_only_behind_the_loop() -> None:
     arrival = "mbarrier.arrive.shared::cta.b64 _, [%r23+24];\n"
     text = KERNEL.replace(arrival, "").replace("@%p9 bra CONSUME;\n", "@%p9 bra CONSUME;\n" + arrival)
-    assert [one.rule for one in static_checks(kernel(text))] == ["M009"]
+    assert [one.kind for one in static_checks(kernel(text))] == [MbarrierFault.WAIT_NEVER_ARRIVED]
 
 
 def test_waits_behind_conditions_of_one_role_are_not_first_ones() -> None:

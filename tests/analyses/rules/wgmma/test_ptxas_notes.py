@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ptxkit
-from ptxkit.analyses.protocols.wgmma.ptxas_notes import explain, notes
+from ptxkit.analyses.rules.wgmma._ptxas_notes import explain, notes
 
 LOG = """ptxas info    : (C7519) warpgroup.arrive is injected in around line 10 by compiler to allow use of registers in function 'k'
 ptxas info    : 0 bytes gmem
