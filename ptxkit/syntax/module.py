@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import attrs
 
-from ptxkit.diagnostics import Diagnostic
-from ptxkit.syntax import errors
-from ptxkit.syntax.positions import Index
 from ptxkit.syntax.statements import AddressSize, Declaration, Function, Target, Version
 from ptxkit.syntax.tree import Container, Node
+
+if TYPE_CHECKING:
+    from ptxkit.diagnostics import Diagnostic
+    from ptxkit.syntax.positions import Index
 
 
 @attrs.frozen(slots=True, weakref_slot=True, repr=False, str=False, eq=True)
@@ -85,4 +86,6 @@ class Module(Container):
 
 def syntax_errors(module: Module, index: Index | None = None) -> tuple[Diagnostic, ...]:
     """The syntax errors and unknown directives in document order."""
+    from ptxkit.syntax import errors  # most who parse never ask
+
     return errors.syntax_errors(module, module.path, index)
