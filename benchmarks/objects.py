@@ -14,10 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarriers import where
+from ptxkit.analyses.events.mbarriers import mbarrier_operand, where
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.protocols.mbarrier.operands import mbarrier_operand
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol

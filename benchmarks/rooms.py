@@ -1,6 +1,6 @@
 """How `analyses/` is arranged: `python benchmarks/rooms.py`.
 
-Prints modules that stand in no room, pairs of modules of `protocols/` of which one imports the other, through others of `protocols/` too, and
+Prints modules in no room, pairs of modules of `protocols/` of which one imports the other, through others of `protocols/` too, and
 through any, ids of rules outside of `rules/`, circles of imports (of modules, at the top level of their files, in all of ptxkit), who
 imports whom among the rooms, lines outside of `rules/`, and words in names and docstrings that are not those of the field.
 """
@@ -99,7 +99,7 @@ def main() -> None:
     print(f"modules in no room: {len(flat)}")
     print(f"import pairs of protocol modules: {pairs(graph, protocols, protocols)}, through engines too {pairs(graph, protocols)}")
     print(f"ids of rules outside of rules/: {len(ids(every))}")
-    print("circles of imports:", *(circles(graph) or ["none"]))
+    print("circles of imports:", circles(graph) or "none")
     lines = sum(len(path.read_text("utf-8").splitlines()) for path in ANALYSES.rglob("*.py") if "rules" not in path.parts)
     print(f"lines of analyses/ without rules: {lines}")
     for name, to in sorted(rooms(graph).items()):

@@ -843,11 +843,4 @@ def _declared_names(statement: Node) -> list[str]:
     return []
 
 
-def _names_of(node: Node) -> Iterator[tuple[Path, Name]]:
-    if type(node) is Name:
-        yield (), node
-    elif node.children:
-        yield from names_in(node)
-
-
 __all__ = ["difference", "natural_alignment", "problems", "signature", "vector_of"]

@@ -14,11 +14,10 @@ from functools import cached_property
 from typing import TypeVar
 
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.numbers.bits import mask_of
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of as flow_of  # whoever asks for control flow asks for this too
 from ptxkit.names import Kind
-from ptxkit.syntax import Function, Guard, Header, Instruction, Module, Name, Path, Prototype, Targets
+from ptxkit.syntax import Function, Guard, Header, Instruction, Name, Path, Prototype, Targets
 
 T = TypeVar("T")
 
@@ -88,11 +87,6 @@ class ControlFlow:
         """The blocks that control can reach from the entry."""
         return frozenset(self.order)
 
-    @cached_property
-    def reachable_mask(self) -> int:
-        """The same as bits."""
-        return mask_of(self.order)
-
 
 def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
     """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""
@@ -114,11 +108,6 @@ def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple
             stack.pop()
     finished.reverse()
     return tuple(finished)
-
-
-def noreturn(module: Module) -> frozenset[str]:
-    """The functions of a module that do not come back when called (11.4.6)."""
-    return frozenset([function.name for function in module.functions if _is_noreturn(function)])
 
 
 def _is_noreturn(function: Function) -> bool:

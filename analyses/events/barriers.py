@@ -24,7 +24,6 @@ class BarrierUse:
     waits: bool
     reduces: bool
     """Whether predicates of the threads are combined."""
-    is_aligned: bool
     id: Term | None
     """The number of the barrier; None for the cluster's, and where nothing can be said."""
     count: Term | None
@@ -83,7 +82,6 @@ def barriers(routine: Routine) -> Barriers:
             "arrive" in actions,
             "wait" in actions,
             "reduce" in actions,
-            bound.converges is not None and bound.converges.aligned,
             term_of(routine, i, operand),
             term_of(routine, i, bound.threads),
             bound.threads is not None,

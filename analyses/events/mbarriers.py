@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ptxkit.analyses.cfg.graph import Via, control_flow
-from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.events.steps import accesses_of
+from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import locate
 from ptxkit.analyses.numbers.arithmetic import signed
@@ -20,6 +21,7 @@ from ptxkit.analyses.symbolic.terms import Term, Terms, evaluate, walk
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.names import Symbol
 
 CTA_BITS = 18
@@ -345,3 +347,28 @@ def uses(routine: Routine) -> tuple[Use, ...]:
             if operand is not None and operand.role == "addr":
                 found.append(Use(i, arrives, where(routine, i, operand.path[0])))
     return tuple(found)
+
+
+def mbarrier_operand(bound: Bound) -> BoundOperand | None:
+    """The operand that is the address of the mbarrier object."""
+    names = [word.operand for word in bound.barrier if word.operand]
+    names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
+    return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)
+
+
+def other_rank(address: Term) -> Term | None:
+    """The CTA that an address was mapped to, if it is not the own one for certain."""
+    for leaf in address.leaves():
+        if leaf.operator == "peer" and isinstance(leaf.data[0], Term):
+            rank = leaf.data[0]
+            if not any(own.operator == "special" and own.data[0] == "%cluster_ctarank" and own is rank for own in rank.leaves()):
+                return rank
+    return None
+
+
+def reads_remote(routine: Routine, i: int) -> bool:
+    """Whether an instruction reads or writes shared memory of another CTA without being an operation on a barrier."""
+    bound = bindings(routine)[i]
+    if not isinstance(bound, Bound) or bound.barrier:
+        return False
+    return any(access.address is not None and other_rank(access.address) is not None for access in accesses_of(routine, i))

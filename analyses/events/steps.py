@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 
-from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.graph import Via, callees, calls, control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.framework.bindings import bindings, such
@@ -61,6 +61,7 @@ class Does(enum.Enum):
 
 
 SYNCHRONIZES = frozenset(Does) - {Does.READ, Does.WRITE, Does.FENCE, Does.FETCH, Does.STORE}
+ON_MBARRIERS = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
 _FENCES = frozenset(("fence", "init-fence"))
 
 
@@ -344,3 +345,34 @@ def is_mbarrier_wait(bound: Bound) -> bool:
         if word.action == "wait" and operand is not None and operand.role == "addr":
             return True
     return False
+
+
+def may_synchronize(routine: Routine, i: int) -> bool:
+    """Whether a call may do something that others wait for."""
+    called = callees(routine, i, routine.instructions[i])
+    return not called.names or called.is_indirect or any(not is_quiet(routine, name) for name in called.names)
+
+
+def is_quiet(routine: Routine, name: str) -> bool:
+    """Whether a function that is called, with all that it calls, does nothing that others wait for; one without a body does not."""
+    by_name = _functions(routine)
+    work, seen = [name], {name}
+    while work:
+        called = by_name.get(work.pop())
+        if called is None:
+            continue
+        if any(step.does in SYNCHRONIZES for own in steps(called).values() for step in own):
+            return False
+        for i in calls(called):
+            whom = callees(called, i, called.instructions[i])
+            if not whom.names or whom.is_indirect:
+                return False
+            work += [one for one in whom.names if one not in seen]
+            seen.update(whom.names)
+    return True
+
+
+@fact
+def _functions(routine: Routine) -> dict[str, Routine]:
+    """The functions that can be called, by name."""
+    return {one.name: one for one in routine.siblings}

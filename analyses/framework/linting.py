@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 
 from ptxkit import suppressions
 from ptxkit.analyses.framework.rule import Facts, Rule, names_rule, select
-from ptxkit.analyses.rules.suppressions import unused_ignore
 from ptxkit.diagnostics import Diagnostic, Edit, Fix
 from ptxkit.fixing import line_of
 from ptxkit.memo import collector_paused
@@ -38,20 +37,21 @@ def lint(
     marks = facts.marks if ignores else ()
     if marks:
         found, used = suppressions.apply(found, marks, lambda word, diagnostic: names_rule(word, diagnostic.rule, diagnostic.name))
-        if unused_ignore.RULE in rules:
-            found += _unused(facts, rules, marks, used)
+        unused = next((rule for rule in rules if rule.name == "unused-ignore"), None)
+        if unused is not None:
+            found += _unused(facts, unused, rules, marks, used)
     if found:
         found = with_origins(module, facts.index, found)
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))
 
 
-def _unused(facts: Facts, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:
+def _unused(facts: Facts, unused: Rule, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:
     """The comments that accept nothing though one of the rules that they name was applied."""
     for mark in marks:
         applied = [word for word in mark.rules if any(names_rule(word, rule.id, rule.name) for rule in rules)]
         if mark not in used and applied:
             fix = Fix("remove the comment", (_without(facts, mark),)) if len(applied) == len(mark.rules) else None
-            yield facts.report(unused_ignore.RULE, mark.span, f"nothing is found here by {', '.join(applied)}", fix=fix)
+            yield facts.report(unused, mark.span, f"nothing is found here by {', '.join(applied)}", fix=fix)
 
 
 def _without(facts: Facts, mark: Mark) -> Edit:

@@ -91,3 +91,17 @@ def _of_any(launches: list[Launch]) -> Launch:
     exactly = {one.threads for one in launches}
     x, y, z = [max([one.most[index] for one in launches]) for index in range(3)]
     return Launch(launches[0].threads if len(exactly) == 1 else None, (x, y, z))
+
+
+def cluster_size(routine: Routine) -> int | None:
+    """How many CTAs a cluster has, if the kernel says it."""
+    for directive in routine.function.header.directives:
+        if directive.name == ".reqnctapercluster":
+            sizes = [constant_value(argument) for argument in directive.arguments]
+            ctas = 1
+            for size in sizes:
+                if not isinstance(size, int):
+                    return None
+                ctas *= size
+            return ctas if sizes else None
+    return None

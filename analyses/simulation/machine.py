@@ -61,7 +61,6 @@ class Agent:
     threads: list[int]
     at: int = 0
     clock: Clock = attrs.field(factory=dict)
-    blocked: str = ""
     seen: dict[int, int] = attrs.field(factory=dict)
     """By object, the phase that it last saw to have completed."""
     signalled: dict[int, int] = attrs.field(factory=dict)
@@ -140,8 +139,6 @@ class Mbarrier:
     is_alive: bool = True
     was_unknown: bool = False
     """Whether a phase was taken to complete though not all bytes were known."""
-    was_signalled: bool = False
-    """Whether bytes were ever announced."""
 
 
 @attrs.define(eq=False)
@@ -452,7 +449,6 @@ class Machine:
             found.expected += amount
             found.expected_bytes += amount
             found.expects = event.step.instruction
-            found.was_signalled = True
         return True
 
     def _copy(self, agent: Agent, event: Event) -> bool:

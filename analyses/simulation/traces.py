@@ -16,12 +16,12 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from ptxkit.analyses.cfg.dominators import dominators
-from ptxkit.analyses.cfg.graph import Edge, Via, callees, calls, control_flow
+from ptxkit.analyses.cfg.graph import Edge, Via, calls, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
-from ptxkit.analyses.events.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, spins, steps
+from ptxkit.analyses.events.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, may_synchronize, spins, steps
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.launch.launch import WARP, cluster_size
 from ptxkit.analyses.memory.accesses import size_of
 from ptxkit.analyses.numbers.bits import bits, listed
 from ptxkit.analyses.registers.ssa import Origin, ssa
@@ -34,7 +34,7 @@ from ptxkit.analyses.symbolic.values import alignment_of, values
 from ptxkit.frozen import frozen
 from ptxkit.memo import per_object
 from ptxkit.names import Kind, Names, Symbol
-from ptxkit.syntax import Path, constant_value
+from ptxkit.syntax import Path
 
 SHARED_WINDOW = 1 << 44
 """Where generic addresses of shared memory begin."""
@@ -959,37 +959,6 @@ def meets_at_barriers_only(routine: Routine) -> bool:
     return not any(step.does in SYNCHRONIZES - MEETS for own in steps(routine).values() for step in own)
 
 
-def may_synchronize(routine: Routine, i: int) -> bool:
-    """Whether a call may do something that others wait for."""
-    called = callees(routine, i, routine.instructions[i])
-    return not called.names or called.is_indirect or any(not is_quiet(routine, name) for name in called.names)
-
-
-def is_quiet(routine: Routine, name: str) -> bool:
-    """Whether a function that is called, with all that it calls, does nothing that others wait for; one without a body does not."""
-    by_name = _functions(routine)
-    work, seen = [name], {name}
-    while work:
-        called = by_name.get(work.pop())
-        if called is None:
-            continue
-        if any(step.does in SYNCHRONIZES for own in steps(called).values() for step in own):
-            return False
-        for i in calls(called):
-            whom = callees(called, i, called.instructions[i])
-            if not whom.names or whom.is_indirect:
-                return False
-            work += [one for one in whom.names if one not in seen]
-            seen.update(whom.names)
-    return True
-
-
-@fact
-def _functions(routine: Routine) -> dict[str, Routine]:
-    """The functions that can be called, by name."""
-    return {one.name: one for one in routine.siblings}
-
-
 _NOTHING = object()
 
 
@@ -1114,20 +1083,6 @@ def _shared_variables(names: Names) -> dict[Path, list[Symbol]]:
         if own:
             found.setdefault(path[:1], []).extend(own)
     return found
-
-
-def cluster_size(routine: Routine) -> int | None:
-    """How many CTAs a cluster has, if the kernel says it."""
-    for directive in routine.function.header.directives:
-        if directive.name == ".reqnctapercluster":
-            sizes = [constant_value(argument) for argument in directive.arguments]
-            product = 1
-            for size in sizes:
-                if not isinstance(size, int):
-                    return None
-                product *= size
-            return product if sizes else None
-    return None
 
 
 def traces(routine: Routine, ranks: int, launched_block: ThreadBlock | None = None, number: int = NUMBER) -> list[Trace]:

@@ -14,7 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 import attrs
 
 from ptxkit.analyses.cfg.graph import callees, control_flow, flow_of
-from ptxkit.analyses.events.steps import SHARED, SYNCHRONIZES, Does, Step, launched_steps, steps
+from ptxkit.analyses.events.steps import SHARED, SYNCHRONIZES, Does, Step, is_quiet, launched_steps, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
@@ -25,7 +25,7 @@ from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation.fetches import CANCELED, COORDINATE, all_fetches
 from ptxkit.analyses.simulation.machine import Agent, Machine, Mbarrier, plain
 from ptxkit.analyses.simulation.setting import Setting
-from ptxkit.analyses.simulation.traces import Key, Trace, Tracer, is_quiet
+from ptxkit.analyses.simulation.traces import Key, Trace, Tracer
 from ptxkit.analyses.symbolic.terms import Term, spoken
 from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.verify.tensor_boxes import boxes

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import solve, union
-from ptxkit.analyses.cfg.graph import ControlFlow, Via, callees, control_flow
+from ptxkit.analyses.cfg.graph import ControlFlow, Via, control_flow
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.registers.liveness import liveness
@@ -164,11 +164,6 @@ def _mask(numbers: Sequence[int]) -> int:
     for number in numbers:
         mask |= 1 << number
     return mask
-
-
-def callee_names(routine: Routine, i: int) -> tuple[str, ...]:
-    """The functions that the call which is instruction `i` names."""
-    return callees(routine, i, routine.instructions[i]).names
 
 
 def before(children: Sequence[Node], at: int) -> int:

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.events.mbarriers import reads_remote
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.protocols.grid.kinds import GridFault
-from ptxkit.analyses.protocols.mbarrier.operands import reads_remote
-from ptxkit.analyses.simulation.traces import cluster_size
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.isa.binding import Bound
 

@@ -10,10 +10,9 @@ from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.launch.launch import WARP, WARP_MASK
+from ptxkit.analyses.launch.launch import WARP, WARP_MASK, cluster_size
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, rings, usage
-from ptxkit.analyses.simulation.traces import cluster_size
 from ptxkit.analyses.uniformity.uniformity import uniformity
 
 MOST_CTAS = 16

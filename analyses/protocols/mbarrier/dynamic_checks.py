@@ -14,16 +14,16 @@ from functools import cached_property
 import attrs
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, steps
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.launch import MOST_THREADS, launch
+from ptxkit.analyses.launch.launch import MOST_THREADS, cluster_size, launch
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault, RaceFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation import shared_room as room
 from ptxkit.analyses.simulation.machine import MOST_ACCESSES, Agent, Fault, Machine, Mbarrier, plain
-from ptxkit.analyses.simulation.traces import FEW, NUMBER, Trace, cluster_size, meets_at_barriers_only, traces
+from ptxkit.analyses.simulation.traces import FEW, NUMBER, Trace, meets_at_barriers_only, traces
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.uniformity.uniformity import Level, uniformity
 
@@ -34,7 +34,6 @@ SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 
 """The same if threads are laid out in two dimensions."""
 MOST_INSTRUCTIONS = 20_000
 RACE = RaceFault.SMEM_RACE
-MBARRIER = frozenset((Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY))
 
 
 @fact
@@ -171,7 +170,7 @@ def _is_worth_it(routine: Routine) -> bool:
     if not routine.function.header.is_entry or len(routine.instructions) > MOST_INSTRUCTIONS:
         return False
     does = {step.does for own in steps(routine).values() for step in own}
-    if does & MBARRIER:
+    if does & ON_MBARRIERS:
         return True
     # a kernel that does not look at the place of a thread may be meant for one
     return Does.WRITE in does and (not thread_block_of(routine).is_assumed or any(name.startswith("%tid") for name in specials(routine)))
@@ -253,7 +252,7 @@ class _Judge:
         used: dict[int, dict[Does, int]] = {}
         for trace in self.traces:
             for event in trace.events:
-                if event.step.does in MBARRIER and event.address is not None:
+                if event.step.does in ON_MBARRIERS and event.address is not None:
                     for address in event.address:
                         used.setdefault(plain(address), {}).setdefault(event.step.does, event.step.instruction)
         for address, does in used.items():

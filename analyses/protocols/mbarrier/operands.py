@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxkit.analyses.events.barriers import child_of
-from ptxkit.analyses.events.steps import Does, Step, accesses_of, steps
+from ptxkit.analyses.events.mbarriers import mbarrier_operand, other_rank
+from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -16,7 +17,6 @@ from ptxkit.isa.binding import Bound, BoundOperand
 MOST_ARRIVALS = (1 << 20) - 1
 BYTES = 8
 REMOTE = ".shared::cluster"
-_OF_MBARRIERS = (Does.INIT, Does.INVAL, Does.EXPECT, Does.ARRIVE, Does.WAIT, Does.COPY)
 
 
 @fact
@@ -39,7 +39,7 @@ def _findings(routine: Routine) -> Iterator[Finding]:
 
 
 def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Finding]:
-    if step.does not in _OF_MBARRIERS:
+    if step.does not in ON_MBARRIERS:
         return
     operand = mbarrier_operand(bound)
     if step.address is None or operand is None:
@@ -65,13 +65,6 @@ def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Fin
         at = child_of(routine, i, parity) if parity is not None else child
         yield Finding(i, f"a parity is 0 or 1; it is {_number(step.amount)}", kind=MbarrierFault.MBARRIER_PARITY_RANGE, child=at)
     yield from _remote(routine, i, bound, step, operand, child)
-
-
-def mbarrier_operand(bound: Bound) -> BoundOperand | None:
-    """The operand that is the address of the mbarrier object."""
-    names = [word.operand for word in bound.barrier if word.operand]
-    names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
-    return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)
 
 
 def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOperand, child: int) -> Iterator[Finding]:
@@ -129,16 +122,6 @@ def _index(address: Term) -> tuple[int, dict[int, int]]:
     return offset, {atom.serial: factor for atom, factor in parts if atom.operator != "peer"}
 
 
-def other_rank(address: Term) -> Term | None:
-    """The CTA that an address was mapped to, if it is not the own one for certain."""
-    for leaf in address.leaves():
-        if leaf.operator == "peer" and isinstance(leaf.data[0], Term):
-            rank = leaf.data[0]
-            if not any(own.operator == "special" and own.data[0] == "%cluster_ctarank" and own is rank for own in rank.leaves()):
-                return rank
-    return None
-
-
 def _where(address: Term) -> tuple[str, ...]:
     return (f"the address is {address}",)
 
@@ -147,9 +130,3 @@ def _number(term: Term) -> str:
     return str(term.constant) if term.constant is not None else f"at least {term.bounds[0]}"
 
 
-def reads_remote(routine: Routine, i: int) -> bool:
-    """Whether an instruction reads or writes shared memory of another CTA without being an operation on a barrier."""
-    bound = bindings(routine)[i]
-    if not isinstance(bound, Bound) or bound.barrier:
-        return False
-    return any(access.address is not None and other_rank(access.address) is not None for access in accesses_of(routine, i))

@@ -11,14 +11,12 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, where
-from ptxkit.analyses.events.steps import Does, Step, steps
+from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, mbarrier_operand, where
+from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
 from ptxkit.analyses.framework.bindings import bindings, has_such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.protocols.mbarrier.dynamic_checks import MBARRIER
-from ptxkit.analyses.protocols.mbarrier.operands import mbarrier_operand
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.induction import NOTHING, Firsts, Numbers, rounds
 from ptxkit.analyses.symbolic.terms import Term, walk
@@ -118,7 +116,7 @@ def _calls_others(routine: Routine) -> bool:
     if not has_such(routine, lambda bound: bound.flow == "call"):
         return False
     return any(
-        step.does in MBARRIER
+        step.does in ON_MBARRIERS
         for other in routine.siblings
         if not other.function.header.is_entry
         for own in steps(other).values()
@@ -131,7 +129,7 @@ def _uses(routine: Routine) -> Iterator[Use]:
         bound = bindings(routine)[i]
         operand = mbarrier_operand(bound) if isinstance(bound, Bound) else None
         for step in own:
-            if step.does not in MBARRIER or operand is None:
+            if step.does not in ON_MBARRIERS or operand is None:
                 continue
             at = where(routine, i, operand.path[0])
             if step.address is None:

@@ -27,6 +27,7 @@ from ptxkit.analyses.events.descriptors import (
     warp_value,
 )
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.events.steps import LEAST_BYTES
 from ptxkit.analyses.framework.bindings import bindings, has_such, such
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -48,8 +49,6 @@ from ptxkit.names import Symbol
 from ptxkit.syntax import Address
 
 FENCE, MAP_FENCE = "proxy-fence-async", "proxy-fence-tensormap"
-LEAST_BYTES = 16
-"""What is read through the async proxy is never less."""
 MOST_PATHS = 4
 """Of so many addresses one may be meant."""
 MOST_BYTES = 1 << 15

@@ -10,6 +10,7 @@ from ptxkit.analyses.cfg.paths import comes_to, states
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.mbarriers import uses
 from ptxkit.analyses.events.registers_in_flight import Program, RegisterAccess, accesses_in_flight, program
+from ptxkit.analyses.events.steps import may_synchronize
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -17,7 +18,6 @@ from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.protocols.mbarrier.arriver_conventions import arrival_outliers, arrivals
 from ptxkit.analyses.protocols.outliers.unrolled_copies import unrolled_outliers
 from ptxkit.analyses.registers.registers import registers
-from ptxkit.analyses.simulation.traces import may_synchronize
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.path_condition import Choices

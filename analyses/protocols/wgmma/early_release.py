@@ -16,6 +16,7 @@ from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.events.descriptors import described, descriptors
 from ptxkit.analyses.events.effects import Reach, syncs
 from ptxkit.analyses.events.registers_in_flight import Kind, Program, State, Step, after, either
+from ptxkit.analyses.events.steps import LEAST_BYTES
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import accesses
@@ -29,8 +30,6 @@ from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 from ptxkit.syntax import Address
-
-LEAST_BYTES = 16
 
 
 @frozen(eq=False)

@@ -72,3 +72,10 @@ def test_ptxas_says_what_is_written() -> None:
         pytest.skip("another ptxas")
     for rule in select(["E101", "C001", "W001", "V003"]):
         assert benchmark.reaction(in_module(rule.bad)) == rule.ptxas
+
+
+def test_each_file_is_named_as_its_rule() -> None:
+    folder = BENCHMARK.parent.parent / "analyses" / "rules"
+    names = {path.stem for path in folder.glob("*/*.py") if not path.name.startswith("_")}
+
+    assert names == {rule.name.replace("-", "_") for rule in all_rules()}
