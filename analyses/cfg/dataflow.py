@@ -1,6 +1,6 @@
 """The one engine that solves dataflow problems over a function's blocks.
 
-A problem is a direction, the state at the boundary, and two functions: one that joins states where ways meet, one that carries a state
+A problem is a direction, the state at the boundary, and two functions: one that joins states where paths merge, one that carries a state
 over a block. States are compared with `==`; sets of registers, definitions or blocks are bits of integers. An instruction that may leave
 what it writes as it was is for the transfer function to treat as a weak update: it adds, and takes nothing away.
 """
@@ -19,7 +19,7 @@ State = TypeVar("State")
 
 @frozen
 class Solution(Generic[State]):
-    """The state before and after each block, in the order of the text whatever the direction."""
+    """The state before and after each block, in the order of the text no matter what the direction."""
 
     before: tuple[State, ...]
     after: tuple[State, ...]
@@ -58,7 +58,7 @@ def solve(
     later: list[int] = []
     while queue or later:
         if not queue:
-            # the next sweep: what came up behind the block at hand waits for it, so that a header is not looked at anew for each latch
+            # the next sweep: what came up after the block at hand waits for it, so that a header is not looked at anew for each latch
             queue, later = sorted(later), []
         index = heapq.heappop(queue)
         block = order[index]

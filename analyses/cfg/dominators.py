@@ -1,9 +1,9 @@
 """Dominators, post-dominators, dominance frontiers and control dependence of a function's blocks.
 
-Block A dominates B if every way from the entry to B goes through A; it post-dominates B if every way from B to an end goes through A.
-An end is where control may leave the function. A loop without a way out gets an end at its header, so that every block has one.
+Block A dominates B if every path from the entry to B goes through A; it post-dominates B if every path from B to an end goes through A.
+An end is where control may leave the function. A loop without a path out gets an end at its header, so that every block has one.
 
-For barriers only the threads count that have not exited. So there is a second tree of post-dominators, in which a way out that some
+For barriers only the threads count that have not exited. So there is a second tree of post-dominators, in which a path out that some
 threads take early, and on which nothing happens any more, does not count: after `if (i >= n) return;` the rest depends on no branch.
 """
 
@@ -86,9 +86,9 @@ class Dominance:
 
     tree: DominatorTree
     post: DominatorTree
-    """Post-dominators with every way out of the function as an end."""
+    """Post-dominators with every path out of the function as an end."""
     staying: DominatorTree
-    """Post-dominators for the threads that stay: early ways out on which nothing happens are cut."""
+    """Post-dominators for the threads that stay: early paths out on which nothing happens are cut."""
 
     def depends_on(self, block: int, staying: bool = False) -> tuple[int, ...]:
         """The blocks on whose branch it depends directly whether this block is executed (control dependence), in document order."""
@@ -277,7 +277,7 @@ def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
 
 
 def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tuple[int, ...]], list[bool]] | None:
-    """The successors and ends that are left when early ways out are cut on which nothing happens; None if there are none."""
+    """The successors and ends that are left when early paths out are cut on which nothing happens; None if there are none."""
     blocks = flow.blocks
     silent = quiet(routine)
     successors = []
@@ -298,7 +298,7 @@ def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tupl
 
 @fact
 def quiet(routine: Routine) -> tuple[bool, ...]:
-    """By block, whether every way on from its start leaves the function without anything that others could notice; or ends in a trap."""
+    """By block, whether every path on from its start leaves the function without anything that others could notice; or ends in a trap."""
     flow = control_flow(routine)
     bounds = bindings(routine)
     found = [False] * len(flow.blocks)

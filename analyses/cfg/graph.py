@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
-from ptxkit.isa.binding import flow_of as flow_of  # whoever asks for control flow asks for this too
+from ptxkit.isa.binding import flow_of as flow_of  # who asks for control flow asks for this too
 from ptxkit.names import Kind
 from ptxkit.syntax import Function, Guard, Header, Instruction, Name, Path, Prototype, Targets
 
@@ -37,7 +37,7 @@ class Via(enum.StrEnum):
 
 @frozen
 class Edge:
-    """From one block to another. `indices` are the places in the list of a `brx.idx` that lead here."""
+    """From one block to another. `indices` are the positions in the list of a `brx.idx` that lead here."""
 
     source: int
     target: int
@@ -53,7 +53,7 @@ class BasicBlock:
     start: int
     end: int
     edges: tuple[Edge, ...]
-    """The ways on within the function; two may lead to one block."""
+    """The paths on within the function; two may lead to one block."""
     successors: tuple[int, ...]
     predecessors: tuple[int, ...]
     leaves: str
@@ -63,7 +63,7 @@ class BasicBlock:
 
     @property
     def is_end(self) -> bool:
-        """Whether control may leave the function here in any way."""
+        """Whether control may leave the function here at all."""
         return bool(self.leaves) or self.falls_off
 
 
@@ -234,7 +234,7 @@ class Callees:
 
 @fact
 def calls(routine: Routine) -> tuple[int, ...]:
-    """The instructions that call a function, whatever the table says of their operands."""
+    """The instructions that call a function, no matter what the table says of their operands."""
     flows: dict[str, bool] = {}
     found = []
     for i, instruction in enumerate(routine.instructions):
@@ -248,7 +248,7 @@ def calls(routine: Routine) -> tuple[int, ...]:
 
 
 def callees(routine: Routine, i: int, instruction: Instruction) -> Callees:
-    """Whom the call that is instruction `i` names; nobody if that cannot be told (9.7.13.5)."""
+    """Whom the call that is instruction `i` names; nobody if that cannot be said (9.7.13.5)."""
     path = routine.paths[i]
     names = [operand.text for operand in instruction.operands if isinstance(operand, Name)]
     for name in names[1:2]:

@@ -1,4 +1,4 @@
-"""Ways through a function: whether control may come from one instruction to another."""
+"""Paths through a function: whether control may come from one instruction to another."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxkit.analyses.numbers.bits import bits
 
 
 def comes_to(routine: Routine, i: int, other: int) -> bool:
-    """Whether a way leads from one instruction to another."""
+    """Whether a path leads from one instruction to another."""
     flow = control_flow(routine)
     start, end = flow.block_of[i], flow.block_of[other]
     if start == end and i < other:
@@ -40,7 +40,7 @@ def _from(routine: Routine, start: int) -> frozenset[int]:
 
 
 def between(routine: Routine, i: int, other: int, wanted: Iterable[int]) -> set[int]:
-    """Those of some instructions that stand on a way from one to another which comes to each of the two but once."""
+    """Those of some instructions that stand on a path from one to another which comes to each of the two but once."""
     marks = sorted({*wanted, i, other})
     return (_met(routine, i, other, marks, True) & _met(routine, other, i, marks, False)) - {i, other}
 
@@ -75,7 +75,7 @@ def _met(routine: Routine, start: int, stop: int, marks: list[int], forwards: bo
 def states(
     routine: Routine, events: Iterable[int], step: Callable[[int, frozenset[int]], frozenset[int]]
 ) -> Iterator[tuple[int, frozenset[int]]]:
-    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where ways meet.
+    """Each event with what may hold before it: sets of instructions that `step` adds to and takes from, united where paths merge.
 
     A step leads from more to no less. Blocks without events are passed over.
     """
@@ -117,7 +117,7 @@ def _ahead(routine: Routine) -> dict[frozenset[int], dict[int, list[int]]]:
 
 
 def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dict[int, list[int]]:
-    """By node of some that are `kept`, the others of them, or itself, that come next on ways through the nodes between.
+    """By node of some that are `kept`, the others of them, or itself, that come next on paths through the nodes between.
 
     `onward` has the successors of each node, in an order in which most come after those that they follow; so has what is returned.
     """
@@ -153,7 +153,7 @@ def onward(routine: Routine, i: int) -> int:
 
 
 def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[[int], bool]:
-    """Tells of an instruction whether control can come to it, from another on, without any of some that are between."""
+    """Speaks of an instruction whether control can come to it, from another on, without any of some that are between."""
     flow = control_flow(routine)
     if start >= len(flow.block_of):
         return lambda i: False

@@ -14,7 +14,7 @@ from ptxkit.isa.binding import Bound
 
 @fact
 def is_specimen(routine: Routine) -> bool:
-    """Whether a function has no branches, and one instruction that matters to memory or other threads, with only the end behind it."""
+    """Whether a function has no branches, and one instruction that matters to memory or other threads, with only the end after it."""
     if len(control_flow(routine).blocks) > 1:
         return False
     matters = [i for i, bound in enumerate(bindings(routine)) if _matters(bound)]

@@ -115,7 +115,7 @@ class _Side:
 
     @property
     def index(self) -> Index:
-        """The places of statements: made only when something is to be shown."""
+        """The locations of statements: made only when something is to be shown."""
         if self._index is None:
             self._index = Index(self.module)
         return self._index

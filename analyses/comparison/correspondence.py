@@ -20,7 +20,7 @@ ROUNDS = 4
 VOTES = 3
 """How often is voted, each time knowing the outcome before."""
 DEPTH = 3
-"""So many definitions back tell registers apart in the first alignment."""
+"""So many definitions back distinguish registers in the first alignment."""
 NEAR = 0.02
 """If a first alignment leaves less than this part of the code unequal, no other is tried."""
 
@@ -125,7 +125,7 @@ def _pairs_from_both_ends(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
     names: dict[Renameable, Renameable] = {}
     back: dict[Renameable, Renameable] = {}
 
-    def alike_(one: Item, other: Item) -> bool:
+    def is_same(one: Item, other: Item) -> bool:
         if one.mask != other.mask:
             return False
         for old, new in zip(one.names, other.names, strict=True):
@@ -136,8 +136,8 @@ def _pairs_from_both_ends(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
         return True
 
     shorter = min(len(a), len(b))
-    start = next((i for i in range(shorter) if not alike_(a[i], b[i])), shorter)
-    end = next((i for i in range(shorter - start) if not alike_(a[-1 - i], b[-1 - i])), shorter - start)
+    start = next((i for i in range(shorter) if not is_same(a[i], b[i])), shorter)
+    end = next((i for i in range(shorter - start) if not is_same(a[-1 - i], b[-1 - i])), shorter - start)
     return [(i, i) for i in range(start)] + [(len(a) - i, len(b) - i) for i in range(end, 0, -1)]
 
 

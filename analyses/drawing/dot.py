@@ -135,7 +135,7 @@ def _arrow(graph: graphviz.Digraph, one: Scene, number: int, position: int, arro
     elif label:
         attributes |= {("headlabel" if arrow.is_upward else "taillabel") if many else "label": f"  {label}  "}
     if arrow.is_upward and not arrow.is_stub:
-        # written the other way round, so that layout keeps what comes first at the top
+        # written the reverse, so that layout keeps what comes first at the top
         graph.edge(target, f"f{number}b{arrow.source}", dir="back", **attributes)
         return
     graph.edge(f"f{number}b{arrow.source}", target, **attributes)
@@ -193,7 +193,7 @@ def _heading(box: Box, values: bool) -> Iterator[str]:
 
 
 def _spare(box: Box) -> float:
-    """How wide the last column has to be, in points, for the title to fit: left to itself, layout would widen all columns alike."""
+    """How wide the last column has to be, in points, for the title to fit: left to itself, layout would widen all columns equally."""
     title = sum([len(short(label, 40)) + 1 for label in box.labels[:3]]) + sum([len(badge) + 3 for badge in box.badges]) + 16
     text = max([sum([len(token.text) for token in row.tokens]) for row in box.rows], default=0)
     return max(title - text, 0) * LETTER

@@ -52,7 +52,7 @@ def page(scenes: Sequence[Scene]) -> str:
 
 
 def escape_text(text: str) -> str:
-    """The text without what has no place in a page, lone surrogates above all."""
+    """The text without what has no location in a page, lone surrogates above all."""
     return html.unescape(escape(text))
 
 

@@ -88,7 +88,7 @@ class Arrow:
     is_back: bool
     """Whether it leads from a loop's end to its header."""
     is_upward: bool
-    """Whether its target comes first in the order of the picture, as with every way back."""
+    """Whether its target comes first in the order of the picture, as with every path back."""
     is_stub: bool = False
 
 

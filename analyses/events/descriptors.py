@@ -1,4 +1,4 @@
-"""Where the matrices lie that tensor cores are told of by descriptors (9.7.15.5.1, 9.7.16.4.1).
+"""Where the matrices lie that descriptors name to tensor cores (9.7.15.5.1, 9.7.16.4.1).
 
 A descriptor holds an address in shared memory in units of 16 bytes, in its lowest bits, and says in the others how the matrix lies there.
 Programs make it of an address once and then add to it, in whole or in its lower half, to come to the next stage or the next columns; the
@@ -29,20 +29,20 @@ UNIT_BITS = 4
 FIELD = (1 << 14) - 1
 """The bits of a descriptor that hold an address."""
 STRIDE_BIT = 32
-"""From this bit on, a descriptor says how far apart groups of eight rows are, if rows lie one behind the other."""
+"""From this bit on, a descriptor says how far apart groups of eight rows are, if rows lie one after the other."""
 ROWS = 8
 ROW_BYTES = 128
 """Of a row that is swizzled, at most."""
 DEPTH_BYTES = 32
 """Of the other side of a matrix: what one instruction multiplies."""
 LEADING_BIT, LAYOUT_BIT = 16, 61
-"""From these bits on a descriptor says how far apart parts are the other way, and how rows are swizzled."""
+"""From these bits on a descriptor says how far apart parts are in the other direction, and how rows are swizzled."""
 KINDS = {".kind::f16": (2,), ".kind::tf32": (4,), ".kind::i8": (1,), ".kind::f8f6f4": (1,)}
 """How many bytes an element has in shared memory, where the instruction says it (9.1:9.7.16.2)."""
 WIDTHS = {1: 128, 2: 128, 4: 64, 6: 32}
 """How many bytes of a row are swizzled together."""
 TRANSPOSED_BITS = {"a": 15, "b": 16}
-"""The bits of an instruction descriptor that say that columns lie one behind the other (9.1:9.7.16.4.2)."""
+"""The bits of an instruction descriptor that say that columns lie one after the other (9.1:9.7.16.4.2)."""
 N_BIT, M_BIT = 17, 24
 """From these bits on it holds the shape: N in units of 8, M in units of 16."""
 EXAMPLE = 1 << 10
@@ -62,7 +62,7 @@ class Matrix:
     lanes: int
     """Of how many lanes of each warp this is the address, the first ones; 0 for all."""
     is_divided: bool
-    """Whether the warps that work on the product may each read no more than their own rows."""
+    """Whether the warps that work on the MMA may each read no more than their own rows."""
 
 
 @fact
@@ -97,11 +97,11 @@ def matrices(routine: Routine) -> tuple[Matrix, ...]:
 
 
 def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
-    """How far behind its start a matrix has its last eight rows, if rows of it lie one behind the other; 0 if that is not known."""
+    """How far after its start a matrix has its last eight rows, if rows of it lie one after the other; 0 if that is not known."""
     bound = bindings(routine)[i]
     assert isinstance(bound, Bound)
     count = _row_count(routine, i, bound, operand)
-    # the address belongs to other bits, whatever it is
+    # the address belongs to other bits, no matter what it is
     fields = {evaluate(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
     strides = {number >> STRIDE_BIT & FIELD if number is not None else 0 for number in fields}
     return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
@@ -111,7 +111,7 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
     """How many bytes a matrix that is swizzled has at most from the start of the row on in which it starts; 0 if that is not known."""
     bound = bindings(routine)[i]
     count, is_turned = _line_count(routine, i, bound, operand) if isinstance(bound, Bound) else (0, False)
-    # the address and the stage belong to other bits, whatever they are
+    # the address and the stage belong to other bits, no matter what they are
     words = {evaluate(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
     fields = {
         (word >> LEADING_BIT & FIELD, word >> STRIDE_BIT & FIELD, WIDTHS.get(word >> LAYOUT_BIT & 7, 0)) if word is not None else (0, 0, 0)
@@ -124,7 +124,7 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
         return 0
     if not is_turned:
         return (count // ROWS - 1) * (stride << UNIT_BITS) + ROWS * ROW_BYTES
-    # parts as wide as what is swizzled lie so far apart, and eights of columns as far as the other field says, or the other way round
+    # parts as wide as what is swizzled lie so far apart, and eights of columns as far as the other field says, or the reverse
     apart = [
         (-(count * size // -width) - 1) * one + (DEPTH_BYTES // size // ROWS - 1) * other
         for size in _element_bytes(bound)
@@ -139,13 +139,13 @@ def _element_bytes(bound: Bound | object) -> tuple[int, ...]:
 
 
 def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
-    """How many rows a matrix has that lie one behind the other; 0 if that is not known, or columns do."""
+    """How many rows a matrix has that lie one after the other; 0 if that is not known, or columns do."""
     count, is_turned = _line_count(routine, i, bound, operand)
     return 0 if is_turned else count
 
 
 def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[int, bool]:
-    """How many rows a first matrix has, or columns a second, 0 if that is not known; and whether it lies the other way than these."""
+    """How many rows a first matrix has, or columns a second, 0 if that is not known; and whether it is transposed to these."""
     known = values(routine)
 
     def number(name: str) -> int | None:

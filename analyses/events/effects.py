@@ -24,7 +24,7 @@ class Action(enum.StrEnum):
     """It closes the open group, be it empty, and starts another."""
     WAIT = "wait"
     SIGNAL = "signal"
-    """What is under way tells an mbarrier when it is done; whoever waits there then knows."""
+    """What is in flight signals an mbarrier when it is done; the thread that waits there then knows."""
 
 
 @frozen
@@ -40,7 +40,7 @@ class Effect:
     reading: bool = False
     """Whether a wait is only for the operations to have read their sources."""
     signals: bool = False
-    """Whether what is under way, after a commit too, tells an mbarrier when it is done."""
+    """Whether what is in flight, after a commit too, signals an mbarrier when it is done."""
 
 
 class Reach(enum.IntEnum):
@@ -48,7 +48,7 @@ class Reach(enum.IntEnum):
 
     WARP = 1
     MBARRIER = 2
-    """Whoever shares an mbarrier."""
+    """The thread that shares an mbarrier."""
     CTA = 3
     """The CTA, or those of its warps that share a barrier by its number."""
     CLUSTER = 4

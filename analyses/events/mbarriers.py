@@ -1,6 +1,6 @@
-"""Which mbarrier objects an instruction may name: where they lie from a common start, as far as that is known (9.7.14.16).
+"""Which mbarriers an instruction may name: where they lie from a common start, as far as that is known (9.7.14.16).
 
-Kernels keep their objects in arrays, with a stage that comes round as the index. The stage of a ring is between nought and what it comes
+Kernels keep their mbarriers in arrays, with a stage that wraps around as the index. The stage of a ring is between 0 and what it comes
 round at, if all that it is made from keeps to that: so two arrays are seen to lie apart.
 """
 
@@ -25,10 +25,10 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.names import Symbol
 
 CTA_BITS = 18
-"""Addresses of shared memory that differ only in bits from this one on are the same place in different CTAs."""
+"""Addresses of shared memory that differ only in bits from this one on are the same location in different CTAs."""
 MBARRIER_BYTES = 8
 MOST_JOINS = 4
-"""Where ways meet one behind the other, so many places are looked through."""
+"""Where paths merge one after the other, so many locations are looked through."""
 MOST_VALUES = 64
 """A ring of more values than this is not followed."""
 
@@ -37,7 +37,7 @@ Range = tuple[int, int]
 
 @frozen
 class Where:
-    """Where an object may lie."""
+    """Where an mbarrier may lie."""
 
     root: Symbol | Term
     """The variable, or the unknown that the address starts from."""
@@ -45,14 +45,14 @@ class Where:
     high: int
 
     def may_be(self, other: Where) -> bool:
-        """Whether it may be the same object: it is not, if both are known to lie apart from one start, or in different variables."""
+        """Whether it may be the same mbarrier: it is not, if both are known to lie apart from one start, or in different variables."""
         if self.root is not other.root:
             return not (isinstance(self.root, Symbol) and isinstance(other.root, Symbol))
         return self.low < other.high + MBARRIER_BYTES and other.low < self.high + MBARRIER_BYTES
 
 
 def where(routine: Routine, i: int, operand: int) -> Where | None:
-    """Where the object lies that an operand, counted among the operands, is the address of; None if not even its start is known."""
+    """Where the mbarrier lies that an operand, counted among the operands, is the address of; None if not even its start is known."""
     address = values(routine).operand(i, routine.instructions[i].operands[operand])
     if address is None:
         return None
@@ -116,7 +116,7 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
     parts = address.linear[1]
     if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
         kept, mask = parts[0][0].args
-        # the lowest bits of where an object lies are no part of it either, and compilers mask out what is nought besides
+        # the lowest bits of where an mbarrier lies are no part of it either, and compilers mask out what is 0 besides
         low = (1 << CTA_BITS) - MBARRIER_BYTES
         if mask.constant is not None and not low & ~mask.constant & ~kept.known.zeros:
             return in_its_cta(terms, kept)
@@ -127,7 +127,7 @@ def in_its_cta(terms: Terms, address: Term) -> Term:
 
 
 def _paths(routine: Routine, address: Term) -> list[Term] | None:
-    """The addresses of which one is that of an object, if they differ in where they start; None if there is but one."""
+    """The addresses of which one is that of an mbarrier, if they differ in where they start; None if there is but one."""
     offset, parts = address.linear
     if len(parts) != 1 or parts[0][1] != 1:
         return None
@@ -150,7 +150,7 @@ def _paths(routine: Routine, address: Term) -> list[Term] | None:
 
 
 def _hull(found: list[Where | None]) -> Where | None:
-    """What holds all of several places in one variable."""
+    """What holds all of several locations in one variable."""
     first = found[0] if found else None
     if first is None or any(one is None or one.root is not first.root for one in found):
         return None
@@ -227,7 +227,7 @@ def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
 
 
 def _of_locations(routine: Routine, term: Term, block: int) -> list[Term]:
-    """The numbers that a term is for the threads that come to a block, if it depends on nothing but their place."""
+    """The numbers that a term is for the threads that come to a block, if it depends on nothing but their indices."""
     reach = uniformity(routine).reach
     location = settler(routine).term(term)
     if location.constant is not None or not reach.template.has_indices or not reach.template.is_known(location):
@@ -238,7 +238,7 @@ def _of_locations(routine: Routine, term: Term, block: int) -> list[Term]:
 
 
 def _chosen(routine: Routine, number: int) -> Term:
-    """A value; where two ways meet again, of which one only passes a branch by, what the branch chooses."""
+    """A value; where two paths merge again, of which one only passes a branch by, what the branch chooses."""
     known, value, flow = values(routine), ssa(routine).values[number], control_flow(routine)
     term = known.of(number)
     routes = flow.blocks[value.block].predecessors
@@ -247,7 +247,7 @@ def _chosen(routine: Routine, number: int) -> Term:
     for location, route in enumerate(routes):
         other = routes[1 - location]
         edges = flow.blocks[route].edges
-        # from here control comes to the meeting at once or by the other way, which is come to from nowhere else
+        # from here control comes to the meeting at once or by the other path, which is come to from nowhere else
         if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or tuple(flow.blocks[other].predecessors) != (route,):
             continue
         condition = known.guard(flow.blocks[route].end - 1)
@@ -282,7 +282,7 @@ def _masked(term: Term) -> set[int]:
 
 
 def _keeps(routine: Routine, term: Term, ends: Range, known: dict[Term, bool]) -> bool:
-    """Whether a value is in a range from nought, if the loop values in it are. `known` remembers what was found for these ends."""
+    """Whether a value is in a range from 0, if the loop values in it are. `known` remembers what was found for these ends."""
     found = known.get(term)
     if found is None:
         found = known[term] = _is_within(routine, term, ends, known)
@@ -311,7 +311,7 @@ def _is_within(routine: Routine, term: Term, ends: Range, known: dict[Term, bool
 
 
 def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
-    """Whether something is one more than a stage, and is not what the ring comes round at since the condition does not hold."""
+    """Whether something is one more than a stage, and is not what the ring wraps around at since the condition does not hold."""
     if condition.operator != "eq" or stepped not in condition.args:
         return False
     end = next((side.constant for side in condition.args if side.constant is not None), None)
@@ -324,7 +324,7 @@ def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Range,
 
 @frozen
 class Use:
-    """What an instruction does to an mbarrier object."""
+    """What an instruction does to an mbarrier."""
 
     instruction: int
     arrives: bool
@@ -334,7 +334,7 @@ class Use:
 
 @fact
 def uses(routine: Routine) -> tuple[Use, ...]:
-    """The waits and arrivals at mbarrier objects that control can reach, in the order of the text."""
+    """The waits and arrivals at mbarriers that control can reach, in the order of the text."""
     flow = control_flow(routine)
     found = []
     for i, bound in such(routine, lambda bound: bound.barrier or bound.completes):
@@ -350,7 +350,7 @@ def uses(routine: Routine) -> tuple[Use, ...]:
 
 
 def mbarrier_operand(bound: Bound) -> BoundOperand | None:
-    """The operand that is the address of the mbarrier object."""
+    """The operand that is the address of the mbarrier."""
     names = [word.operand for word in bound.barrier if word.operand]
     names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
     return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)

@@ -1,8 +1,8 @@
-"""Registers that asynchronous operations hold: what is done to them while the operation may still be under way (9.7.16.7, 9.1:9.7.16.8).
+"""Registers that asynchronous operations hold: what is done to them while the operation may still be in flight (9.7.16.7, 9.1:9.7.16.8).
 
 A dataflow over bits: which registers each group in flight may hold, the youngest first, and whether a wait has been passed since that
 did not reach the group. As it goes by registers and groups, what may be so is so on some path of the control flow graph; what is so on all
-paths is found besides. Copies of a register are that register still: compilers put them where ways meet, and assemblers take them away.
+paths is found besides. Copies of a register are that register still: compilers put them where paths merge, and assemblers take them away.
 """
 
 from __future__ import annotations
@@ -64,19 +64,19 @@ class Program:
     routine: Routine
     queue: str
     registers: tuple[int, ...]
-    """The registers that operations hold or that are copied to or from those, by place."""
+    """The registers that operations hold or that are copied to or from those, by location."""
     steps: tuple[tuple[Step, ...], ...]
     """By block."""
 
 
 State = tuple[tuple[int, int], ...]
 """The open group, then the committed ones, the youngest first: which registers each holds, and past which of them a wait has come that
-waited for nothing. A register counts at its place as a result, and as many places further on as a source."""
+waited for nothing. A register counts at its location as a result, and as many locations further on as a source."""
 
 
 @frozen
 class RegisterAccess:
-    """A register that is touched while it may be held."""
+    """A register that is accessed while it may be held."""
 
     instruction: int
     register: int
@@ -201,7 +201,7 @@ def _is_copy(bound: Bound) -> bool:
 
 
 def accesses_in_flight(of: Program) -> Iterator[RegisterAccess]:
-    """For each operation the first touch, in the order of the text, of a register that it may hold."""
+    """For each operation the first access, in the order of the text, of a register that it may hold."""
     flow = control_flow(of.routine)
     count = len(of.registers)
     empty: State = ((0, 0),)
@@ -239,7 +239,7 @@ def accesses_in_flight(of: Program) -> Iterator[RegisterAccess]:
 
 
 def _accessed(step: Step, state: State, count: int) -> int:
-    """The registers, at their places as results or sources, that a step touches though they are held."""
+    """The registers, at their locations as results or sources, that a step accesses though they are held."""
     in_flight = 0
     for group, _ in state:
         in_flight |= group
@@ -270,7 +270,7 @@ def _access(of: Program, block: int, step: Step, state: State, found: int) -> Re
 
 
 def is_certain(of: Program, access: RegisterAccess) -> bool:
-    """Whether the register is touched, and held still, whatever way control takes from the operation."""
+    """Whether the register is accessed, and held still, whichever path control takes from the operation."""
     flow = control_flow(of.routine)
     start, block = flow.block_of[access.opener], flow.block_of[access.instruction]
     if not dominators(of.routine).post.dominates(block, start):
@@ -358,7 +358,7 @@ def _trimmed(state: State) -> State:
 
 
 def either(states: Iterable[State | None]) -> State | None:
-    """What may be so: each group holds what it holds on some way."""
+    """What may be so: each group holds what it holds on some path."""
     found: State | None = None
     for state in states:
         if state is None or state == found:
@@ -373,7 +373,7 @@ def either(states: Iterable[State | None]) -> State | None:
 
 
 def _both(states: Iterable[State | None]) -> State | None:
-    """What is so on all ways."""
+    """What is so on all paths."""
     found: State | None = None
     for state in states:
         if state is None or state == found:
@@ -383,7 +383,7 @@ def _both(states: Iterable[State | None]) -> State | None:
 
 
 def witness(of: Program, access: RegisterAccess) -> list[tuple[int, str]]:
-    """What shows that a register is held where it is touched: the operation, and what of its queue lies on a way between."""
+    """What shows that a register is held where it is accessed: the operation, and what of its queue lies on a path between."""
     flow = control_flow(of.routine)
     start = flow.block_of[access.opener]
     end = flow.block_of[access.instruction]

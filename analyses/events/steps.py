@@ -1,4 +1,4 @@
-"""What the instructions of a function do to barriers, to mbarrier objects and to shared memory, as steps of one kind each.
+"""What the instructions of a function do to barriers, to mbarriers and to shared memory, as steps of one kind each.
 
 An instruction may be several steps: `mbarrier.arrive.expect_tx` expects bytes, then arrives. What it does comes from the instruction table.
 """
@@ -23,7 +23,7 @@ MBARRIER = "mbarrier"
 SHARED = ".shared"
 TENSOR_CORES = "tcgen05"
 LEAST_BYTES = 16
-"""What a copy or a tensor core touches is never less."""
+"""What a copy or a tensor core accesses is never less."""
 MOST_STEPS = 20000
 """A function with more steps than this is not looked at."""
 
@@ -40,7 +40,7 @@ class Does(enum.Enum):
     ARRIVE = "arrive"
     WAIT = "wait"
     COPY = "copy"
-    """Starts what tells an mbarrier its bytes when it is done; where it writes shared memory, `target` says where."""
+    """Starts what signals its bytes to an mbarrier when it is done; where it writes shared memory, `target` says where."""
     BARRIER_SYNC = "sync"
     BARRIER_ARRIVE = "barrier arrive"
     CLUSTER_ARRIVE = "cluster arrive"
@@ -52,7 +52,7 @@ class Does(enum.Enum):
     READ = "read"
     WRITE = "write"
     FETCH = "fetch"
-    """Reads a number that decides which way threads go, or where they do something."""
+    """Reads a number that decides which path threads go, or where they do something."""
     STORE = "store"
     """Writes numbers of which one may be fetched."""
     RELEASE = "give registers"
@@ -72,27 +72,27 @@ class Step:
     instruction: int
     does: Does
     address: Term | None = None
-    """Of the object or of the memory; of a barrier its number."""
+    """Of the mbarrier or of the memory; of a barrier its number."""
     amount: Term | None = None
     """The count of an init, an arrival or a barrier, the bytes of an expectation, the parity of a wait, the mask of a join."""
     times: int = 1
-    """How many arrivals one is, if `amount` does not say; 0 for one that the object was told to expect besides."""
+    """How many arrivals one is, if `amount` does not say; 0 for one that the mbarrier was made to expect besides."""
     target: Term | None = None
     """Where a copy writes."""
     bytes: int | None = None
-    """How many bytes are touched, if that is known."""
+    """How many bytes are accessed, if that is known."""
     least: int = LEAST_BYTES
     """How many at least."""
     is_multicast: bool = False
-    """Whether objects of several CTAs may be told."""
+    """Whether mbarriers of several CTAs may be signalled."""
     mask: Term | None = None
-    """Which they are, if it is multicast: those at the same place in the CTAs of which the bit is set."""
+    """Which they are, if it is multicast: those at the same location in the CTAs of which the bit is set."""
     is_everywhere: bool = False
-    """Whether all CTAs of the cluster are told, if it is known how many they are."""
+    """Whether all CTAs of the cluster are signalled, if it is known how many they are."""
     is_request: bool = False
     """Whether what is copied is the answer to a request for another cluster's work."""
     pairs: Term | None = None
-    """Where it is not `mask`: the CTAs that are written to; told is the CTA of each pair that the address names (9.7.10.27.5.2)."""
+    """Where it is not `mask`: the CTAs that are written to; signalled in the CTA of each pair that the address names (9.7.10.27.5.2)."""
     map: Term | None = None
     """The tensor map that says how many bytes a copy has."""
     is_spinning: bool = False
@@ -156,7 +156,7 @@ def _is_step(bound: Bound) -> bool:
 
 @fact
 def launched_steps(routine: Routine) -> dict[int, tuple[Step, ...]]:
-    """The same with what tensor cores read where descriptors say, which takes numbers to tell: these are known in a launch."""
+    """The same with what tensor cores read where descriptors say, which takes numbers to signal: these are known in a launch."""
     found = dict(steps(routine))
     blocks = control_flow(routine)
     for i, bound in such(routine, lambda bound: any(word.group == TENSOR_CORES for word in bound.asynchronous)):
@@ -224,7 +224,7 @@ def _of_completion(routine: Routine, i: int, bound: Bound) -> list[Step]:
     if any(one.action == "commit" for one in bound.asynchronous):
         return [Step(i, Does.ARRIVE, address, is_multicast=multicast, mask=mask)]
     if multicast and bound.slot(".cta_group") == ".cta_group::2":
-        # whether an object of a CTA or of its peer is told depends on where it lies
+        # whether an mbarrier of a CTA or of its peer is signalled depends on where it lies
         mask, pairs = None, mask
     writes = (one for one in accesses_of(routine, i) if one.writes and one.memory.is_async and one.memory.operand != operand.name)
     written = next(writes, None)
@@ -268,7 +268,7 @@ def _by_instruction(routine: Routine) -> dict[int, tuple[Access, ...]]:
 
 
 def _of_access(routine: Routine, access: Access) -> Step | None:
-    """A touch of shared memory that is over, or at least asked for, when the instruction is."""
+    """An access of shared memory that is over, or at least asked for, when the instruction is."""
     bound = bindings(routine)[access.instruction]
     if access.space != SHARED or access.address is None or not isinstance(bound, Bound):
         return None
@@ -308,7 +308,7 @@ def _has_idle_loop(routine: Routine, i: int) -> bool:
 
 
 def _comes_back(routine: Routine, i: int) -> bool:
-    """Whether every way on where a wait says no leads back to it, with nothing in between that counts."""
+    """Whether every path on from a wait that fails leads back to it, with nothing in between that counts."""
     flow = control_flow(routine)
     known = values(routine)
     home = flow.blocks[flow.block_of[i]]

@@ -38,7 +38,7 @@ class Facts:
 
     @functools.cached_property
     def index(self) -> Index:
-        """Places of nodes."""
+        """Locations of nodes."""
         return Index(self.module)
 
     @functools.cached_property

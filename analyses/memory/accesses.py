@@ -1,6 +1,6 @@
 """Memory accesses: what each instruction reads and writes, in which state space, at which address, of how many bytes (5.1, 6.4, 9.7.10).
 
-The table says through which operands an instruction touches memory. The space is the one written; a generic address tells its space where
+The table says through which operands an instruction accesses memory. The space is the one written; a generic address says its space where
 it was made from a variable, or converted from a space, or is a parameter that is declared to point into one.
 """
 
@@ -25,7 +25,7 @@ from ptxkit.syntax import Address, Guard
 
 @frozen(eq=False)
 class Access:
-    """A touch of memory by an instruction through one operand."""
+    """An access of memory by an instruction through one operand."""
 
     instruction: int
     child: int
@@ -39,12 +39,12 @@ class Access:
     address: Term | None
     """None where nothing can be said, as of an address in a constant expression that is not understood."""
     bytes: int | None
-    """How many bytes each thread touches from the address on, if that is a constant; None where threads work together, as not all of
+    """How many bytes each thread accesses from the address on, if that is a constant; None where threads work together, as not all of
     their addresses need count then."""
     align: int
     """What the address must be a multiple of, 0 if nothing is asked."""
     least: int
-    """How many bytes from the address on are touched at least, though `bytes` may not be known; 0 if that is not known either."""
+    """How many bytes from the address on are accessed at least, though `bytes` may not be known; 0 if that is not known either."""
     lanes: int
     """Where threads work together: how many lanes of the warp, the first ones, hold an address that counts; 0 for all."""
     where: Location | None

@@ -1,6 +1,6 @@
-"""Which bytes of shared memory threads touch, and whether two touches meet.
+"""Which bytes of shared memory threads access, and whether two accesses overlap.
 
-A region is a variable, what all threads add to its address alike, and for each thread an offset. Two regions are compared only if
+A region is a variable, what all threads add to its address in common, and for each thread an offset. Two regions are compared only if
 variable and common part are the same; what comes out of it is then certain.
 """
 
@@ -20,27 +20,27 @@ from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
 
 Base = tuple[object, Term]
-"""Variable, and the part of the offset that does not go by the place of the thread."""
+"""Variable, and the part of the offset that does not go by the index of the thread."""
 BITS = 32
 """Offsets within a variable are counted in so many bits."""
 
 
 @frozen(eq=False)
 class Region:
-    """What threads touch: each `bytes` from its own offset on."""
+    """What threads access: each `bytes` from its own offset on."""
 
     base: Base
     moving: Term
-    """The part of the offset that goes by the place of the thread, without constant."""
+    """The part of the offset that goes by the index of the thread, without constant."""
     offset: int
     bytes: int
     threads: int
-    """Who touches it, as bits."""
+    """Who accesses it, as bits."""
     is_common: bool
     """Whether the base is surely the same for all threads."""
 
     def by(self, threads: int) -> Region:
-        """What others touch in the same way, or only some of them."""
+        """What others access as well, or only some of them."""
         return Region(self.base, self.moving, self.offset, self.bytes, threads, self.is_common) if threads != self.threads else self
 
     @property
@@ -51,7 +51,7 @@ class Region:
 
 @frozen(eq=False)
 class _Spread:
-    """Where the touches of threads start, ascending, and by whom."""
+    """Where the accesses of threads start, ascending, and by whom."""
 
     starts: tuple[int, ...]
     threads: tuple[int, ...]
@@ -105,7 +105,7 @@ class Regions:
         return (symbol, fixed), moving, signed(offset, BITS), is_common
 
     def _is_placed(self, atom: Term) -> bool:
-        """Whether a number goes by nothing but the place of the thread."""
+        """Whether a number goes by nothing but the index of the thread."""
         found = self._placed.get(atom)
         if found is None:
             found = all(leaf.operator == "special" for leaf in atom.leaves()) and self.thread_block.vector(atom) is not None
@@ -124,7 +124,7 @@ class Regions:
         return found
 
     def are_apart(self, a: Region, b: Region) -> bool:
-        """Whether two regions with the same base lie apart, whoever touches them."""
+        """Whether two regions with the same base lie apart, whichever threads access them."""
         (low, high), (first, last) = self._ends_of(a.moving), self._ends_of(b.moving)
         distance = b.offset - a.offset
         return high + a.bytes <= first + distance or last + distance + b.bytes <= low
@@ -138,7 +138,7 @@ class Regions:
         return found
 
     def overlap(self, a: Region, b: Region, others: bool | None = None) -> tuple[int, int] | None:
-        """A thread of `a` and one of `b` that touch a byte both; None if there are none, or nothing is certain.
+        """A thread of `a` and one of `b` that access a byte both; None if there are none, or nothing is certain.
 
         `others`: only two different threads, or only one and the same.
         """
@@ -155,7 +155,7 @@ class Regions:
         return self._meetings[key]
 
     def meet_between_warps(self, a: Region, b: Region) -> tuple[int, int] | None:
-        """A thread of `a` and one of `b` of another warp that touch a byte both; None if there are none, or nothing is certain."""
+        """A thread of `a` and one of `b` of another warp that access a byte both; None if there are none, or nothing is certain."""
         if a.base != b.base or not (a.is_common and b.is_common):
             return None
         key = (a.moving, a.bytes, a.threads, b.moving, b.bytes, b.threads, b.offset - a.offset, "warps")
@@ -201,7 +201,7 @@ class Regions:
         if found is None:
             offsets = self._offsets(region.moving)
             pairs = sorted([(offsets[thread], thread) for thread in bits(region.threads)])
-            # of threads that touch the same, two are enough to find two that differ
+            # of threads that access the same, two are enough to find two that differ
             kept = [pair for locate, pair in enumerate(pairs) if locate < 2 or pair[0] != pairs[locate - 2][0]]
             found = self._spreads[key] = _Spread(tuple([start for start, _ in kept]), tuple([thread for _, thread in kept]))
         return found

@@ -1,7 +1,7 @@
 """Variables in shared and local memory that are read before anything can have written them (8.2.6).
 
-All ways in which the address of the variable is used must be known: it goes into loads and stores, and into sums that do. Then a load that
-comes, on every way, before every store reads what nobody has written: the thread that comes there first does.
+All uses of the address of the variable must be known: it goes into loads and stores, and into sums that do. Then a load that
+comes, on every path, before every store reads what nobody has written: the thread that comes there first does.
 """
 
 from __future__ import annotations

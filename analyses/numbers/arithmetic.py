@@ -1,6 +1,6 @@
 """What the operators of symbolic values give for concrete numbers: integers modulo two to the power of their width (9.7.1, 9.7.7, 9.7.9).
 
-Every number stands as an unsigned one. Operators that tell signs apart come in two: `div.u`, `div.s`. The abstract domain takes its
+Every number stands as an unsigned one. Operators that distinguish signs come in two: `div.u`, `div.s`. The abstract domain takes its
 constants from here, so there is one definition of what an operator means.
 """
 

@@ -1,6 +1,6 @@
 """Which registers are live where: those whose value may still be read.
 
-A register is live at a point if some way from there leads to a read of it with no sure write before. A write under a guard is not sure.
+A register is live at a point if some path from there leads to a read of it with no sure write before. A write under a guard is not sure.
 What `ret` hands back from a function is live up to it. Points are named by the instruction that they stand before.
 """
 
@@ -95,7 +95,7 @@ def live_ranges(routine: Routine) -> tuple[tuple[tuple[int, int], ...], ...]:
     """By register, the instructions between which it is live, as (start, end): live right before each of start + 1 to end - 1 … end.
 
     A range starts with the instruction that writes the register, or with the first of the block into which it comes alive, and ends with
-    the last that reads it, exclusive; ranges that touch are one. A value that nothing reads has the range of its instruction alone.
+    the last that reads it, exclusive; ranges that access are one. A value that nothing reads has the range of its instruction alone.
     """
     flow, named, live = control_flow(routine), registers(routine), liveness(routine)
     reads, writes, weak = named.reads, named.writes, named.weak

@@ -1,7 +1,7 @@
 """How many registers a function needs at once, in 32-bit units: a 64-bit register is two, a 16-bit one a whole one, a predicate none.
 
 It is what the text asks for: an assembler reorders, recomputes and merges, so it may get by with fewer or need more. A register counts from
-its first write on a way to the point; what is live there but was never written needs no room.
+its first write on a path to the point; what is live there but was never written needs no room.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The function as if every register were assigned once: values, and which value each read sees. The tree stays as it is.
 
-A value comes from a write, from a join of ways on which different values arrive (a phi), or is what a register holds on entry. A write
+A value comes from a write, from a join of paths on which different values arrive (a phi), or is what a register holds on entry. A write
 under a guard gives a value that chooses: between what it writes, if the guard holds, and the value from before. Only blocks that control
 can reach have values, and a phi stands only where its register is live.
 """

@@ -1,7 +1,7 @@
 """Reads of registers that nothing wrote before.
 
-*Always*: no way to the read writes the register. *Sometimes*: there is a point where nothing can have written it yet, and from
-which every way on reads it before anything writes it. That needs no guess which branches go together: it is enough that control comes
+*Always*: no path to the read writes the register. *Sometimes*: there is a point where nothing can have written it yet, and from
+which every path on reads it before anything writes it. That needs no guess which branches go together: it is enough that control comes
 to the point at all. What is only written in one branch and only read in another is left alone, since the two may hold together.
 
 Copying is no reading here, nor is handing over to other lanes what none of them uses. Compilers copy and pack registers that hold nothing,
@@ -37,19 +37,19 @@ class UndefinedRead:
     instruction: int
     register: int
     always: bool
-    """Whether no way to it writes the register."""
+    """Whether no path to it writes the register."""
     point: int
     """Unless always: the instruction after which nothing has written the register, and it will be read: the last of a block, or a guarded
     write; -1 for the start of the function."""
     target: int
     """The block where control goes on from the last instruction of another; -1 for a guarded write."""
     write: int
-    """Unless always: an instruction that writes it on another way."""
+    """Unless always: an instruction that writes it on another path."""
     only_loads: bool
-    """Whether what other ways write is made from what they load. A program may leave out a load that would be out of bounds, go on with
-    whatever is in the register, and throw the result away."""
+    """Whether what other paths write is made from what they load. A program may leave out a load that would be out of bounds, go on with
+    no matter what is in the register, and throw the result away."""
     is_shown: bool = True
-    """Whether what is read surely comes to something: not if it can be seen only behind a branch, a guard or a selection."""
+    """Whether what is read surely comes to something: not if it can be seen only after a branch, a guard or a selection."""
 
 
 @fact
@@ -73,7 +73,7 @@ def _is_of_interest(named: Registers, register: int) -> bool:
 
 
 def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
-    """By instruction, the doubtful registers whose value surely decides what it does: no copies, nothing that is written in place too,
+    """By instruction, the doubtful registers whose value surely decides what it does: no copies, nothing that is written in location too,
     and no elements of a vector that is stored, of which some may be padding."""
     named, bounds = registers(routine), bindings(routine)
     found = {}
@@ -99,7 +99,7 @@ def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
 def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
     """Whether anything may come of an instruction: it, or one that works with what it wrote, does more than write registers.
 
-    *Surely*: such a one comes on all ways from there, and nothing in between selects.
+    *Surely*: such a one comes on all paths from there, and nothing in between selects.
     """
     values, flow, bounds = ssa(routine), control_flow(routine), bindings(routine)
     after = dominators(routine).post
@@ -242,7 +242,7 @@ class _Sometimes:
         return loaded
 
     def _first_read(self, block: int, register: int) -> int:
-        """The first read on the ways from a block on, of which all come to one."""
+        """The first read on the paths from a block on, of which all come to one."""
         seen = {block}
         work = [block]
         found = []

@@ -1,4 +1,4 @@
-"""Findings about registers of asynchronous operations, for the rules that tell their causes apart."""
+"""Findings about registers of asynchronous operations, for the rules that say their causes apart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_flight_reports(
     note: str = "",
     severity: Severity | None = None,
 ) -> Iterator[Diagnostic]:
-    """One finding for each operation of which registers are touched."""
+    """One finding for each operation of which registers are accessed."""
     for access in accessed if of is not None else ():
         assert of is not None
         name = registers(routine).table[access.register].name
@@ -54,7 +54,8 @@ def in_flight_reports(
 
 
 def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
-    """One finding for each operation before which a fence is missing; where registers are written behind the fence, for each such place."""
+    """One finding for each operation before which a fence is missing; where registers are written after the fence, for each such
+    location."""
     reported = set()
     for one in found:
         name = registers(routine).table[one.register].name if one.register >= 0 else ""
@@ -110,7 +111,8 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 def unfenced_handoff_reports(
     facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
 ) -> Iterator[Diagnostic]:
-    """A finding for each barrier that tells of what was not fenced; a warning if who tells fences never, late, or before several others."""
+    """A finding for each barrier that reports what was not fenced; a warning if the one that signals fences never, late, or before
+    several others."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)

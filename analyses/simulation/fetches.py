@@ -1,7 +1,7 @@
 """What a launch decides besides parameters: numbers that threads load, hand to one another, or are given by the hardware.
 
 A tile scheduler writes the number of the next tile to shared memory, or has it written there (9.7.13.17), and all warps go where it says.
-So numbers that decide a way are followed through memory: who stores them, and who loads them. `plan` says which instructions that takes.
+So numbers that decide a path are followed through memory: who stores them, and who loads them. `plan` says which instructions that takes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SINK = "_"
 
 @frozen(eq=False)
 class Fetch:
-    """An instruction that gives registers what is known on a way at most. All of it stands by register that it writes."""
+    """An instruction that gives registers what is known on a path at most. All of it stands by register that it writes."""
 
     instruction: int
     numbers: tuple[int, ...]
@@ -85,7 +85,7 @@ class Store:
 
 @frozen(eq=False)
 class Plan:
-    """What has to be followed on a way besides its steps."""
+    """What has to be followed on a path besides its steps."""
 
     fetches: dict[int, Fetch]
     stores: dict[int, Store]
@@ -151,7 +151,8 @@ def _terms(routine: Routine, i: int, node: Node) -> tuple[Term | None, ...]:
 
 
 def plan(routine: Routine, needed: Iterable[int]) -> Plan:
-    """What has to be followed so that values, by number of `ssa`, may be known. `needed` are those that decide ways, steps or addresses."""
+    """What has to be followed so that values, by number of `ssa`, may be known. `needed` are those that decide paths, steps or
+    addresses."""
     numbers = set(needed)
     fetches = {i: fetch for i, fetch in all_fetches(routine).items() if numbers & set(fetch.numbers)}
     stores: dict[int, Store] = {}
@@ -295,7 +296,7 @@ def exchanged(fetch: Fetch, lane: int, held: Mapping[int, int], members: int) ->
 
 
 def _answer(routine: Routine, i: int, bound: Bound) -> Fetch | None:
-    """What is told of an answer: whether there is another cluster's work, and where that cluster would have been."""
+    """What an answer is: whether there is another cluster's work, and where that cluster would have been."""
     response = bound.operand(RESPONSE)
     assert response is not None
     term = values(routine).operand(i, routine.instructions[i].operands[response.path[0]])

@@ -1,8 +1,9 @@
-"""Runs the traces of a cluster side by side: barriers, mbarrier objects, and which access comes before which (8.8, 9.7.14).
+"""Runs the traces of a cluster side by side: barriers, mbarriers, and which access comes before which (8.8, 9.7.14).
 
-The threads of a warp that go the same way are one *agent*. Agents take turns, event by event; asynchronous copies are done as late as
-can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have seen to
-complete. It is one of the runs that are possible: what goes wrong in it can go wrong.
+The threads of a warp that take the same path are one *agent*. Agents take one step after the other, event by event; asynchronous copies
+are done as
+late as can be. What agents know of one another is kept in vector clocks; of asynchronous writes they know by the phases that they have
+seen to complete. It is one of the runs that are possible: what goes wrong in it can go wrong.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ptxkit.analyses.simulation.traces import NOWHERE, RANK, SHARED_WINDOW, Even
 from ptxkit.frozen import frozen
 
 Clock = dict[int, int]
-"""By agent, up to which of its events; by object (its number, negative), up to which phase."""
+"""By agent, up to which of its events; by mbarrier (its number, negative), up to which phase."""
 
 MOST_ACCESSES = 40_000
-"""Words of shared memory that are compared, each time that they are touched."""
+"""Words of shared memory that are compared, each time that they are accessed."""
 MOST_BYTES = 4096
-"""Of what an instruction touches at once, no more is looked at."""
+"""Of what an instruction accesses at once, no more is looked at."""
 MOST_FAULTS = 40
 ANSWER = 16
 """The bytes of an answer to a request for another cluster's work."""
@@ -51,7 +52,7 @@ class Fault:
 
 @attrs.define(eq=False)
 class Agent:
-    """Threads of a warp that go the same way."""
+    """Threads of a warp that take the same path."""
 
     index: int
     trace: Trace
@@ -62,15 +63,15 @@ class Agent:
     at: int = 0
     clock: Clock = attrs.field(factory=dict)
     seen: dict[int, int] = attrs.field(factory=dict)
-    """By object, the phase that it last saw to have completed."""
+    """By mbarrier, the phase that it last saw to have completed."""
     signalled: dict[int, int] = attrs.field(factory=dict)
-    """By object, the phase in which it last arrived."""
+    """By mbarrier, the phase in which it last arrived."""
     waits: dict[int, int] = attrs.field(factory=dict)
-    """By object, the instruction that it last waited with."""
+    """By mbarrier, the instruction that it last waited with."""
     asked: int = -1
-    """What had changed when it last asked for an object in vain."""
+    """What had changed when it last asked for an mbarrier in vain."""
     peeks: dict[int, int] = attrs.field(factory=dict)
-    """By object, the instruction that asked for it without waiting."""
+    """By mbarrier, the instruction that asked for it without waiting."""
     fenced: Clock = attrs.field(factory=dict)
     """What it knew of at its last fence."""
     relaxed: int = -1
@@ -96,7 +97,7 @@ class Agent:
 
 @attrs.define(eq=False)
 class Mbarrier:
-    """An mbarrier object."""
+    """An mbarrier."""
 
     number: int
     address: int
@@ -108,13 +109,13 @@ class Mbarrier:
     phase: int = 0
     """How many phases have completed."""
     expected: int = 0
-    """Bytes that the phase still waits for, without those under way."""
+    """Bytes that the phase still waits for, without those in flight."""
     coming: int = 0
-    """Bytes under way."""
+    """Bytes in flight."""
     unknown: int = 0
-    """Copies under way of which the bytes are not known."""
+    """Copies in flight of which the bytes are not known."""
     expects: int = -1
-    """The instruction that last announced bytes."""
+    """The instruction that last expected bytes."""
     copies: int = -1
     clock: Clock = attrs.field(factory=dict)
     last: Clock = attrs.field(factory=dict)
@@ -124,7 +125,7 @@ class Mbarrier:
     history: list[list[tuple[int, int]]] = attrs.field(factory=list)
     """The same of the phases that have completed."""
     bytes: list[tuple[int, int]] = attrs.field(factory=list)
-    """Of those, the bytes that were announced and those that were copied, as far as that is known."""
+    """Of those, the bytes that were expected and those that were copied, as far as that is known."""
     expected_bytes: int = 0
     copied: int = 0
     maps: dict[str, int] = attrs.field(factory=dict)
@@ -152,7 +153,7 @@ class _Meeting:
 
 @attrs.define(eq=False)
 class _Stamp:
-    """Who touched a place, and when; of an asynchronous write the object and phase that tell of it."""
+    """Who accessed a location, and when; of an asynchronous write the mbarrier and phase that signal it."""
 
     agent: int
     time: int
@@ -168,7 +169,7 @@ class _Shadow:
 
 
 class Machine:
-    """One run. `flips` are waits of which the parity counts the other way, `counts` by instruction other counts for inits.
+    """One run. `flips` are waits of which the parity counts inverted, `counts` by instruction other counts for inits.
 
     `registers` are those of a thread when the kernel starts; with 0, registers are never short.
     """
@@ -189,10 +190,10 @@ class Machine:
         self.outcomes = outcomes
         """What requests for another cluster's work give, one after the other; then nothing."""
         self.is_eager = is_eager
-        """Whether agents go as far as they can when it is their turn, in place of one event, and those who wait are first."""
+        """Whether agents go as far as they can when they are next, instead of one event, and those who wait are first."""
         self.has_completed = False
         self.changes = 0
-        """How many objects were initialized and phases completed: whoever waits goes on only by one of these."""
+        """How many mbarriers were initialized and phases completed: the thread that waits goes on only by one of these."""
         self.end = end
         self.is_late = False
         """Whether the run was not finished by the time that it was to end."""
@@ -202,7 +203,7 @@ class Machine:
         self.fetched: dict[Key, tuple[int, ...]] = {}
         """What is loaded from shared memory, where that is the same in every run."""
         self.raced: set[int] = set()
-        """Fetches whose place somebody may write to at the same time."""
+        """Fetches whose location somebody may write to at the same time."""
         self.memory: dict[int, tuple[_Stamp, int | None]] = {}
         self.readers: dict[int, dict[int, tuple[int, int]]] = {}
         self.sought = sorted(
@@ -258,7 +259,7 @@ class Machine:
         return max(0, found)
 
     def _sizes(self) -> dict[Event, int]:
-        """The bytes of copies that are not known but announced: where one copy alone makes up for an announcement."""
+        """The bytes of copies that are not known but expected: where one copy alone makes up for an expectation."""
         found: dict[Event, int] = {}
         for trace in self.traces:
             last: dict[tuple[int, ...], tuple[Event, list[Event]]] = {}
@@ -314,7 +315,7 @@ class Machine:
         return [agent for agent in self.agents if not agent.is_done]
 
     def _settle(self) -> bool:
-        """What is under way comes to its end, if that lets somebody go on."""
+        """What is in flight comes to its end, if that lets somebody go on."""
         for mbarrier in list(self.mbarriers.values()):
             if mbarrier.coming:
                 mbarrier.expected -= mbarrier.coming
@@ -350,7 +351,7 @@ class Machine:
                 continue
             mask = event.mask[0 if len(event.mask) == 1 else position]
             for rank in bits(mask):
-                # of a pair of CTAs the one is told that the address names
+                # of a pair of CTAs the one that the address names is signalled
                 signalled = rank if event.step.pairs is None else rank & ~1 | plain(address) >> RANK & 1
                 yield plain(address) & (1 << RANK) - 1 | signalled << RANK, amount
 
@@ -406,10 +407,10 @@ class Machine:
         for agent in agents:
             agent.clock = dict(merged)
 
-    # --- objects
+    # --- mbarriers
 
     def _mbarrier(self, agent: Agent, event: Event, address: int) -> Mbarrier | None:
-        """The object at an address, which somebody uses; None if there is none yet."""
+        """The mbarrier at an address, which somebody uses; None if there is none yet."""
         found = self.mbarriers.get(address)
         if found is None:
             return None
@@ -522,7 +523,7 @@ class Machine:
             self._put(agent, stamp, plain(address), event.step.bytes or 1, [])
 
     def _deliver(self, agent: Agent, event: Event, found: Mbarrier, position: int, target: int) -> None:
-        """What a copy writes that tells an object when it is done."""
+        """What a copy writes that signals an mbarrier when it is done."""
         raw: list[int | None] = _raw(event, position)
         if event.step.is_request:
             answer = self.outcomes[self.requests - 1] if self.requests <= len(self.outcomes) else 0
@@ -570,7 +571,7 @@ class Machine:
     def overrun(self) -> Iterator[tuple[Mbarrier, Agent, int, int]]:
         """Waits that miss their phase in another run: the next one may complete before the thread has come to look.
 
-        Each as the object, who waits, the phase, and the event.
+        Each as the mbarrier, who waits, the phase, and the event.
         """
         for found in self.by_number.values():
             for index, phase, at in found.waited:
@@ -613,7 +614,7 @@ class Machine:
         return True
 
     def _completes(self, found: Mbarrier) -> bool:
-        """Completes the phase of an object if nothing is missing."""
+        """Completes the phase of an mbarrier if nothing is missing."""
         if found.pending or found.expected or found.coming or found.unknown:
             return False
         found.last = found.clock
@@ -868,7 +869,7 @@ class Machine:
 
 
 def _waits_at(agent: Agent, address: int) -> bool:
-    """Whether an agent ever waits at an object."""
+    """Whether an agent ever waits at an mbarrier."""
     for event in agent.trace.events:
         if event.step.does is Does.WAIT and event.address is not None:
             lanes = event.address if len(event.address) == 1 else [event.address[position] for position in agent.positions]

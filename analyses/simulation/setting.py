@@ -41,7 +41,7 @@ class Setting:
         return math.prod(self.cluster)
 
     def index(self, cluster: int, rank: int) -> Shape:
-        """The place in the grid of a CTA of a cluster; clusters are counted along x first."""
+        """The location in the grid of a CTA of a cluster; clusters are counted along x first."""
         width, height = self.grid[0] // self.cluster[0], self.grid[1] // self.cluster[1]
         at = (cluster % width, cluster // width % height, cluster // (width * height))
         own = self.within(rank)
@@ -52,7 +52,7 @@ class Setting:
         )
 
     def within(self, rank: int) -> Shape:
-        """The place of a CTA in its cluster."""
+        """The index of a CTA in its cluster."""
         return rank % self.cluster[0], rank // self.cluster[0] % self.cluster[1], rank // (self.cluster[0] * self.cluster[1])
 
     @property

@@ -15,7 +15,7 @@ from ptxkit.names import Symbol
 
 @frozen
 class Extent:
-    """How far from the start of a shared variable it is touched, and written, in bytes; and its size."""
+    """How far from the start of a shared variable it is accessed, and written, in bytes; and its size."""
 
     accessed: int
     written: int
@@ -41,7 +41,7 @@ def extents(routine: Routine, traces: Iterable[Trace]) -> dict[str, Extent]:
 
 @fact
 def variables(routine: Routine) -> dict[Step, tuple[str, int, int]]:
-    """By touch of a shared variable of a known size: its name, where it starts, and its size."""
+    """By access of a shared variable of a known size: its name, where it starts, and its size."""
     known, indices = values(routine), layout(routine)
     found: dict[Step, tuple[str, int, int]] = {}
     for own in steps(routine).values():
@@ -58,7 +58,7 @@ def variables(routine: Routine) -> dict[Step, tuple[str, int, int]]:
 
 
 def has_room(of: dict[str, Extent]) -> bool:
-    """Whether all that is touched lies inside of its variable."""
+    """Whether all that is accessed lies inside of its variable."""
     return all(0 < one.accessed <= one.size for one in of.values())
 
 

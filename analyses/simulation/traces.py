@@ -1,10 +1,10 @@
 """What the threads of a CTA do, one thing after the other, when the kernel is launched with certain numbers.
 
-Threads that go the same way are followed together; where a branch or a guard tells them apart they go on in groups. Everything that does
-not depend on memory is a number then: shared variables are given addresses, parameters and the place of the CTA numbers that suit most
-kernels. So a ring of stages needs no recognising, however its index and its parity are made. What is loaded is not known: a trace ends
-where it would have to be, which makes it `lost`; one that goes round a loop too often is `cut`. Nothing may be concluded from what does
-not happen after either.
+Threads that take the same path are followed together; where a branch or a guard distinguishes them they go on in groups. Everything that
+does not depend on memory is a number then: shared variables are given addresses, parameters and the index of the CTA numbers that suit
+most kernels. So a ring of stages needs no recognising, however its index and its parity are made. What is loaded is not known: a trace
+ends where it would have to be, which makes it `lost`; one that iterates a loop too often is `cut`. Nothing may be concluded from what
+does not happen after either.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ POINTER = 1 << 40
 POINTER_BITS = 64
 GRID = (128, 16, 16)
 NOWHERE = -1
-"""The address of threads that do not touch memory where others of their path do."""
+"""The address of threads that do not access memory where others of their path do."""
 MEETS = frozenset((Does.BARRIER_SYNC, Does.JOIN))
 ACCESSES = frozenset((Does.READ, Does.WRITE))
 Numbers = tuple[int, ...]
@@ -88,9 +88,9 @@ class Event:
     visit: int
     """How many times the path had come to the instruction before."""
     mask: Numbers | None = None
-    """The CTAs whose objects are told, of what is multicast."""
+    """The CTAs whose mbarriers are signalled, of what is multicast."""
     bytes: int | None = None
-    """How many bytes are copied or touched, if that is known."""
+    """How many bytes are copied or accessed, if that is known."""
     values: tuple[Numbers | None, ...] = ()
     """The numbers that are stored one after the other, as far as they are known."""
     unit: int = 0
@@ -196,7 +196,7 @@ class Tracer:
             if guard is not None:
                 self.guards[i] = guard
         self.calls: dict[int, int] = {}
-        """By block, the first call behind which nothing is known."""
+        """By block, the first call after which nothing is known."""
         for i in calls(routine):
             if may_synchronize(routine, i):
                 self.calls.setdefault(self.flow.block_of[i], i)
@@ -401,7 +401,7 @@ class Tracer:
                 return int(self.examples or value.instruction in self.spins)
         return self._leaf(leaf)
 
-    # --- ways
+    # --- paths
 
     def run(self) -> list[Trace]:
         """The traces of all threads of the CTA."""
@@ -543,7 +543,7 @@ class Tracer:
         return True
 
     def _access(self, i: int, path: _Path, where: int) -> None:
-        """Adds the accesses of some threads of a path; the others go the same way, and touch nothing."""
+        """Adds the accesses of some threads of a path; the others take the same path, and access nothing."""
         first = len(path.events)
         self._execute(i, path)
         threads = listed(path.mask)
@@ -587,7 +587,7 @@ class Tracer:
         path.environment = environment
 
     def _fetched(self, fetch: Fetch, path: _Path, where: int, visit: int) -> list[Numbers | None]:
-        """What each register gets, for each thread of a path; threads that are not in `where` get whatever there is."""
+        """What each register gets, for each thread of a path; threads that are not in `where` get no matter what there is."""
         count = path.mask.bit_count()
         unknown: list[Numbers | None] = [None] * len(fetch.numbers)
         if fetch.address is not None:
@@ -666,7 +666,7 @@ class Tracer:
         return [tuple(column) for column in columns]
 
     def _load_parameter(self, fetch: Fetch, path: _Path) -> list[Numbers | None] | None:
-        """What lies in parameters, at an address that is known on a way only."""
+        """What lies in parameters, at an address that is known on a path only."""
         assert fetch.address is not None and self.setting is not None
         addresses = self.numbers(fetch.address, path)
         if addresses is None:
@@ -775,7 +775,7 @@ class Tracer:
         return self._parameters[position][0], offset
 
     def _bytes(self, step: Step, amount: Numbers | None, map_: str) -> int | None:
-        """How many bytes a step copies or touches."""
+        """How many bytes a step copies or accesses."""
         if step.bytes is not None or step.does is not Does.COPY:
             return step.bytes
         if amount is not None:
@@ -824,7 +824,7 @@ class Tracer:
         path.source, path.skipped, path.block, path.at = path.block, -1, target, 0
 
     def _over(self, path: _Path) -> Trace | None:
-        """To where the ways meet again, if nothing on them matters to other threads; what is known of those accesses is dropped."""
+        """To where the paths merge again, if nothing on them matters to other threads; what is known of those accesses is dropped."""
         meet = self.post.parent[path.block] if path.block in self.post else -1
         region = self._region(path.block, meet) if 0 <= meet < len(self.flow.blocks) else None
         if region is None or any(region >> block & 1 for block in self.sync_blocks):
@@ -855,7 +855,7 @@ class Tracer:
         self.out_of_bounds.update([i for i in self.stores if blocks >> self.flow.block_of[i] & 1])
 
     def _region(self, start: int, meet: int) -> int | None:
-        """The blocks on the ways from a block to where they meet; None if they come back to it."""
+        """The blocks on the paths from a block to where they meet; None if they come back to it."""
         key = (start, meet)
         if key not in self._regions:
             found = 0
@@ -879,7 +879,7 @@ class Tracer:
         return path.mask == self.thread_block.everyone and self.ranks == 1 and self.setting is None and meets_at_barriers_only(self.routine)
 
     def _leaves_out(self, index: int, holds: bool) -> bool:
-        """Whether a path that leaves a block this way leaves out barriers that it would come to on the other."""
+        """Whether a path that leaves a block this path leaves out barriers that it would come to on the other."""
         key = (index, holds)
         if key not in self._left_out:
             self._left_out[key] = any(
@@ -890,7 +890,7 @@ class Tracer:
         return self._left_out[key]
 
     def _meets(self, start: int, meet: int) -> bool:
-        """Whether something that others wait for is on a way from a block to where ways meet."""
+        """Whether something that others wait for is on a path from a block to where paths merge."""
         seen = 1 << meet if 0 <= meet < len(self.flow.blocks) else 0
         work = [start]
         while work:
@@ -916,7 +916,7 @@ class Tracer:
         term = self.evaluator.term(self._settle(condition), path.environment)
         threads = listed(path.mask)
         if not any(leaf.operator in ("special", "collective", "peer") for leaf in term.leaves()):
-            # nothing in it tells threads apart
+            # nothing in it distinguishes threads
             threads = threads[:1]
         for other in (0, 1, 1 << 20):
             for thread in threads:
@@ -981,7 +981,7 @@ def _agrees(edge: Edge, holds: bool) -> bool:
 
 
 def _peeks(step: Step) -> bool:
-    """Whether it only asks, and goes on whatever the answer is."""
+    """Whether it only asks, and goes on no matter what the answer is."""
     return step.does is Does.WAIT and not step.is_spinning
 
 
@@ -1047,13 +1047,13 @@ def _given(name: str, offset: object, setting: Setting) -> int | None:
 
 
 def hash_of(leaf: Term) -> int:
-    """A number that tells parameters apart, the same on every run."""
+    """A number that distinguishes parameters, the same on every run."""
     return sum(ord(letter) * (position + 1) for position, letter in enumerate(f"{leaf.data[0]}+{leaf.data[2]}")) & 0x3FF
 
 
 @fact
 def layout(routine: Routine) -> dict[tuple[object, ...], int]:
-    """The addresses of shared variables: those of a declared size one after the other, behind them all others, which share a place."""
+    """The addresses of shared variables: those of a declared size one after the other, after them all others, which share a location."""
     found: dict[tuple[object, ...], int] = {}
     of_function = _shared_variables(routine.names)
     shared = of_function.get((), []) + of_function.get(routine.path, [])
@@ -1094,7 +1094,7 @@ def traces(routine: Routine, ranks: int, launched_block: ThreadBlock | None = No
 
 
 def warps_of(threads: Iterable[int]) -> dict[int, list[int]]:
-    """By warp, the places in a sequence of threads where those of the warp stand."""
+    """By warp, the locations in a sequence of threads where those of the warp stand."""
     found: dict[int, list[int]] = {}
     for position, thread in enumerate(threads):
         found.setdefault(thread // WARP, []).append(position)

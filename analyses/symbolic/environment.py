@@ -1,7 +1,7 @@
 """Terms along a path: what a value is after certain iterations of the loops that it comes from.
 
-The terms of `values` speak of leaves that stand for what goes round in a loop, and of joins, where ways meet. On a path each of them is the
-value that arrived the way the path came. So a ring counter is a number in every iteration, however it is made to come round.
+The terms of `values` speak of leaves that stand for what iterates in a loop, and of joins, where paths merge. On a path each of them is the
+value that arrived along the path. So a ring counter is a number in every iteration, however it is made to wrap around.
 A leaf that is not known, as what was loaded, is another one in every iteration of the loops around it.
 """
 
@@ -88,7 +88,7 @@ class Evaluator:
         self._changed = {number for numbers in self._fickle.values() for number in numbers}
 
     def merges(self, block: int) -> bool:
-        """Whether the terms depend on the way by which control comes to a block."""
+        """Whether the terms depend on the path by which control comes to a block."""
         return block in self._phis
 
     def live(self, asked: Mapping[int, Iterable[Term]]) -> tuple[int, ...]:
@@ -145,7 +145,7 @@ class Evaluator:
     ) -> Environment:
         """What is known in a block that control comes to from another. `tick` is a number that no earlier step on the path had.
 
-        What arrives is put through `settle`, in place of that of the function.
+        What arrives is put through `settle`, instead of that of the function.
         """
         settle = settle or self.settle
         numbers = self._phis.get(block, ())
@@ -223,7 +223,7 @@ class Evaluator:
 
 
 def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
-    """A term with others in place of what it is made of."""
+    """A term with others instead of what it is made of."""
     if at.operator != SUM:
         return terms.apply(at.operator, at.width, tuple([done[arg] for arg in at.args]))
     found = terms.part(at, tuple([part for part in at.parts if done[part[0]] is part[0]]))
@@ -234,7 +234,8 @@ def rebuilt(terms: Terms, at: Term, done: Mapping[Term, Term]) -> Term:
 
 
 class Settler:
-    """Names alike what is alike: what the threads of a warp find out together, and what is loaded from memory that does not change.
+    """Gives equal names to what is equal: what the threads of a warp find out together, and what is loaded from memory that does not
+    change.
 
     A broadcast of what all of them hold is that. Who is elected is the same everywhere. Without `loads` nothing is said of memory.
     """
@@ -303,7 +304,7 @@ class Settler:
         assert isinstance(bound, Bound)
         position = number - self._ssa.definitions[value.instruction][0]
         if bound.memory:
-            # what goes round in a loop may be loaded from elsewhere each time
+            # what iterates in a loop may be loaded from elsewhere each time
             steady = all(one.operator not in ("value", "phi", "join") for term in inputs for one in walk(term))
             return self.terms.leaf("loaded", leaf.width, (position, *inputs)) if steady else leaf
         if leaf.width > 1 and bound.uniform("d") == BROADCAST and self._is_common(inputs[0]):
@@ -338,5 +339,5 @@ def launched_settler(routine: Routine) -> Settler:
 
 @fact
 def settler(routine: Routine) -> Settler:
-    """Names alike what is alike in a function."""
+    """Gives equal names to what is equal in a function."""
     return Settler(routine)

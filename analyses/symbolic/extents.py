@@ -1,7 +1,7 @@
-"""How far addresses may lie from where they start: a variable, or another place that is not known (5.1.8).
+"""How far addresses may lie from where they start: a variable, or another location that is not known (5.1.8).
 
 What threads differ in, what rings go through and what is known besides are put together as ranges, so that memory that is shared out by
-constants can be told apart whatever is not known.
+constants can be distinguished, no matter what is not known.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Extents:
     def _sum(self, term: Term, root: Term, depth: int) -> _Part | None:
         count = 0
         least = most = signed(term.offset, term.width)
-        # what threads differ in, and what a ring goes through, is told of together
+        # what threads differ in, and what a ring goes through, is kept together
         by_thread = by_iteration = self._terms.constant(0, term.width)
         for atom, factor in term.parts:
             scaled = self._terms.scale(atom, factor)

@@ -1,7 +1,7 @@
-"""Branches that those on the way to them have decided: where `x & 7` is neither 0 nor above 1, a comparison with 1 comes out one way.
+"""Branches that those on the path to them have decided: where `x & 7` is neither 0 nor above 1, a comparison with 1 comes out the same.
 
-A compiler that makes a tree of comparisons of a `switch` leaves some of these. All threads that come to such a branch go the same way. The
-values of a comparison that dominates a branch are those that the branch sees: in between none of them can be made anew.
+A compiler that makes a tree of comparisons of a `switch` leaves some of these. All threads that come to such a branch take the same
+path. The values of a comparison that dominates a branch are those that the branch sees: in between none of them can be made anew.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_BRANCHES = 8
 
 
 def is_decided(known: Values, block: int) -> bool:
-    """Whether what is compared at the end of a block can, by the branches on the way there, only be such that it comes out one way."""
+    """Whether what is compared at the end of a block can, by the branches on the path there, only be such that it comes out the same."""
     guard = known.guard(control_flow(known.routine).blocks[block].end - 1)
     subject = None if guard is None else _subject(guard)
     if guard is None or subject is None:
@@ -44,7 +44,7 @@ def _on_the_path(known: Values, block: int) -> list[Term]:
             break
         edges = flow.blocks[before].edges
         guard = known.guard(flow.blocks[before].end - 1)
-        # the only way from there, where nothing else leads in
+        # the only path from there, where nothing else leads in
         if guard is not None and flow.blocks[at].predecessors == (before,) and len({edge.target for edge in edges}) == 2:
             (edge,) = [edge for edge in edges if edge.target == at]
             if edge.via in (Via.TAKEN, Via.NOT_TAKEN):

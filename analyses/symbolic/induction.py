@@ -1,4 +1,4 @@
-"""Which numbers a term takes as loops go round, and what it is the first time: stages of rings and their parities.
+"""Which numbers a term takes as loops iterate, and what it is the first time: stages of rings and their parities.
 
 A ring is a number that is set back where it comes to an end, as `select(eq(i + 1, 6), 0, i + 1)`. All that it can be follows from what it
 starts as. What loops that other things stop go through is followed as far as it is constant, too.
@@ -24,13 +24,13 @@ MOST_ITERATIONS = 48
 MOST_FOLDED = 24
 """What is made of such a counter is believed to be no more than a stage if it takes no more numbers than this."""
 MOST_CHOICES = 16
-"""Ways into the loops around a use that are told apart."""
+"""Paths into the loops around a use that are distinguished."""
 MOST_DEPTH = 200
 
 Numbers = frozenset[int]
 NOTHING: Numbers = frozenset()
 Firsts = tuple[int | None, int | None, int | None]
-"""A stage, the same had it never been set back to nought, and a parity; None for a number that is not known."""
+"""A stage, the same had it never been set back to 0, and a parity; None for a number that is not known."""
 
 
 class Rounds:
@@ -51,7 +51,7 @@ class Rounds:
         self._paths: dict[tuple[Term, Term], list[tuple[Firsts, dict[int, int]]]] = {}
 
     def numbers(self, term: Term) -> Numbers:
-        """Numbers that a term takes, unsigned, if control goes every way and loops go round for long; none if they are not known."""
+        """Numbers that a term takes, unsigned, if control takes every path and loops iterate for long; none if they are not known."""
         if term not in self._found:
             self._work_out(term)
             self._found[term] = self._numbers(term)
@@ -94,7 +94,7 @@ class Rounds:
                 inner = self._variables(one)
                 work += inner
                 if len(inner) > 1:
-                    # which of their numbers come together is not known
+                    # which of their numbers reconverge is not known
                     lost.add(variable)
                 own.append((one, inner[0] if inner else None))
         self._grow(arriving, lost)
@@ -149,7 +149,7 @@ class Rounds:
         return high - low > MOST_NUMBERS or any(number not in taken for number in range(low, high + 1))
 
     def _variables(self, term: Term) -> tuple[Term, ...]:
-        """What is not always the same in a term: values where ways meet, and what is selected by something that is not known."""
+        """What is not always the same in a term: values where paths merge, and what is selected by something that is not known."""
         if term not in self._varying:
             self._varying[term] = self._look_for_variables(term)
         return self._varying[term]
@@ -201,14 +201,14 @@ class Rounds:
     # --- the first time
 
     def first(self, stage: Term, parity: Term) -> list[Firsts]:
-        """A stage, the same had it never been set back to nought, and a parity when no loop has gone round yet, for each way in.
+        """A stage, the same had it never been set back to 0, and a parity when no loop has iterated yet, for each path in.
 
-        None for a number that is not known. Too many ways give none.
+        None for a number that is not known. Too many paths give none.
         """
         return list(dict.fromkeys([found for found, _ in self.entries(stage, parity)]))
 
     def entries(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
-        """The same, each with the ways in for which it is so: by block the predecessor that control comes from, counted."""
+        """The same, each with the paths in for which it is so: by block the predecessor that control comes from, counted."""
         if (stage, parity) not in self._paths:
             self._paths[stage, parity] = self._find_entries(stage, parity)
         return self._paths[stage, parity]
@@ -230,7 +230,7 @@ class Rounds:
         return found
 
     def _entries(self, block: int) -> list[int]:
-        """The predecessors of a block, by place, from which control comes for the first time."""
+        """The predecessors of a block, by position, from which control comes for the first time."""
         return [index for index, before in enumerate(self._flow.blocks[block].predecessors) if not self._dominates(block, before)]
 
     def comes_from(self, number: int, index: int) -> Term | None:
@@ -241,7 +241,7 @@ class Rounds:
         return self._settle(self._known.of(operands[index]))
 
     def block(self, number: int) -> int | None:
-        """The block in which ways meet that bring a value; None for another value."""
+        """The block in which paths merge that bring a value; None for another value."""
         value = self._ssa.values[number]
         return value.block if value.origin is Origin.PHI else None
 

@@ -33,7 +33,7 @@ class Input:
     """Of how many bits it is read."""
     signed: bool
     use: int = -1
-    """Of a register (or of the first in an address or vector), its place among those that the instruction reads, without the guard."""
+    """Of a register (or of the first in an address or vector), its location among those that the instruction reads, without the guard."""
     negated: bool = False
     special: str = ""
     parts: tuple[Input, ...] = ()
@@ -51,7 +51,7 @@ class Output:
     inputs: tuple[Input, ...]
     """What the value depends on."""
     uses: tuple[int, ...]
-    """The registers among them, by their places among those that the instruction reads, without the guard."""
+    """The registers among them, by their indices among those that the instruction reads, without the guard."""
     width: int
     made_signed: bool
     """Whether what is made counts as signed, and so what is written."""
@@ -111,7 +111,7 @@ def _registers(shape: OperandShape, path: tuple[int, ...]) -> Iterator[tuple[tup
 
 
 def _indices(reading: Sequence[BoundOperand]) -> dict[tuple[int, ...], int]:
-    """By path, the place of a register among those that the instruction reads."""
+    """By path, the location of a register among those that the instruction reads."""
     positions: dict[tuple[int, ...], int] = {}
     for count, (path, _) in enumerate([found for operand in reading for found in _registers(operand.shape, operand.path)]):
         positions.setdefault(path, count)
@@ -287,7 +287,7 @@ def _unpack(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> T
 
 
 def window(terms: Terms, space: str, width: int) -> Term:
-    """Where a state space begins in generic addressing; the shared spaces begin at one place."""
+    """Where a state space begins in generic addressing; the shared spaces begin at one location."""
     space = space.partition("::")[0]
     return terms.leaf("window", width, (space,), bits(WINDOW_ALIGNMENT - 1, 0, width))
 

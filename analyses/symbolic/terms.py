@@ -33,7 +33,7 @@ class Term:
     args: tuple[Term, ...]
     """What an operator is applied to."""
     data: tuple[object, ...]
-    """What tells a leaf from others of its kind."""
+    """What distinguishes a leaf from others of its kind."""
     offset: int
     """Of a sum, its constant."""
     parts: Parts
@@ -61,7 +61,7 @@ class Term:
 
     @property
     def linear(self) -> tuple[int, Parts]:
-        """It as a constant and multiples of atoms, whatever it is."""
+        """It as a constant and multiples of atoms, no matter what it is."""
         return (self.offset, self.parts) if self.operator == SUM else (0, ((self, 1),))
 
     @property
@@ -152,7 +152,7 @@ def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
 
 
 def evaluate(term: Term, leaf: Callable[[Term], int | None], found: dict[Term, int | None] | None = None) -> int | None:
-    """The number that a term is, where `leaf` tells the number of each leaf; None if it depends on one that has none, or is not determined.
+    """The number that a term is, where `leaf` gives the number of each leaf; None if it depends on one that has none, or is not determined.
 
     `found` remembers what the terms in it are; pass the same one only with the same leaves.
     """
@@ -229,7 +229,7 @@ class Terms:
         return found
 
     def join(self, data: tuple[object, ...], args: tuple[Term, ...]) -> Term:
-        """One of several terms, nobody knows which; `data` tells it from others. It is the term itself if there is one only."""
+        """One of several terms, nobody knows which; `data` distinguishes it from others. It is the term itself if there is one only."""
         first = args[0]
         if all(arg is first for arg in args):
             return first
@@ -341,7 +341,7 @@ class Terms:
         return self.add(a, self.scale(b, -1))
 
     def invert(self, a: Term) -> Term:
-        """Every bit the other way: `-a - 1`."""
+        """Every bit inverted: `-a - 1`."""
         return self.add(self.scale(a, -1), self.constant(-1, a.width))
 
     # --- sums as whole numbers
@@ -409,7 +409,7 @@ class Terms:
     # --- operators
 
     def apply(self, operator: str, width: int, args: tuple[Term, ...]) -> Term:
-        """What an operator gives, as a term of this width. Operators that tell signs apart end in `.u` or `.s`."""
+        """What an operator gives, as a term of this width. Operators that distinguish signs end in `.u` or `.s`."""
         key = (operator, width, args)
         found = self._applied.get(key)
         if found is None:

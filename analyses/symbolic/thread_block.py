@@ -1,7 +1,7 @@
-"""What terms are for each thread of a CTA, where they depend on nothing but the thread's place in it.
+"""What terms are for each thread of a CTA, where they depend on nothing but the thread's index in it.
 
 Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp; a single thread
-if the kernel looks at its place in y or z. What is found for it holds for a launch of that shape.
+if the kernel looks at its index in y or z. What is found for it holds for a launch of that shape.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ThreadBlock:
         self._vectors: dict[Term, Vector | None] = {}
 
     def vector(self, term: Term) -> Vector | None:
-        """What a term is for each thread; None if that depends on more than the place of the thread."""
+        """What a term is for each thread; None if that depends on more than the index of the thread."""
         found = self._vectors
         for at in walk(term, found):
             found[at] = self._vector(at)
@@ -53,7 +53,7 @@ class ThreadBlock:
         return self._specials.get(str(at.data[0])) if at.operator == "special" else combined(at, self._vectors, self.size)
 
     def where(self, condition: Term) -> int | None:
-        """The threads for which a predicate holds; None if that depends on more than the place of the thread."""
+        """The threads for which a predicate holds; None if that depends on more than the index of the thread."""
         numbers = self.vector(condition)
         if numbers is None:
             return None

@@ -2,7 +2,7 @@
 
 Every value of the function (see `ssa`) has a term: over special registers, parameters, addresses of variables, and leaves that stand for
 what is not known, as what was loaded. What a term states holds on every run; its leaves mean what they are where the value is live. Joins
-of ways are leaves or `join`s of terms. A value that goes round in a loop is a leaf of the kind `phi`; where it starts at a constant and
+of paths are leaves or `join`s of terms. A value that iterates in a loop is a leaf of the kind `phi`; where it starts at a constant and
 its steps can be followed, as of ring counters, phases and counted loops, all numbers it can be are known, and else its alignment as far
 as no iteration spoils it.
 
@@ -53,8 +53,8 @@ class Induction:
     numbers: tuple[int, ...]
     """All numbers that it can be, in the order in which they come up first; empty if they are not known."""
     repeats: int | None
-    """Where in `numbers` the one stands that follows the last: a ring counter has 0 here. None if it never comes round, or need not take
-    them in turn."""
+    """Where in `numbers` the one stands that follows the last: a ring counter has 0 here. None if it never wraps around, or need not take
+    them one after the other."""
 
 
 class Values(Cook):
@@ -120,7 +120,7 @@ class Values(Cook):
         return self._symbols.get(leaf.data[:2]) if leaf.operator in ("address", "parameter") else None
 
     def induction(self, number: int) -> Induction | None:
-        """How a value that goes round in a loop changes; None for any other value, and where nothing is known of it."""
+        """How a value that iterates in a loop changes; None for any other value, and where nothing is known of it."""
         self.of(number)
         return self._inductions.get(number)
 
@@ -166,7 +166,7 @@ class Values(Cook):
         return known[wanted]  # type: ignore[return-value]
 
     def _is_loop(self, block: int) -> bool:
-        """Whether some way into a block comes from behind: the values that meet there may come from themselves."""
+        """Whether some path into a block comes from after: the values that meet there may come from themselves."""
         position = self._order[block]
         return any(self._order.get(before, -1) >= position for before in self._flow.blocks[block].predecessors)
 
@@ -376,7 +376,7 @@ class Values(Cook):
         return self._final[number]  # type: ignore[return-value]
 
     def _arriving(self, number: int) -> list[tuple[int, Term]]:
-        """By predecessor's place, what arrives, roughly; without what is the value itself."""
+        """By position of the predecessor, what arrives, roughly; without what is the value itself."""
         value = self._ssa.values[number]
         own = self._used(number, -1, self._rough)
         found = [(position, self._used(operand, -1, self._rough)) for position, operand in enumerate(value.operands) if operand >= 0]

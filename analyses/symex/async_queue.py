@@ -1,4 +1,4 @@
-"""The in-flight queue: which asynchronous operations of a thread are under way at each point of a path (9.7.10.24, 9.7.16.7).
+"""The in-flight queue: which asynchronous operations of a thread are in flight at each point of a path (9.7.10.24, 9.7.16.7).
 
 An operation joins the open group of its queue, a commit closes the group, a wait lets at most so many groups be pending. `explore` follows
 one thread from the entry along paths, round loops until nothing new comes up, with the values that registers have on that path; so a ring
@@ -74,7 +74,7 @@ ITERATION = -2
 
 @frozen(eq=False)
 class Trail:
-    """The way a path came, from its end backwards."""
+    """The steps of a path, from its end backwards."""
 
     instruction: int
     """What was executed; `ROUND - header` where control came to the header of a loop."""
@@ -106,7 +106,7 @@ class Operation:
 
     @property
     def signature(self) -> Hashable:
-        """Equal for operations that nothing tells apart from here on."""
+        """Equal for operations that nothing distinguishes from here on."""
         return (self.instruction, self.terms, self.condition, self.threads)
 
 
@@ -133,10 +133,10 @@ class Queue:
     open: tuple[Operation, ...] = ()
     groups: tuple[Group, ...] = ()
     signalled_: frozenset[Operation] = frozenset()
-    """Operations of which an mbarrier is told when they are done."""
+    """Operations that signal an mbarrier when they are done."""
 
     def __iter__(self) -> Iterator[Operation]:
-        """All operations that may be under way, the oldest first."""
+        """All operations that may be in flight, the oldest first."""
         for group in self.groups:
             yield from group.operations
         yield from self.open
@@ -151,11 +151,11 @@ class Queue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing may be under way that is not done with what it reads."""
+        """Whether nothing may be in flight that is not done with what it reads."""
         return not self.open and all(group.has_read or not group.operations for group in self.groups)
 
     def group_of(self, operation: Operation) -> int | None:
-        """The place of an operation's group among the pending ones, the oldest being 0; None if it is not committed."""
+        """The index of an operation's group among the pending ones, the oldest being 0; None if it is not committed."""
         return next((position for position, group in enumerate(self.groups) if operation in group.operations), None)
 
     def opened(self, operation: Operation) -> Queue:
@@ -165,7 +165,7 @@ class Queue:
         return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.signalled_)
 
     def signalled(self) -> Queue:
-        """An mbarrier is told of all that is under way."""
+        """All that is in flight signals an mbarrier."""
         return Queue(self.open, self.groups, frozenset(self))
 
     def signalled_of(self) -> Queue:
@@ -190,7 +190,7 @@ class Queue:
 
     @property
     def signature(self) -> Hashable:
-        # old groups that nothing can touch any more count for nothing
+        # old groups that nothing can access any more count for nothing
         groups = list(self.groups)
         while groups and (groups[0].has_read or not groups[0].operations):
             groups.pop(0)
@@ -224,7 +224,7 @@ class Moment:
     condition: Term | None
     """The predicate under which the instruction is executed, if it is not known to hold."""
     threads: int
-    """The threads that may be on this path, as bits: nothing on it tells them apart."""
+    """The threads that may be on this path, as bits: nothing on it distinguishes them."""
     crowd: int
     """All threads that come here together: they did not part with those of the path, or have met them again."""
     before: Mapping[str, Queue]
@@ -236,7 +236,7 @@ class Moment:
     """Whether control leaves the function here."""
     choices: Choices
     trail: Trail
-    """The way up to here, without this instruction."""
+    """The path up to here, without this instruction."""
     started: Operation | None
     """The operation that the instruction starts, if it does."""
     values: Values
@@ -246,7 +246,7 @@ class Moment:
         return self.before.get(name, EMPTY)
 
     def pending(self, name: str) -> Iterator[Operation]:
-        """The operations of a queue that may be under way before the instruction, the oldest first."""
+        """The operations of a queue that may be in flight before the instruction, the oldest first."""
         return iter(self.queue(name))
 
     def completed(self, name: str) -> list[Operation]:
@@ -281,7 +281,7 @@ class Moment:
         return self.choices.model(self.thread_block, (max(0, chosen),), [*wanted, *also], others)
 
     def is_possible(self) -> bool:
-        """Whether numbers are found with which a thread takes this path, whatever it does on it."""
+        """Whether numbers are found with which a thread takes this path, no matter what it does on it."""
         first = (self.threads & -self.threads).bit_length() - 1
         return self.choices.model(self.thread_block, (max(0, first),)) is not None
 
@@ -295,12 +295,12 @@ class Moment:
         return found[::-1]
 
     def hinges(self, operation: Operation) -> bool:
-        """Whether the way from the start of an operation up to here was chosen by what is not known, as what was loaded."""
+        """Whether the path from the start of an operation up to here was chosen by what is not known, as what was loaded."""
         chosen = list(self.choices.taken)[operation.decided :]
         return any(leaf.operator not in ("parameter", "special") for term in chosen for leaf in term.leaves())
 
     def skipped(self, operation: Operation) -> set[int]:
-        """The waits for operations of this kind, and the commits that they count, on other ways from an operation to here."""
+        """The waits for operations of this kind, and the commits that they count, on other paths from an operation to here."""
         counted = {
             i
             for i, own in effects(self.routine).items()
@@ -310,7 +310,7 @@ class Moment:
         return counted - {step.instruction for step in self.since(operation)}
 
     def witness(self, operation: Operation) -> list[tuple[int, str]]:
-        """The instructions that prove that an operation is under way here: its start, its commit, the waits since, with what they do."""
+        """The instructions that prove that an operation is in flight here: its start, its commit, the waits since, with what they do."""
         found = [(operation.instruction, "started here")]
         for step in self.since(operation):
             if step.what:
@@ -319,7 +319,7 @@ class Moment:
 
 
 class Observer:
-    """What is asked on the way. Its memory is part of what tells paths apart: it must be hashable and come round with the loops."""
+    """What is asked on the path. Its memory is part of what distinguishes paths: it must be hashable and repeat with the loops."""
 
     start: Hashable = None
     """The memory at the entry."""
@@ -349,7 +349,7 @@ class _State:
     block: int
     source: int
     skipped: int
-    """Blocks on the way from the source that were not followed; -1 if it was an edge."""
+    """Blocks on the path from the source that were not followed; -1 if it was an edge."""
     environment: Environment
     queues: dict[str, Queue]
     threads: int
@@ -486,7 +486,7 @@ class _Explorer:
         return found
 
     def _let_in(self, block: int) -> int:
-        """The threads that the branches on the only way to a block let through, as bits."""
+        """The threads that the branches on the only path to a block let through, as bits."""
         tree = dominators(self.routine).tree
         threads = self.thread_block.everyone
         while block in tree and tree.parent[block] != block:
@@ -545,7 +545,7 @@ class _Explorer:
         return found
 
     def _moving(self, blocks: int, changing: Iterable[tuple[int, int, list[tuple[Term, int, int]]]]) -> tuple[Term, ...]:
-        """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may come round."""
+        """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may wrap around."""
         algebra = self.values.terms
         found: dict[Term, None] = {}
         for width, anywhere, own in changing:
@@ -560,7 +560,7 @@ class _Explorer:
         return tuple(found)
 
     def _quiet(self, block: int) -> tuple[int, int] | None:
-        """Where control meets again after a block's branch, and the blocks on the way there, if nothing of interest happens there."""
+        """Where control merges again after a block's branch, and the blocks on the path there, if nothing of interest happens there."""
         if block in self.quiet:
             return self.quiet[block]
         meet = self.post.parent[block] if block in self.post else -1
@@ -774,7 +774,7 @@ class _Explorer:
         condition = self.evaluator.term(guard, state.environment)
         decided = state.choices.says(condition)
         if decided is not None:
-            paths = [edge for edge in block.edges if self._agrees(edge, decided)]
+            paths = [edge for edge in block.edges if self._is_consistent(edge, decided)]
             if quiet is not None and not self._short(state.block, quiet[1]):
                 return [self._over(state, *quiet)]
             return [self._to(state, paths[0].target)] if paths else []
@@ -786,7 +786,7 @@ class _Explorer:
         guard = self.values.guard(i)
         return settler(self.routine).term(guard) if guard is not None else None
 
-    def _agrees(self, edge: Edge, holds: bool) -> bool:
+    def _is_consistent(self, edge: Edge, holds: bool) -> bool:
         return edge.via is Via.FALL or (edge.via is Via.TAKEN) == holds
 
     def _short(self, block: int, region: int) -> bool:
@@ -816,7 +816,7 @@ class _Explorer:
         return found
 
     def _side(self, condition: Term, holds: bool) -> int:
-        """The threads for which a predicate may hold, or not, by their place, as bits."""
+        """The threads for which a predicate may hold, or not, by their indices, as bits."""
         key = (condition, holds)
         if key not in self.sides:
             side = self.thread_block.everyone
@@ -838,6 +838,6 @@ class _Explorer:
         return state
 
     def _over(self, state: _State, meet: int, region: int) -> _State:
-        """Straight to where control meets again; what is decided on the way stays open."""
+        """Straight to where control merges again; what is decided on the path stays open."""
         state.source, state.block, state.skipped = state.block, meet, region
         return state

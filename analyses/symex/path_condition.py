@@ -1,8 +1,8 @@
-"""What a path presumes: which way its branches went, and for which inputs they do.
+"""What a path presumes: how its branches went, and for which inputs they do.
 
 Choices are kept from contradicting one another by what they say of the same term, and by the range they leave for sums that are compared
 with numbers. That is not all there is to contradict: before a path is shown as a proof, `model` finds numbers for what the kernel is given
-(parameters, the place of the CTA, loaded values) with which control really goes that way.
+(parameters, the index of the CTA, loaded values) with which control really takes that path.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MOST_WITHIN = 8
 _NEAR = 1 << 16
 """Numbers of 32 bits and more that are so near to the greatest signed one are not tried: sums overflow, as with sizes that nobody has."""
 _STARTS = (0, 1, 64, 1000)
-"""What all leaves are at first, by turns."""
+"""What all leaves are at first, by iterations."""
 _USUAL = (
     0,
     1,
@@ -88,7 +88,7 @@ class Choices:
     """By sum without its constant, the least and the greatest number that it can be."""
     shape: frozenset[tuple[frozenset[Term], bool, bool]] = frozenset()
     """Of what is added up in sums that last: whether the range of a sum is bounded below and above. How many times something is added
-    does not count: that goes on for ever where a loop adds what is not known."""
+    does not count: that goes on forever where a loop adds what is not known."""
 
     def says(self, condition: Term) -> bool | None:
         """Whether a predicate holds, if that is decided."""
@@ -133,7 +133,7 @@ class Choices:
     ) -> Model | None:
         """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found.
 
-        For `others`, what is chosen comes out, whatever comes of `also`.
+        For `others`, what is chosen comes out, no matter what comes of `also`.
         """
         own = tuple(threads) or (0,)
         everyone = (*own, *[thread for thread in others if thread not in own])
@@ -144,7 +144,7 @@ class Choices:
         return _Search(thread_block, wanted, self.ranges).run()
 
     def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
-        """What holds of any launch: a place in a grid or cluster is less than how many there are."""
+        """What holds of any launch: an index in a grid or cluster is less than how many there are."""
         indices = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
         for name, leaf in indices.items():
             count = indices.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
@@ -158,7 +158,7 @@ _COUNTS = {
     "%cluster_ctaid": "%cluster_nctaid",
     "%cluster_ctarank": "%cluster_nctarank",
 }
-"""What the places are counted in, by special register."""
+"""What the indices are counted in, by special register."""
 
 
 def unnegated(condition: Term) -> tuple[Term, bool]:
@@ -185,7 +185,7 @@ def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term
 
 
 def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | None:
-    """A predicate within another that decides it the wrong way, unless it holds, or does not."""
+    """A predicate within another that decides it wrongly, unless it holds, or does not."""
     if condition.width > 1 or condition.is_leaf:
         return None
     within = [part for part in walk(condition)[:-1] if part.width == 1 and part.operator != SUM]
@@ -269,7 +269,7 @@ class _Search:
         """Predicates, whether they are to hold, and for which threads."""
         self.ranges = ranges
         self.order: list[Term] = []
-        """All that the predicates are made of, each term behind what that is made of."""
+        """All that the predicates are made of, each term after what that is made of."""
         seen: set[Term] = set()
         for term, _, _ in wanted:
             new = walk(term, seen)
@@ -361,7 +361,7 @@ class _Search:
         self.evaluated += len(terms) * len(self.numbers)
 
     def _right(self, indices: Sequence[int]) -> list[bool]:
-        """Of the predicates at some places, whether each comes out as wanted for all of its threads."""
+        """Of the predicates at some locations, whether each comes out as wanted for all of its threads."""
         self.tried += len(indices)
         own = [self.wanted[index] for index in indices]
         return [all(self.numbers[thread][term] == holds for thread in threads) for term, holds, threads in own]

@@ -1,8 +1,8 @@
 """Which threads of a CTA execute an instruction, and what they hold, thread by thread.
 
-With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the place of the thread has a
+With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the index of the thread has a
 number for each. In loops the first iteration is looked at: what goes wrong there goes wrong for certain. A thread is certain to execute a
-block if every branch that decides about it is known for that thread; a branch that goes by parameters or by the place of the CTA may be
+block if every branch that decides about it is known for that thread; a branch that goes by parameters or by the index of the CTA may be
 taken so that it does.
 """
 
@@ -25,7 +25,7 @@ from ptxkit.frozen import frozen
 
 @frozen
 class Thread:
-    """The place of a thread in its CTA."""
+    """The index of a thread in its CTA."""
 
     x: int
     y: int
@@ -64,7 +64,7 @@ class Lanes:
         """By `id` of the edge: it decides about many blocks."""
 
     def numbers(self, term: Term, block: int) -> Numbers | None:
-        """What a term is for each thread when it first comes to a block; None if that depends on more than the place of the thread."""
+        """What a term is for each thread when it first comes to a block; None if that depends on more than the index of the thread."""
         moves = self._moves(term)
         found = self._moving.setdefault(block, {}) if moves else self._fixed
         for at in walk(term, found):
@@ -107,7 +107,7 @@ class Lanes:
     def _is_first(self, block: int, loop: Loop) -> bool:
         """Whether those who come to a block of a loop come there in the first iteration, or not for all that is known of them.
 
-        Nobody goes round without coming by, or the branches that decide are such, and there is no way round behind them.
+        No thread iterates without coming by, or the branches that decide are such, and there is no path round after them.
         """
         tree = self._dominance.tree
         seen: set[int] = set()
@@ -227,9 +227,9 @@ _GRID = ("%ctaid", "%nctaid")
 
 
 def is_free(condition: Term) -> bool:
-    """Whether a condition goes by parameters or the place of the CTA only, or by the place of the thread in the whole grid.
+    """Whether a condition goes by parameters or the index of the CTA only, or by the index of the thread in the whole grid.
 
-    One that compares the place in the CTA alone with a parameter may well be what keeps the threads out that would go astray.
+    One that compares the index in the CTA alone with a parameter may well be what keeps the threads out that would go astray.
     """
     kinds = set()
     for leaf in condition.leaves():

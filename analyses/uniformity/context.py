@@ -1,4 +1,4 @@
-"""What a function knows of the functions around it: how far threads agree on its arguments, and on what it gets from those it calls."""
+"""What a function knows of the functions around it: how uniform threads are in its arguments, and on what it gets from those it calls."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ptxkit.syntax import Address, Name, Node
 
 THREAD, GRID = Level.THREAD, Level.GRID
 Used = Callable[[int, int], Level]
-"""How far threads agree on a value that a block reads."""
+"""How uniform threads are in a value that a block reads."""
 
 
 @frozen
@@ -34,7 +34,7 @@ class Context:
     arguments: tuple[Level, ...]
     """As the header has the parameters."""
     results: Mapping[str, tuple[Level, ...]]
-    """By function: how far threads agree on each thing that it returns, if they agree on all its arguments."""
+    """By function: how uniform threads are in each thing that it returns, if all its arguments are uniform."""
 
 
 @attrs.define
@@ -43,7 +43,7 @@ class _Variable:
 
     stores: list[int] = attrs.field(factory=list)
     calls: list[tuple[int, int]] = attrs.field(factory=list)
-    """Calls that return it, and in which place."""
+    """Calls that return it, and in which location."""
     loads: list[int] = attrs.field(factory=list)
     given_to: list[int] = attrs.field(factory=list)
 
@@ -60,7 +60,7 @@ class Parameters:
         own = [bound for bound in set(self._bounds) if isinstance(bound, Bound)]
         self._has_calls = any(bound.flow == "call" for bound in own)
         self.is_needed = self._has_calls or not header.is_entry
-        """Whether there is any parameter but those of a kernel, on which all threads agree."""
+        """Whether there is any parameter but those of a kernel, that is uniform."""
         self._indices = {parameter.name: index for index, parameter in enumerate(header.parameters)}
         self._variables: dict[Symbol, _Variable] = {}
         self._symbol_of: dict[int, Symbol] = {}
@@ -69,7 +69,7 @@ class Parameters:
             self._scan()
 
     def register(self, number: int) -> Level:
-        """How far threads agree on what a register holds on entry."""
+        """How uniform threads are in what a register holds on entry."""
         if not registers(self._routine).given >> number & 1:
             return THREAD
         symbol = registers(self._routine).table[number].symbol
@@ -85,7 +85,7 @@ class Parameters:
         return GRID if self._routine.function.header.is_entry else self._context.arguments[index]
 
     def load(self, i: int, used: Used) -> Level | None:
-        """How far threads agree on what instruction `i` loads from a parameter; None if it loads from none."""
+        """How uniform threads are in what instruction `i` loads from a parameter; None if it loads from none."""
         symbol = self._symbol_of.get(i)
         return None if symbol is None else self._of(symbol, self._flow.block_of[i], used)
 
@@ -105,12 +105,12 @@ class Parameters:
         return level
 
     def stored(self, i: int, used: Used) -> Level:
-        """How far threads agree on what a store stores."""
+        """How uniform threads are in what a store stores."""
         block = self._flow.block_of[i]
         return min([used(use, block) for use in ssa(self._routine).uses[i]], default=GRID)
 
     def result(self, i: int, index: int, used: Callable[[int], Level]) -> Level:
-        """How far threads agree on a register that a call returns."""
+        """How uniform threads are in a register that a call returns."""
         returned = self._operands[i][0] if i in self._operands else []
         return self._call(i, index, lambda use, block: used(use)) if index < len(returned) else THREAD
 
@@ -125,7 +125,7 @@ class Parameters:
         return min(level, *self.passed(i, used), GRID)
 
     def passed(self, i: int, used: Used) -> list[Level]:
-        """How far threads agree on each argument of a call."""
+        """How uniform threads are in each argument of a call."""
         block = self._flow.block_of[i]
         found = []
         for node in self._operands.get(i, ([], []))[1]:

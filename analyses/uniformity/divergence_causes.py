@@ -1,8 +1,8 @@
-"""Why threads part at a branch: the chain from where they begin to differ.
+"""Why threads diverge at a branch: the chain from where they begin to differ.
 
-Each link is an input of the next on which threads agree no further; of a phi that is where its values come from, or what decides at the
-branch whose ways meet there. The chain begins at an instruction that makes threads differ by itself: one that reads the place of the
-thread, or loads, or is atomic. Of all chains it is a shortest.
+Each link is an input of the next in which threads are uniform no further; of a phi that is where its values come from, or what decides
+at the branch whose paths merge there. The chain begins at an instruction that makes threads differ by itself: one that reads the
+index of the thread, or loads, or is atomic. Of all chains it is a shortest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Links = tuple[Step, ...]
 
 
 def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
-    """The chain to the branch at the end of a block, the source first; empty if all threads of the grid agree on it."""
+    """The chain to the branch at the end of a block, the source first; empty if all threads of the grid are uniform in it."""
     level = solved.branches[block]
     if level >= Level.GRID:
         return ()
@@ -63,7 +63,8 @@ def _chain(came: dict[int, tuple[int, Links]], number: int) -> list[Step]:
 
 
 def _deciding(solved: Propagation, block: int, level: Level) -> list[int]:
-    """The values that decide at the end of a block, and on which threads agree no further than this; else the one they agree on least."""
+    """The values that decide at the end of a block, and in which threads are uniform no further than this; else the one they are uniform
+    in least."""
     uses = [number for number in ssa(solved.routine).uses[solved.flow.blocks[block].end - 1] if number >= 0]
     least = min([solved.used(number, block) for number in uses], default=level)
     return [number for number in uses if solved.used(number, block) <= max(level, least)]
@@ -103,7 +104,7 @@ def _begins(solved: Propagation, number: int) -> Step | None:
 
 
 def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
-    """The values that a value comes from, on which threads agree no further; each with the links from one to the other."""
+    """The values that a value comes from, in which threads are uniform no further; each with the links from one to the other."""
     value, level = ssa(solved.routine).values[number], solved.levels[number]
     if value.origin is not Origin.PHI:
         inputs = ssa(solved.routine).uses[value.instruction] + value.operands
@@ -149,7 +150,7 @@ _WHY = {"never": "differs from thread to thread by what it does"}
 
 
 def _source(bound: Bound) -> str:
-    """The special register that an instruction reads, if threads do not all agree on it."""
+    """The special register that an instruction reads, if it is not uniform."""
     for operand in bound.operands:
         name = _special(operand.shape)
         register = special_register(name) if name else None

@@ -1,8 +1,8 @@
-"""Which threads execute what, for inputs that are chosen: a launch as an example, in which every thread's way is followed.
+"""Which threads execute what, for inputs that are chosen: a launch as an example, in which every thread's path is followed.
 
-What a kernel is given is made a number, and then much is known thread by thread that depends on more than the place of the thread. What is
-loaded, and what comes of it, stays unknown, but for what all threads load alike: it counts as given too. Of loops one iteration is looked
-at, the first if not said otherwise.
+What a kernel is given is made a number, and then much is known thread by thread that depends on more than the index of the thread. What is
+loaded, and what comes of it, stays unknown, but for what all threads load in common: it counts as given too. Of loops one iteration is
+looked at, the first if not said otherwise.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class Choice:
     """What is chosen of a launch."""
 
     level: Level = Level.CTA
-    """What threads of such a group hold alike, and nobody knows, is a number too; so nothing follows for threads of different groups."""
+    """What threads of such a group have in common, and nobody knows, is a number too; so nothing follows for threads of different
+    groups."""
     number: int = TRIED[0]
-    """What each argument is, and each value that is loaded alike."""
+    """What each argument is, and each value that all threads load in common."""
     loaded: tuple[int, int, int] | None = None
     """A lane, what it loads, and what the other lanes load, where each thread loads its own."""
     loop: int = -1
@@ -142,7 +143,7 @@ class World(First):
         return bool(accessed) and all(access.space in EXAMPLE for access in accessed)
 
     def _loads_its_own(self, i: int) -> bool:
-        """Whether an instruction only loads, and for certain from different places for the lanes of a warp."""
+        """Whether an instruction only loads, and for certain from different locations for the lanes of a warp."""
         accessed = accesses_of(self.routine).get(i, ())
         if len(accessed) != 1 or accessed[0].writes or accessed[0].address is None:
             return False
@@ -153,7 +154,7 @@ class World(First):
         return all(len(set(warp)) == len(warp) for warp in warps)
 
     def _join(self, at: Term) -> Numbers | None:
-        """What a value is where ways meet: for each thread what comes by the way that it takes."""
+        """What a value is where paths merge: for each thread what comes by the path that it takes."""
         number: int = at.data[0]  # type: ignore[assignment]
         value = ssa(self.routine).values[number]
         if self._nested > MOST_NESTED:
@@ -213,7 +214,7 @@ class World(First):
 
 @fact
 def accesses_of(routine: Routine) -> dict[int, list[Access]]:
-    """The touches of memory by instruction."""
+    """The accesses of memory by instruction."""
     found: dict[int, list[Access]] = {}
     for access in accesses(routine):
         found.setdefault(access.instruction, []).append(access)
@@ -249,5 +250,5 @@ class Worlds:
 
 @fact
 def worlds(routine: Routine) -> Worlds:
-    """The worlds of a function; they are told of threads that all come into it."""
+    """The worlds of a function; they are those of threads that all come into it."""
     return Worlds(routine)

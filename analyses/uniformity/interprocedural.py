@@ -1,7 +1,7 @@
 """The contexts of the functions of a module: summaries from the callees up, then arguments from the callers down.
 
-First each function is looked at as if all threads called it with the same arguments: what it returns then agrees as far as its arguments
-do, or less. With these summaries each call site tells how far threads agree on the arguments that it passes, and which threads come there
+First each function is looked at as if all threads called it with the same arguments: what it returns is then as uniform as its arguments
+are, or less. With these summaries each call site says how uniform threads are in the arguments that it passes, and which threads come there
 together. Recursion is solved by fixpoint. Who may be called by others expects nothing.
 """
 
@@ -84,7 +84,7 @@ def _is_flat(routine: Routine) -> bool:
 
 @fact
 def _looks_at_one_dimension(routine: Routine) -> bool:
-    """Whether neither a function nor what it calls looks at its place in y or z."""
+    """Whether neither a function nor what it calls looks at its index in y or z."""
     first = routine.siblings[0]
     called = module_calls(first).reached_from(routine.name)
     return not any(map(has_other_dimensions, [routine, *[one for name, one in _by_name(first).items() if name in called]]))
@@ -120,7 +120,7 @@ def _last(routine: Routine) -> list[tuple[Context, Propagation]]:
 
 
 def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]]:
-    """Which groups come to a call together, and how far they agree on what they pass."""
+    """Which groups come to a call together, and how uniform they are in what they pass."""
     solved = solution(caller, context)
     block = solved.flow.block_of[i]
     if block not in solved.flow.reachable:
@@ -132,7 +132,8 @@ def _site(caller: Routine, context: Context, i: int) -> tuple[Level, list[Level]
 
 
 def _results_in(first: Routine, routine: Routine) -> Results:
-    """By function that a function may call, itself or through others, how far threads agree on what it returns if on all that they pass."""
+    """By function that a function may call, itself or through others, how uniform threads are in what it returns if on all that they
+    pass."""
     names = module_calls(first).reached_from(routine.name)
     known = _summaries(first)
     defined = [_by_name(first)[name] for name in names if name in _by_name(first) and name not in known]
@@ -157,7 +158,7 @@ def _summaries(first: Routine) -> Results:
 
 
 def _returned(routine: Routine, context: Context) -> tuple[Level, ...]:
-    """How far threads agree on each thing that a function returns."""
+    """How uniform threads are in each thing that a function returns."""
     if not routine.function.header.returns:
         return ()
     solved = solution(routine, context)

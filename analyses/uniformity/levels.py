@@ -1,7 +1,7 @@
-"""How far threads agree: the words in which uniformity speaks.
+"""How uniform threads are: the words in which uniformity speaks.
 
 Threads come in groups, each of groups of the one before: a warp of 32 threads, a warpgroup of four warps, a CTA, a cluster, the grid. A
-*level* says of a value that all threads of any one such group hold the same, and of a branch that they go the same way: those of them
+*level* says of a value that all threads of any one such group hold the same, and of a branch that they take the same path: those of them
 that come there, each time that they come there.
 """
 
@@ -15,7 +15,7 @@ from ptxkit.frozen import frozen
 
 
 class Level(enum.IntEnum):
-    """The largest group of threads that agree for certain; THREAD: nothing is proved."""
+    """The largest group of threads that are uniform for certain; THREAD: nothing is proved."""
 
     THREAD = 0
     WARP = 1
@@ -38,7 +38,8 @@ _SIZES = {Level.THREAD: 1, Level.WARP: WARP, Level.WARPGROUP: 4 * WARP}
 
 @frozen
 class Divergence:
-    """The proof that threads part: two of one group, of which one goes another way than the other, the first time that both come there."""
+    """The proof that threads diverge: two of one group, of which one takes another path than the other, the first time that both come
+    there."""
 
     scope: Level
     """The smallest group that both threads are in, from WARP on: what holds in it, holds in none that is larger."""
@@ -46,7 +47,7 @@ class Divergence:
     """Goes where the guard holds; of a point, executes it."""
     other: Thread
     branch: int
-    """The instruction at which they part: a branch, or one under a guard."""
+    """The instruction at which they diverge: a branch, or one under a guard."""
     why: str
     """What differs, for people: "`%p1` holds for thread 0, not for thread 16"."""
     given: str = ""
@@ -59,7 +60,7 @@ class Divergence:
 class Verdict:
     """What is known of a branch, a guard or a point.
 
-    `level` is proved; `refuted` proves that no group of its scope or larger agrees. Between the two nothing is known.
+    `level` is proved; `refuted` proves that no group of its scope or larger is uniform. Between the two nothing is known.
     """
 
     level: Level
@@ -68,11 +69,11 @@ class Verdict:
     """What `level` takes for granted of the launch, for people; empty: nothing."""
 
     def holds(self, level: Level) -> bool:
-        """Whether the threads of each such group agree, for certain."""
+        """Whether the threads of each such group are uniform, for certain."""
         return self.level >= level
 
     def fails(self, level: Level) -> Divergence | None:
-        """The proof that the threads of some such group do not agree, on every launch; None if there is none."""
+        """The proof that the threads of some such group differ, on every launch; None if there is none."""
         found = self.refuted
         return found if found is not None and found.scope <= level and not found.given else None
 
@@ -120,8 +121,8 @@ class Step:
     instruction: int
     """-1 for what a function is given."""
     register: str
-    """The register that holds what differs; empty for a branch by which threads come on different ways."""
+    """The register that holds what differs; empty for a branch by which threads come on different paths."""
     level: Level
-    """How far threads agree on it."""
+    """How uniform threads are in it."""
     why: str
     """What the instruction does about it, for people."""

@@ -1,12 +1,13 @@
-"""The fixpoint of uniformity: levels of all values, branches and joins of a function, starting from all threads agreeing on everything.
+"""The fixpoint of uniformity: levels of all values, branches and joins of a function, starting from all threads being uniform in
+everything.
 
-Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose ways meet at it
+Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose paths merge at it
 (`sync_dependence`), a value read outside of a loop also that of the branches by which threads leave the loop in different iterations. What
 its term says of a value raises it again (`agreement`). What is known of a loop that counts raises the branch by which it is left
-(`trips`), and the branches on the way to one may raise it (`decided`). In a loop with several entries iterations mean nothing if threads
+(`trips`), and the branches on the path to one may raise it (`decided`). In a loop with several entries iterations mean nothing if threads
 part there: all values made in it fall.
 
-A value that is loaded counts as one for all threads that load from one address. That does not hold behind a loop in which threads wait
+A value that is loaded counts as one for all threads that load from one address. That does not hold after a loop in which threads wait
 for one another one by one, as for a lock: not before the next barrier of the CTA.
 """
 
@@ -38,7 +39,7 @@ from ptxkit.syntax import Address, Guard
 
 THREAD, WARP, CTA, GRID = Level.THREAD, Level.WARP, Level.CTA, Level.GRID
 MOST_PATHS = 64
-"""Blocks that are looked at between a branch and where its ways meet, to tell which of several equal values come from there."""
+"""Blocks that are looked at between a branch and where its paths merge, to say which of several equal values come from there."""
 
 
 class Propagation:
@@ -58,9 +59,9 @@ class Propagation:
         self.joins: list[Level] = [GRID] * len(self.flow.blocks)
         self.exits: list[Level] = [GRID] * len(self.forest.loops)
         self.deciders: dict[int, int] = {}
-        """By join, the block whose branch threads agree on least of those whose ways meet there."""
+        """By join, the block whose branch is least uniform of those whose paths merge there."""
         self.leavers: dict[int, int] = {}
-        """By loop, the block whose branch they agree on least of those by which they leave it in different iterations."""
+        """By loop, the block whose branch is least uniform of those by which they leave it in different iterations."""
         self.floors: list[Level] = [GRID] * len(self.forest.loops)
         """What values made in loops with several entries cannot be above."""
         self.unordered: list[Level] = [GRID] * len(self.flow.blocks)
@@ -80,7 +81,7 @@ class Propagation:
                 self._made_in[value.block].append(number)
         self._tangled = [loop for loop in self.forest.loops if not loop.is_reducible]
         self._proved: dict[int, Level] = {}
-        """By block whose branch depends on values that differ, how far threads agree on it nevertheless."""
+        """By block whose branch depends on values that differ, how uniform threads are in it nevertheless."""
         self._parted: dict[int, set[int]] = {}
         """By join, the blocks whose branches part threads that meet there."""
         self._paths_of: dict[tuple[int, int], int] = {}
@@ -93,7 +94,7 @@ class Propagation:
     # --- what is read
 
     def used(self, number: int, block: int) -> Level:
-        """How far threads agree on a value where a block reads it."""
+        """How uniform threads are in a value where a block reads it."""
         if number < 0:
             return THREAD
         level = self.levels[number]
@@ -105,7 +106,7 @@ class Propagation:
         return level
 
     def level_bound(self, number: int) -> tuple[Level, tuple[int, ...]]:
-        """What the term of a value says: a level, and the values on which it depends how far threads agree; (THREAD,) if nothing."""
+        """What the term of a value says: a level, and the values on which it depends how uniform threads are; (THREAD,) if nothing."""
         found = self._level_of.get(number)
         if found is None:
             found = self._level_of[number] = (THREAD, ()) if self._is_of_unknown(number) else self._uniform_level(number)
@@ -123,7 +124,8 @@ class Propagation:
         return level, tuple(sorted(numbers))
 
     def _is_of_unknown(self, number: int) -> bool:
-        """Whether a value is made of such alone of which nothing is known: threads agree on it as far as on these, whatever its term."""
+        """Whether a value is made of such alone of which nothing is known: threads are uniform in it as far as in these, no matter what
+        its term."""
         value = self.ssa.values[number]
         if value.origin is not Origin.WRITE or value.operands:
             return False
@@ -131,7 +133,7 @@ class Propagation:
         return bool(uses) and all(use >= 0 and self._is_unknown(use) for use in uses)
 
     def _is_unknown(self, number: int) -> bool:
-        """Whether nothing is known of a value that is written; what lanes hand to one another may be known by their place."""
+        """Whether nothing is known of a value that is written; what lanes hand to one another may be known by their indices."""
         value = self.ssa.values[number]
         if value.origin is not Origin.WRITE or not self.known.is_unknown(number):
             return False
@@ -223,12 +225,13 @@ class Propagation:
                 level = self._joined(value)
         for operand in value.operands:
             if operand >= 0:
-                # read here, not at the end of the block before: on the way threads may leave a loop
+                # read here, not at the end of the block before: on the path threads may leave a loop
                 level = min(level, self.used(operand, value.block))
         return level
 
     def _joined(self, value: Value) -> Level:
-        """How far threads agree on the way to a phi, where several ways bring the same: branches count that lead to different values."""
+        """How uniform the path to a phi is, where several paths bring the same: branches count that lead to different
+        values."""
         block = value.block
         level = GRID
         for branch in self._parted.get(block, ()):
@@ -304,7 +307,7 @@ class Propagation:
         return group if agreed >= group else THREAD
 
     def _space(self, i: int, bound: Bound) -> Level:
-        """How far threads can agree on what they load from one address: not at all if each may have its own memory there."""
+        """How uniform threads can be in what they load from one address: not at all if each may have its own memory there."""
         found = self._spaces.get(i)
         if found is None:
             found = self._spaces[i] = self._space_of(i, bound)
@@ -422,7 +425,8 @@ class Propagation:
     # --- locks
 
     def _is_lock(self, blocks: int) -> bool:
-        """Whether something in a loop tells threads apart by the order in which they come: an atomic operation, or a load with an order."""
+        """Whether something in a loop distinguishes threads by the order in which they come: an atomic operation, or a load with an
+        order."""
         for block in bits(blocks):
             for bound in self._bounds[self.flow.blocks[block].start : self.flow.blocks[block].end]:
                 if not isinstance(bound, Bound) or bound.barrier:
@@ -432,7 +436,7 @@ class Propagation:
         return False
 
     def _unorder(self, index: int, level: Level) -> None:
-        """What is loaded in and behind a loop that works like a lock differs by the order of threads, up to the next barrier of the CTA."""
+        """What is loaded in and after a loop that works like a lock differs by the order of threads, up to the next barrier of the CTA."""
         seen = set(bits(self.forest.loops[index].blocks))
         work = list(seen)
         while work:

@@ -1,8 +1,8 @@
 """Which threads of a CTA come to an instruction, thread by thread.
 
-A thread comes to a block if the branches that decide about it send it there. Where their conditions depend on nothing but the place of the
-thread (see `template`), that is known. `sure` and `possible` speak of the first time: in loops values have the numbers of the first
-iteration. `ever` counts later iterations too.
+A thread comes to a block if the branches that decide about it send it there. Where their conditions depend on nothing but the index
+of the thread (see `template`), that is known. `sure` and `possible` speak of the first time: in loops values have the numbers of the
+first iteration. `ever` counts later iterations too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The threads that a CTA may have, and what terms are for each of them where that depends on nothing but its place.
+"""The threads that a CTA may have, and what terms are for each of them where that depends on nothing but its index.
 
-With `.reqntid` these are the threads there are. Else they are as many as there may be, and their places are known where CTAs can be taken
-to have one dimension: nothing reads `%tid.y` or `%tid.z`. What all of the most threads agree on, fewer agree on too.
+With `.reqntid` these are the threads there are. Else they are as many as there may be, and their indices are known where CTAs can be
+taken to have one dimension: nothing reads `%tid.y` or `%tid.z`. What is uniform for the most threads is uniform for fewer too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ ONE_DIMENSION = "CTAs have one dimension, as nothing reads `%tid.y` or `%tid.z`"
 MASKS = frozenset(("%lanemask_eq", "%lanemask_le", "%lanemask_lt", "%lanemask_ge", "%lanemask_gt"))
 INDICES = frozenset(("%tid.x", "%tid.y", "%tid.z", "%laneid")) | MASKS
 RANK = "%rank"
-"""Stands for the place of a thread in the order of its CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, whatever shape that has."""
+"""Stands for the index of a thread in the order of its CTA, `%tid.x + %ntid.x * (%tid.y + %ntid.y * %tid.z)`, no matter what shape that
+has."""
 SAMPLES = (1, 16, 31)
 """Threads of the first warp that are compared with thread 0 before all are."""
 
@@ -40,7 +41,7 @@ class Template:
         self.is_certain = shape is not None
         """Whether a CTA has exactly these threads; else it may have fewer."""
         self.has_indices = shape is not None or flat
-        """Whether the place of each thread is known; else only its lane."""
+        """Whether the index of each thread is known; else only its lane."""
         self.assumption = "" if shape is not None or not flat else ONE_DIMENSION
         self.shape = shape or (known.most[0], 1, 1)
         self.count = math.prod(self.shape)
@@ -64,12 +65,12 @@ class Template:
         return threads_of(self.shape)
 
     def special(self, name: str, thread: int) -> int | None:
-        """What a special register is for a thread; None if that depends on more than its place."""
+        """What a special register is for a thread; None if that depends on more than its index."""
         found = self.specials(name)
         return None if found is None else found[thread]
 
     def specials(self, name: str) -> Numbers | None:
-        """What a special register is for each thread; None if that depends on more than its place."""
+        """What a special register is for each thread; None if that depends on more than its index."""
         if name not in self._specials:
             self._specials[name] = self._special(name)
         return self._specials[name]
@@ -112,7 +113,7 @@ class Template:
         return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
 
     def is_known(self, term: Term) -> bool:
-        """Whether a term depends on the place of the thread alone."""
+        """Whether a term depends on the index of the thread alone."""
         return self.number(term, 0) is not None
 
     def numbers(self, term: Term) -> Numbers | None:
@@ -129,7 +130,7 @@ class Template:
         return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
 
     def level_bound(self, term: Term) -> Level:
-        """How far threads agree on a term that depends on their place alone; THREAD also if it depends on more."""
+        """How uniform threads are in a term that depends on their indices alone; THREAD also if it depends on more."""
         first = self.number(term, 0)
         if first is None or any(self.number(term, thread) not in (first, None) for thread in SAMPLES if thread < self.count):
             return Level.THREAD
@@ -137,7 +138,7 @@ class Template:
         return Level.THREAD if numbers is None else self.level(numbers)
 
     def level(self, numbers: Numbers) -> Level:
-        """How far threads agree on these numbers; all CTAs count as alike."""
+        """How uniform threads are in these numbers; all CTAs count as equal."""
         for level in (Level.GRID, Level.WARPGROUP, Level.WARP):
             size = level.threads or len(numbers)
             if all(len(set(numbers[first : first + size])) == 1 for first in range(0, len(numbers), size)):
@@ -158,7 +159,7 @@ class Template:
 
 @fact
 def has_other_dimensions(routine: Routine) -> bool:
-    """Whether a function looks at its place in y or z, or says that its CTAs may have several dimensions."""
+    """Whether a function looks at its index in y or z, or says that its CTAs may have several dimensions."""
     for directive in routine.function.header.directives:
         if directive.name in (".maxntid", ".reqntid") and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
             return True

@@ -1,8 +1,8 @@
-"""How far threads agree on a term, from its leaves.
+"""How uniform threads are in a term, from its leaves.
 
-What depends on the place of the thread alone is known thread by thread (see `template`); other leaves are symbols, of which it is known how
-far threads agree on them. A sum is a symbol plus what each thread adds. Where its low bits are dropped that are zero in the symbol, what
-matters of the addends is what is left of them: so threads of a warp agree on `(128 * %ctaid.x + %tid.x) >> 5`.
+What depends on the index of the thread alone is known thread by thread (see `template`); other leaves are symbols, of which it is known
+how uniform threads are in them. A sum is a symbol plus what each thread adds. Where its low bits are dropped that are zero in the
+symbol, what matters of the addends is what is left of them: so threads of a warp are uniform in `(128 * %ctaid.x + %tid.x) >> 5`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptxkit.analyses.uniformity.transfer import space_level, special_level
 
 
 class LevelBound(NamedTuple):
-    """The least of a level and of how far threads agree on some values of the function."""
+    """The least of a level and of how uniform threads are in some values of the function."""
 
     level: Level
     numbers: frozenset[int]
@@ -41,7 +41,7 @@ _RANKS: tuple[tuple[Product, ...], ...] = (
     (("mul", "%ntid.x", "%tid.y"), ("mul", "%ntid.x", ("mul", "%tid.z", "%ntid.y"))),
     (("mul", "%ntid.x", "%tid.y"), ("mul", "%tid.z", ("mul", "%ntid.x", "%ntid.y"))),
 )
-"""What is added to `%tid.x` to give the place of a thread in the order of its CTA."""
+"""What is added to `%tid.x` to give the index of a thread in the order of its CTA."""
 
 
 def _is_special(term: Term, name: str) -> bool:
@@ -74,7 +74,7 @@ class Agreements:
         self._found: dict[Term, LevelBound] = {}
 
     def of(self, term: Term) -> LevelBound:
-        """How far threads agree on a term."""
+        """How uniform threads are in a term."""
         found = self._found
         stack = [term]
         while stack:
@@ -129,7 +129,7 @@ class Agreements:
         return LevelBound(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
 
     def _without(self, at: Term, low: int) -> LevelBound:
-        """How far threads agree on a term without its lowest bits."""
+        """How uniform threads are in a term without its lowest bits."""
         while True:
             amount = at.args[1].constant if at.operator in ("and", "shr.u", "shr.s") else None
             if amount is None:
@@ -150,7 +150,7 @@ class Agreements:
         return self._found[at] if at.operator not in ("and", "shr.u", "shr.s") else self._least([self.of(arg) for arg in at.args])
 
     def _ranked(self, parts: Parts) -> Parts:
-        """The parts of a sum; those that are the place of the thread in the order of its CTA as one, where the CTA may have any shape."""
+        """The parts of a sum; those that are the index of the thread in the order of its CTA as one, where the CTA may have any shape."""
         factors = dict(parts)
         for atom, factor in parts:
             if not _is_special(atom, "%tid.x") or self._template.is_known(atom):
@@ -163,7 +163,7 @@ class Agreements:
         return parts
 
     def _sum(self, at: Term, low: int) -> LevelBound:
-        """How far threads agree on a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
+        """How uniform threads are in a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
         terms = self._known.terms
         own = terms.constant(at.offset, at.width)
         others = []

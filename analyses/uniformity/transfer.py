@@ -1,4 +1,4 @@
-"""What the instruction table says of how far threads agree on what an instruction writes, for how far they agree on what it reads."""
+"""What the instruction table says of how uniform threads are in what an instruction writes, for how uniform they are in what it reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class How(enum.Enum):
     MEMORY = "memory"
     """The same, of the address, as far as nobody writes there meanwhile: never more than a CTA."""
     GROUP = "group"
-    """One result for those that execute it together, which are those that agree on some of its operands."""
+    """One result for those that execute it together, which are those with equal values of some of its operands."""
     BROADCAST = "broadcast"
     """The value of one lane, if all name the same."""
     ONE = "one"
@@ -39,20 +39,21 @@ class Transfer:
     outputs: tuple[tuple[How, Level], ...]
     """As `Registers.writes` has the registers: how, and for GROUP of what size the group is. Further registers are as the first."""
     base: Level
-    """How far threads agree on what is read that is no register."""
+    """How uniform threads are in what is read that is no register."""
     control: tuple[int, ...]
-    """For GROUP and BROADCAST: what threads must agree on, by its places among the registers read, without the guard."""
+    """For GROUP and BROADCAST: what must be uniform, by its index among the registers read, without the guard."""
     source: int
-    """For BROADCAST: the place of what is handed out; -1 if it is no register."""
+    """For BROADCAST: the location of what is handed out; -1 if it is no register."""
     narrows: bool
-    """Whether threads may agree on what is computed more than on the inputs: not where each input shows in the result, as in a sum."""
+    """Whether what is computed may be more uniform than the inputs: not where each input shows in the result, as in a
+    sum."""
     parameters: bool
-    """Whether it reads a parameter by its name: how far threads agree on it, the function knows."""
+    """Whether it reads a parameter by its name: how uniform threads are in it, the function knows."""
     is_plain: bool
     """Whether all outputs have the least of the inputs, and nothing else counts."""
 
     def of(self, index: int) -> tuple[How, Level]:
-        """The rule for the register at a place among those written."""
+        """The rule for the register at a location among those written."""
         return self.outputs[index] if index < len(self.outputs) else self.outputs[0]
 
 
@@ -127,7 +128,7 @@ def _reads_special(shape: OperandShape) -> bool:
 
 
 def _agreed(bound: Bound) -> list[str]:
-    """The names of the operands on which the threads agree that execute an instruction together."""
+    """The names of the operands in which the threads are uniform that execute an instruction together."""
     words = {bound.uniform(operand.name) for operand in bound.operands if operand.writes}
     if not words & {"broadcast", *_LEVELS}:
         return []
@@ -164,13 +165,13 @@ def _fixed(shape: OperandShape) -> Iterator[Level]:
 
 
 def special_level(name: str) -> Level:
-    """How far threads agree on a special register."""
+    """How uniform threads are in a special register."""
     register = special_register(name)
     return Level.THREAD if register is None or register.volatile else _LEVELS[register.uniform]
 
 
 def space_level(space: str) -> Level:
-    """How far threads agree on the address of a variable of a state space: in a cluster, each CTA has its own shared memory."""
+    """How uniform threads are in the address of a variable of a state space: in a cluster, each CTA has its own shared memory."""
     stem = space.partition("::")[0]
     return Level.CTA if stem == ".shared" else Level.THREAD if stem == ".local" else Level.GRID
 

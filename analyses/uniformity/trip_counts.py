@@ -1,7 +1,7 @@
-"""How often each thread goes round a loop that counts from the place of the thread in constant steps to a constant.
+"""How often each thread iterates a loop that counts from the index of the thread in constant steps to a constant.
 
 In `for (i = tid; i < 2048; i += 128)` threads start at different numbers, and those of a warp still all leave in the same iteration. So
-they agree on the way that they take at the end of each iteration, though not on `i`.
+they take the same path at the end of each iteration, though `i` is not uniform.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ptxkit.analyses.uniformity.template import Template
 
 
 def leaving(known: Values, template: Template, block: int) -> Level:
-    """How far threads agree on the way at the end of a block, if that is where a loop that counts is left; else THREAD."""
+    """How uniform the path at the end of a block is, if that is where a loop that counts is left; else THREAD."""
     routine = known.routine
     forest = loops(routine)
     inner = forest.innermost[block]
@@ -43,7 +43,7 @@ def _staying(known: Values, loop: Loop, block: int) -> Term | None:
 
 
 def _uniformity(known: Values, template: Template, loop: Loop, condition: Term) -> Level:
-    """How far threads agree on how often a condition holds that compares what is counted with a constant."""
+    """How uniform threads are in how often a condition holds that compares what is counted with a constant."""
     holds = True
     if not condition.args:
         offset, parts = condition.linear
@@ -69,7 +69,8 @@ def _uniformity(known: Values, template: Template, loop: Loop, condition: Term) 
 
 
 def _times(operator: str, starts: Numbers, step: int, limit: int, width: int, is_less: bool, holds: bool) -> Numbers | None:
-    """By thread, after how many steps a comparison with a limit comes out another way than it must to go on. None if numbers wrap first."""
+    """By thread, after how many steps a comparison with a limit comes out otherwise than it must to go on. None if numbers wrap
+    first."""
     if operator == "eq":
         return _times_to(starts, step, limit, width) if not holds else None
     low = -(1 << width - 1) if operator == "lt.s" else 0

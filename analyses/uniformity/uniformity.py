@@ -1,12 +1,12 @@
-"""Uniformity: which threads agree on a value, go the same way at a branch, and come to a point together.
+"""Uniformity: which threads have equal values, take the same path at a branch, and come to a point together.
 
     known = uniformity(routine)
-    known.level(number)         how far threads agree on a value of `ssa(routine)`
-    known.branch(block)         on the way that they take at the end of a block
-    known.guard(i)              on the guard of an instruction, whatever it is
+    known.level(number)         how uniform threads are in a value of `ssa(routine)`
+    known.branch(block)         in the path that they take at the end of a block
+    known.guard(i)              on the guard of an instruction, no matter what it is
     known.point(i)              on executing instruction i, each time
     known.threads(i)            which threads of a CTA execute it, the first time
-    known.blame(block)          why they part at the end of a block
+    known.blame(block)          why they diverge at the end of a block
 
 All answers are of three kinds: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither. A level speaks of threads
 that are in the same iteration of all loops around. It takes for granted that no other thread writes meanwhile what is loaded without an
@@ -55,7 +55,7 @@ class Uniformity:
         return Reach(self.solved)
 
     def level(self, number: int) -> Level:
-        """How far threads agree on a value, where it is made: those of a group that make it in the same iteration of all loops around."""
+        """How uniform threads are in a value, where it is made: those of a group that make it in the same iteration of all loops around."""
         return self.solved.levels[number]
 
     def used(self, number: int, block: int) -> Level:
@@ -63,7 +63,7 @@ class Uniformity:
         return self.solved.used(number, block)
 
     def branch(self, block: int) -> Verdict:
-        """Whether threads that come to the end of a block go on the same way; `Level.GRID` where nothing decides about it."""
+        """Whether threads that come to the end of a block take the same path; `Level.GRID` where nothing decides about it."""
         return self.guard(self._flow.blocks[block].end - 1)
 
     def guard(self, i: int) -> Verdict:
@@ -105,8 +105,9 @@ class Uniformity:
     def point(self, i: int, exits_count: bool = False) -> Verdict:
         """Whether all threads of a group execute instruction `i` if any does, its guard included.
 
-        Threads that have ended count only with `exits_count`. Where a verdict is refuted, `refuted.branch` is where the two threads part.
-        A loop that each thread goes round as often as it has to, and leaves at the same end, does not matter to what comes behind it.
+        Threads that have ended count only with `exits_count`. Where a verdict is refuted, `refuted.branch` is where the two threads
+        diverge. A loop that each thread iterates as often as it has to, and leaves at the same end, does not matter to what comes after
+        it.
         """
         around, guard = self.block(self._flow.block_of[i], exits_count), self.guard(i)
         if self.routine.instructions[i].guard is None or self._ends_block(i):
@@ -114,7 +115,7 @@ class Uniformity:
         return Verdict(min(around.level, guard.level), around.refuted or guard.refuted, around.assumption or guard.assumption)
 
     def _ends_block(self, i: int) -> bool:
-        """Whether it is a branch or a way out: its guard says where to go on, not whether it is executed."""
+        """Whether it is a branch or a path out: its guard says where to go on, not whether it is executed."""
         block = self._flow.blocks[self._flow.block_of[i]]
         return block.end - 1 == i and (len(block.edges) > 1 or bool(block.leaves))
 
@@ -161,7 +162,7 @@ class Uniformity:
         return ThreadSet(mask, template.count, template.is_certain, False, template.assumption)
 
     def blame(self, block: int) -> tuple[Step, ...]:
-        """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads agree."""
+        """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads are uniform."""
         return blame(self.solved, block)
 
 

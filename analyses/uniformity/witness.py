@@ -1,8 +1,8 @@
-"""Two threads that part at a branch, and so prove that their group does not go on together.
+"""Two threads that diverge at a branch, and so prove that their group does not go on together.
 
-Both come to the branch for certain, and its condition, which depends on nothing but their place, holds for one and not for the other. Or it
-depends on what the kernel is launched with too, as `i < n` does: then such a launch is given, as an example. Of `elect.sync` it is certain
-that one lane of a warp is elected and the others are not.
+Both come to the branch for certain, and its condition, which depends on nothing but their indices, holds for one and not for the other.
+Or it depends on what the kernel is launched with too, as `i < n` does: then such a launch is given, as an example. Of `elect.sync` it is
+certain that one lane of a warp is elected and the others are not.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def block_witness(
 
 
 def _parted(solved: Propagation, reach: Reach, block: int, before: int, exits_count: bool, witness: Divergence) -> Divergence | None:
-    """Two threads that part at the end of `before` so that one comes to `block` and the other does not."""
+    """Two threads that diverge at the end of `before` so that one comes to `block` and the other does not."""
     i = solved.flow.blocks[before].end - 1
     arriving, coming = reach.block(before), reach.block(block)
     condition = values(solved.routine).guard(i)

@@ -1,7 +1,7 @@
-"""How many bytes copies with tensor maps have, if all that is announced for them comes: the boxes that a correct kernel is launched with.
+"""How many bytes copies with tensor maps have, if all that is expected for them comes: the boxes that a correct kernel is launched with.
 
-Each phase of an mbarrier object says what its copies come to together. Where that leaves it open which has how many, a copy reaches as far
-as the next place that any copy writes to. This is a proposal: only who makes the maps knows.
+Each phase of an mbarrier says what its copies come to together. Where that leaves it open which has how many, a copy reaches as far
+as the next location that any copy writes to. This is a proposal: only who makes the maps knows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SMALLEST = 16
 
 
 def boxes(machine: Machine) -> dict[str, int]:
-    """Bytes by tensor map, as `--boxes` takes them, so that every phase of a run gets what is announced; empty if there are none."""
+    """Bytes by tensor map, as `--boxes` takes them, so that every phase of a run gets what is expected; empty if there are none."""
     sums = _sums(machine)
     found = _solved(sums)
     names = sorted({name for counts, _ in sums for name in counts})
@@ -80,7 +80,7 @@ def _completed(sums: Sums, found: Mapping[str, Fraction], gaps: Mapping[str, int
     if len(by_gap) == len(found) + len(open_) and _holds(sums, by_gap):
         return by_gap
     for left in open_:
-        # one that reaches less far than the next place
+        # one that reaches less far than the next location
         fixed = dict(found) | {name: Fraction(gaps[name]) for name in open_ if name in gaps and name != left}
         rows = [(counts, total) for counts, total in sums if left in counts and all(name in fixed for name in counts if name != left)]
         for counts, total in rows[:1]:
@@ -102,7 +102,7 @@ def _holds(sums: Sums, sizes: Mapping[str, Fraction]) -> bool:
 
 
 def _gaps(machine: Machine) -> dict[str, int]:
-    """By map, how far it is from where a copy writes to the next place that any copy writes to, at least."""
+    """By map, how far it is from where a copy writes to the next location that any copy writes to, at least."""
     targets = sorted({target for indices in machine.targets.values() for target in indices})
     after = dict(pairwise(targets))
     found = {}

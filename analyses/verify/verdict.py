@@ -1,4 +1,4 @@
-"""Whether a kernel that is launched with certain numbers keeps its protocols: barriers, mbarrier objects, and the bytes of copies (9.7.14).
+"""Whether a kernel that is launched with certain numbers keeps its protocols: barriers, mbarriers, and the bytes of copies (9.7.14).
 
 All threads of a cluster are followed to their ends, then run side by side, in one order. What is waited for is the same in every order,
 but where a wait may come too late for its phase, or bytes may be counted in another phase than in the run: that is looked for. Then one run
@@ -75,7 +75,7 @@ WARPGROUP = 4 * WARP
 LEAST_TIME = 10.0
 """Seconds that the last run has, however long following took."""
 LAST = 40
-"""So many steps of a schedule are told."""
+"""So many steps of a schedule are said."""
 
 
 @attrs.frozen
@@ -94,7 +94,7 @@ class Verdict:
     reasons: tuple[Location, ...] = ()
     schedule: tuple[Location, ...] = ()
     clusters: int = 0
-    """How many clusters of the grid were run; one stands for all that do not look at their place."""
+    """How many clusters of the grid were run; one stands for all that do not look at their index."""
     phases: int = 0
     waits: int = 0
     accessed: int = 0
@@ -107,7 +107,7 @@ class Verdict:
     assumptions: tuple[Location, ...] = ()
     """What was taken for granted besides the launch."""
     boxes: Mapping[str, int] = attrs.field(factory=dict)
-    """Where boxes of tensor maps are missing: those with which all that is announced would come."""
+    """Where boxes of tensor maps are missing: those with which all that is expected would come."""
 
 
 @attrs.frozen(eq=False)
@@ -177,7 +177,7 @@ def _wrong(routine: Routine, run: _Run) -> tuple[Location, ...]:
     """What goes wrong for certain."""
     machine = run.machine
     if _changing(machine, run.loaded):
-        # threads may go another way than they were followed
+        # threads may take another path than they were followed
         return ()
     doubtful = _doubtful(routine, machine)
     if not run.by_chance:
@@ -265,7 +265,7 @@ def _lags(machine: Machine, agent: Agent) -> bool:
 
 
 def _stands_still(found: list[Trace], registers: int, outcomes: Sequence[int], end: float) -> bool:
-    """Whether threads come to a standstill in another order too: else some wait for ever only where others are much faster."""
+    """Whether threads come to a standstill in another order too: else some wait forever only where others are much faster."""
     machine = Machine(
         found, races=False, registers=registers, outcomes=outcomes, end=max(end, time.monotonic() + LEAST_TIME), is_eager=True
     )
@@ -274,7 +274,7 @@ def _stands_still(found: list[Trace], registers: int, outcomes: Sequence[int], e
 
 
 def _outcomes(setting: Setting, cluster: int) -> list[int]:
-    """What a cluster is told that asks for the work of others: each of those behind it, one after the other."""
+    """What a cluster gets that asks for the work of others: each of those after it, one after the other."""
     found = []
     for other in range(cluster + 1, setting.clusters):
         position = setting.index(other, 0)
@@ -457,7 +457,7 @@ def _standing(machine: Machine) -> list[Location]:
 
 
 def _uninitialized(routine: Routine, machine: Machine) -> list[Location]:
-    """Uses of mbarrier objects that nobody has initialized, if nobody can any more, wherever those go that were not followed to an end."""
+    """Uses of mbarriers that nobody has initialized, if nobody can any more, wherever those go that were not followed to an end."""
     flow = control_flow(routine)
     inits = {flow.block_of[i] for i, own in steps(routine).items() if any(step.does is Does.INIT for step in own)}
     open_ = [flow.block_of[trace.why] for trace in machine.traces if (trace.is_lost or trace.is_cut) and trace.why >= 0]

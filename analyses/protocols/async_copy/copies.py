@@ -1,6 +1,6 @@
 """What goes wrong with asynchronous copies on some path (9.7.10.24): what is read too early, overwritten too early, or never waited for.
 
-Every finding stands on a path that the in-flight queue has followed and on inputs that take it: on the bytes that both sides touch, and on
+Every finding stands on a path that the in-flight queue has followed and on inputs that take it: on the bytes that both sides access, and on
 what lies between them. `Finding.kind` says what it is.
 """
 
@@ -66,7 +66,7 @@ class _Memory:
     """What the observer remembers of a path."""
 
     waited: tuple[tuple[Operation, bool], ...] = ()
-    """Operations that their thread has waited for, where no barrier has told the others since; and whether one of the warp has."""
+    """Operations that their thread has waited for, where no barrier has signalled the others since; and whether one of the warp has."""
     latest: tuple[Operation, ...] = ()
     """What the last wait completed."""
     reads: _Reads | None = None
@@ -83,13 +83,13 @@ class _Memory:
 
 @frozen(eq=False)
 class _Hazard:
-    """A touch that meets an operation under way."""
+    """An access that meets an operation in flight."""
 
     moment: Moment
     operation: Operation
     access: Access
     threads: tuple[int, int]
-    """Who touches, and whose operation it is."""
+    """Who accesses, and whose operation it is."""
     latest: tuple[Operation, ...]
     were_used: bool
     """Whether anything of what the last wait completed was read before."""
@@ -123,7 +123,7 @@ def _matrix_reads(routine: Routine) -> Iterator[Access]:
 
 
 class _Watch(Observer):
-    """Looks at the touches of shared memory on a path."""
+    """Looks at the accesses of shared memory on a path."""
 
     start = _Memory()
 
@@ -142,7 +142,7 @@ class _Watch(Observer):
         self.is_unclear = self._has_unknown()
         self.failures = 0
         self.possible: dict[Choices, bool] = {}
-        """Of the choices of paths on which a touch was not proved, whether there are inputs for them alone."""
+        """Of the choices of paths on which an access was not proved, whether there are inputs for them alone."""
         self.hazards: dict[tuple[int, int, str], _Hazard] = {}
         self.ends: list[tuple[Moment, Operation]] = []
         self.seen: set[tuple[object, ...]] = set()
@@ -152,13 +152,13 @@ class _Watch(Observer):
         self.orderings: dict[Trail, int] = {}
 
     def _concerned(self) -> list[Access]:
-        """The touches of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
+        """The accesses of shared memory that may go wrong: of what copies write, and writes to what bulk copies read."""
         started = {i: e.queue for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         hits: list[tuple[Access, frozenset[object]]] = []
         bounds = bindings(self.routine)
         for access in accesses(self.routine):
             bound = bounds[access.instruction]
-            # the object of a barrier is no data
+            # the mbarrier of a barrier is no data
             if access.space == SHARED and access.address is not None and access.least and not (isinstance(bound, Bound) and bound.barrier):
                 hits.append((access, self._variables(access.address)))
         hits += [(access, self._variables(access.address)) for access in _matrix_reads(self.routine) if access.address is not None]
@@ -173,7 +173,7 @@ class _Watch(Observer):
         ]
 
     def _variables(self, address: Term) -> frozenset[object]:
-        """The variables that an address may be made from, also before the loops that it goes round in."""
+        """The variables that an address may be made from, also before the loops that it iterates in."""
         settle = settler(self.routine).term
         known, numbering = self.regions.values, ssa(self.routine)
         found: set[object] = set()
@@ -190,9 +190,9 @@ class _Watch(Observer):
         return frozenset(found)
 
     def _has_unknown(self) -> bool:
-        """Whether an operation or a touch may be of anything.
+        """Whether an operation or an access may be of anything.
 
-        Through a generic address only those can touch shared memory who convert one of it; if no touch does so, none is counted.
+        Through a generic address only those can access shared memory who convert one of it; if no access does so, none is counted.
         """
         started = {i for i, own in effects(self.routine).items() for e in own if e.queue in QUEUES and e.action is Action.OPEN}
         known = {(access.instruction, access.child) for own in self.own_accesses.values() for access in own}
@@ -205,7 +205,7 @@ class _Watch(Observer):
                     return True
         return False
 
-    # --- on the way
+    # --- on the path
 
     def rests(self, memory: Hashable) -> bool:
         assert isinstance(memory, _Memory)
@@ -219,7 +219,7 @@ class _Watch(Observer):
             if effect.action is Action.WAIT:
                 memory = self._wait(moment, effect.queue, memory)
         if moment.sync is not None and (moment.sync.reach is not Reach.WARP or self.regions.thread_block.size <= WARP):
-            # who arrives tells those who wait
+            # who arrives signals those who wait
             memory = _Memory((), memory.latest)
         elif moment.sync is not None:
             memory = _Memory(tuple([(operation, True) for operation, _ in memory.waited]), memory.latest)
@@ -302,7 +302,7 @@ class _Watch(Observer):
         memory: _Memory,
         kind: str,
     ) -> bool:
-        """Notes a touch that meets what an operation reads (side 0) or writes (side 1). Whether they meet."""
+        """Notes an access that meets what an operation reads (side 0) or writes (side 1). Whether they meet."""
         own = self._ranges(operation)[side]
         key = (moment.instruction, operation.instruction, kind)
         if own is None or own.base[0] != region.base[0]:
@@ -313,7 +313,7 @@ class _Watch(Observer):
             return False
         mine, accessing = own.by(starters), region.threads
         if kind == "pending" and self._is_ordered(moment, operation):
-            # threads that go by such barriers need not be here while the operation is under way: only those of its warp are
+            # threads that go by such barriers need not be here while the operation is in flight: only those of its warp are
             accessing &= _warps_of(starters)
         if not accessing:
             return False
@@ -346,7 +346,7 @@ class _Watch(Observer):
         return self.failures >= MOST_FAILURES or not self.possible.get(moment.choices, True)
 
     def _fail(self, moment: Moment) -> None:
-        """No inputs were found; it is remembered if that is so whatever is touched on this path."""
+        """No inputs were found; it is remembered if that is so no matter what is accessed on this path."""
         self.failures += 1
         if moment.choices not in self.possible:
             self.possible[moment.choices] = moment.is_possible()
@@ -356,7 +356,7 @@ class _Watch(Observer):
         return self._ordering(moment.trail) > self._ordering(operation.trail)
 
     def _ordering(self, trail: Trail) -> int:
-        """How many barriers that are not for the whole CTA were met on a way."""
+        """How many barriers that are not for the whole CTA were met on a path."""
         met = syncs(self.routine)
         steps = []
         at: Trail | None = trail
@@ -452,7 +452,7 @@ class _Watch(Observer):
     # --- what they come to
 
     def findings(self) -> Iterator[Finding]:
-        """What was found, in the order of the text. Of touches that go wrong for one reason, the first on a path is told of."""
+        """What was found, in the order of the text. Of accesses that go wrong for one reason, the first on a path is reported."""
         early: dict[Hashable, list[tuple[str, int, _Hazard]]] = {}
         for (_, _, kind), hazard in self.hazards.items():
             if kind == "pending" and hazard.operation.queue == COPY:
@@ -553,10 +553,10 @@ class _Watch(Observer):
         self._add(Finding(at, message, steps, not is_ahead, notes, kind=rule, child=child, is_note=is_note))
 
     def _is_ahead(self, hazard: _Hazard) -> bool:
-        """Whether a loop, or what stands before it, started a copy that may be of no bytes, and only what comes behind reads its place.
+        """Whether a loop, or what stands before it, started a copy that may be of no bytes, and only what comes after reads its location.
 
-        Such a loop copies ahead, and makes the last copies empty by what it was told of the sizes; which sizes go together it does not say.
-        If it goes round less often than it copies ahead, these are copies from before it.
+        Such a loop copies ahead, and makes the last copies empty by the sizes that it was given; which sizes go together it does not
+        say. If it iterates less often than it copies ahead, these are copies from before it.
         """
         if hazard.operation.idle is None:
             return False
@@ -601,7 +601,7 @@ class _Watch(Observer):
         return CopyFault.WAIT_GROUP_TOO_WEAK, last.instruction
 
     def _skips_commit(self, steps: Sequence[Trail], wait: int, commits: set[int]) -> bool:
-        """Whether the loop that has the wait starts copies, and the path went round it without a commit."""
+        """Whether the loop that has the wait starts copies, and the path went through it again without a commit."""
         index = loops(self.routine).innermost[control_flow(self.routine).block_of[wait]]
         if index is None:
             return False
@@ -612,7 +612,7 @@ class _Watch(Observer):
         rounds = [position for position, step in enumerate(steps) if step.instruction == ITERATION - loop.header]
         if any(not any(step.instruction in commits for step in steps[start:end]) for start, end in pairwise(rounds)):
             return True
-        # the round that the wait is in: with no commit up to it, though other ways there have one
+        # the round that the wait is in: with no commit up to it, though other paths there have one
         if not rounds or any(step.instruction in commits for step in steps[rounds[-1] :]):
             return False
         return any(flow.block_of[commit] in loop and self._leads(commit, wait, loop) for commit in commits)
@@ -703,7 +703,7 @@ class _Watch(Observer):
 
 
 _FIRST = (CopyFault.WRONG_ASYNC_GROUP_KIND, CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE, CopyFault.WAIT_BEFORE_COMMIT)
-"""What is told of first where touches go wrong for one reason."""
+"""What is reported first where accesses go wrong for one reason."""
 _EARLY = {*_FIRST, CopyFault.WAIT_GROUP_TOO_WEAK, CopyFault.CPASYNC_READ_BEFORE_WAIT}
 
 _SAID: dict[str, str] = {
@@ -720,7 +720,7 @@ def _warps_of(threads: int) -> int:
     """All threads of the warps of some."""
     any_ = threads
     for shift in (16, 8, 4, 2, 1):
-        # in the end, the first bit of each warp tells whether any of its bits is set
+        # in the end, the first bit of each warp says whether any of its bits is set
         any_ |= any_ >> shift
     lanes_ = (1 << WARP) - 1
     warps = -(-threads.bit_length() // WARP)

@@ -28,23 +28,23 @@ ASYNC = "async"
 
 
 def operand_findings(routine: Routine, rule: str, of_queue: Callable[[str], bool]) -> Iterator[Finding]:
-    """Findings under the name of a rule, of the copies whose queue `of_queue` names; those that an mbarrier is told of have none: ``."""
+    """Findings under the name of a rule, of the copies whose queue `of_queue` names; those that signal an mbarrier have none: ``."""
     own = effects(routine)
     by_instruction: dict[int, list[Access]] = {}
     for access in accesses(routine):
         if access.memory.is_async:
             by_instruction.setdefault(access.instruction, []).append(access)
-    for i, touching in by_instruction.items():
+    for i, accessing in by_instruction.items():
         bound = bindings(routine)[i]
         queue = next((effect.queue for effect in own.get(i, ()) if effect.action is Action.OPEN), "")
         if not isinstance(bound, Bound) or bound.converges is not None or not of_queue(queue):
             continue
-        if queue != COPY and not any(access.memory.proxy == ASYNC for access in touching):
+        if queue != COPY and not any(access.memory.proxy == ASYNC for access in accessing):
             continue
         if lanes(routine).execution(i).most < Runs.MAYBE:
             continue
         yield from _sizes(routine, rule, i, bound)
-        for access in touching:
+        for access in accessing:
             yield from _alignment(routine, rule, bound, access)
             yield from _extent(routine, rule, access)
 
@@ -75,7 +75,7 @@ def _sizes(routine: Routine, rule: str, i: int, bound: Bound) -> Iterator[Findin
 
 
 def _outside(operand: BoundOperand, term: Term) -> str:
-    """What is wrong with a number, if it is wrong whatever else."""
+    """What is wrong with a number, if it is wrong no matter what else."""
     limits = operand.limits
     if limits is None:
         return ""

@@ -1,4 +1,4 @@
-"""The asynchronous pipeline of a function: stages, what is in flight at waits, who tells whom through barriers, one steady iteration.
+"""The asynchronous pipeline of a function: stages, what is in flight at waits, who signals whom through barriers, one steady iteration.
 
 Everything comes from following a thread along paths (see `queue`): what is listed was met on one.
 """
@@ -45,7 +45,7 @@ class Meeting:
     reach: Reach
     arrives: tuple[int, ...]
     signalled_by: tuple[int, ...]
-    """Asynchronous operations that tell it when they are done."""
+    """Asynchronous operations that signal it when they are done."""
     waits: tuple[int, ...]
 
 
@@ -84,7 +84,7 @@ class Pipeline:
 
 
 class _Story(Observer):
-    """Notes what is in flight at waits, and for each loop the longest way through it."""
+    """Notes what is in flight at waits, and for each loop the longest path through it."""
 
     def __init__(self, routine: Routine, targets: dict[int, tuple[Term, ...]]) -> None:
         self.routine = routine
@@ -126,7 +126,7 @@ def pipeline(routine: Routine) -> Pipeline:
 
 
 def _reads(routine: Routine) -> dict[int, tuple[Term, ...]]:
-    """Reads of the variables that asynchronous operations write, and their places."""
+    """Reads of the variables that asynchronous operations write, and their locations."""
     targets = {ring.variable for ring in rings(routine).rings}
     found: dict[int, tuple[Term, ...]] = {}
     for access in accesses(routine):
@@ -144,7 +144,7 @@ def _variable(routine: Routine, access: Access) -> str:
 
 
 def _meetings(routine: Routine) -> Iterator[Meeting]:
-    """The barriers, by the name that tells one from another as far as it is known."""
+    """The barriers, by the name that distinguishes one from another as far as it is known."""
     arrives: dict[tuple[Reach, str], list[int]] = {}
     waits: dict[tuple[Reach, str], list[int]] = {}
     signalled: dict[tuple[Reach, str], list[int]] = {}
@@ -173,7 +173,7 @@ def _name(routine: Routine, i: int, operand: int) -> str:
 
 
 def _still(term: Term, routine: Routine) -> Term:
-    """An address without what goes round in a ring: the first of the barriers of all stages."""
+    """An address without what iterates in a ring: the first of the barriers of all stages."""
     terms = values(routine).terms
     offset, parts = term.linear
     found = terms.constant(offset, term.width)

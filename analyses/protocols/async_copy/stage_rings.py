@@ -1,6 +1,6 @@
 """Rings of stages: where the executions of an asynchronous copy go, one after the other.
 
-How the index of a stage comes round (a remainder, a mask, a selection, a pointer that is set back) does not matter: the in-flight queue
+How the index of a stage wraps around (a remainder, a mask, a selection, a pointer that is set back) does not matter: the in-flight queue
 follows the loop with the numbers themselves.
 """
 
@@ -19,15 +19,15 @@ from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, explor
 
 @attrs.frozen
 class Ring:
-    """The places in shared memory that an asynchronous copy uses."""
+    """The locations in shared memory that an asynchronous copy uses."""
 
     instruction: int
     queue: str
     variable: str
     offsets: tuple[int, ...]
-    """How far from the first thread's place in the variable each stage lies, in the order in which they come up."""
+    """How far from the first thread's index in the variable each stage lies, in the order in which they come up."""
     is_known: bool
-    """Whether every execution that was followed has its place at a known distance from the others."""
+    """Whether every execution that was followed has its location at a known distance from the others."""
 
     @property
     def stages(self) -> int:

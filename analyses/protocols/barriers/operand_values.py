@@ -76,7 +76,7 @@ def _of_threads(routine: Routine, i: int, limits: Limits, term: Term, numbers: t
 
 
 def _possible(routine: Routine, term: Term) -> tuple[int, ...]:
-    """Numbers that a term comes to be on some way or in some iteration, where they can be listed."""
+    """Numbers that a term comes to be on some path or in some iteration, where they can be listed."""
     if term.operator == "join":
         return tuple([number for arg in term.args for number in _possible(routine, arg)])
     if term.operator == "select":

@@ -33,7 +33,7 @@ class Overrun:
 
 
 def overruns(routine: Routine) -> Iterator[Overrun]:
-    """The second of two uses of a barrier of which the first only arrives, where all ways from the first lead to the second at once."""
+    """The second of two uses of a barrier of which the first only arrives, where all paths from the first lead to the second at once."""
     flow = control_flow(routine)
     uses = {use.instruction: use for use in barriers(routine).cta}
     for use in uses.values():
@@ -63,7 +63,7 @@ def _stops(routine: Routine, run: range) -> bool:
 
 
 def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, block: int) -> Overrun | None:
-    """The same behind the block: in blocks that follow for certain, or in the loop around if it can go round without waiting."""
+    """The same after the block: in blocks that follow for certain, or in the loop around if it can iterate without waiting."""
     flow, post = control_flow(routine), dominators(routine).post
     seen = {block}
     work = list(flow.blocks[block].successors)
@@ -88,7 +88,7 @@ def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, blo
 
 
 def _iterates(routine: Routine, block: int) -> bool:
-    """Whether the loop around a block can go round more than once: its exits are not known to be taken at once."""
+    """Whether the loop around a block can iterate more than once: its exits are not known to be taken at once."""
     inner = loops(routine).innermost[block]
     if inner is None:
         return False
@@ -109,7 +109,7 @@ def _by_one(routine: Routine, overrun: Overrun) -> bool:
 
 
 def _free_between(routine: Routine, block: int, target: int) -> bool:
-    """Whether nothing on any way from one block to another may wait."""
+    """Whether nothing on any path from one block to another may wait."""
     flow = control_flow(routine)
     leading = {target}
     work = [target]
@@ -146,7 +146,7 @@ def _varies(id_: Term) -> bool:
 
 
 def _comes_along(routine: Routine, first: int, second: int) -> bool:
-    """Whether whoever executes the first executes the second, of two instructions on one way."""
+    """Whether the thread that executes the first executes the second, of two instructions on one path."""
     guard = values(routine).guard(second)
     return guard is None or guard is values(routine).guard(first)
 

@@ -1,7 +1,7 @@
 """The barrier of a cluster as an automaton: a thread arrives, then waits, then may arrive again (9.7.14.3).
 
-For every use of the barrier it is found out in which states threads come there. Where all ways bring the wrong one, or one way does that
-can be gone, the use is a fault, shown with that way.
+For every use of the barrier it is found out in which states threads come there. Where all paths bring the wrong one, or one path does that
+can be taken, the use is a fault, shown with that path.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ptxkit.frozen import frozen
 
 MOST_STEPS = 2000
 MOST_VISITS = 2
-"""On a way that is shown, control comes to a block so often at most."""
+"""On a path that is shown, control comes to a block so often at most."""
 
 
 class State(enum.IntFlag):
@@ -46,13 +46,13 @@ class Fault:
 
     use: BarrierUse
     always: bool
-    """Whether it does so on every way; else on the one that is shown."""
+    """Whether it does so on every path; else on the one that is shown."""
     before: tuple[int, ...]
-    """The uses after which it is in that state, or those on the way, by instruction."""
+    """The uses after which it is in that state, or those on the path, by instruction."""
     decisions: tuple[tuple[int, bool], ...] = ()
-    """The branches on the way, and whether their guards hold."""
+    """The branches on the path, and whether their guards hold."""
     given: str = ""
-    """The inputs with which it goes that way; empty if there is nothing to choose."""
+    """The inputs with which it takes that path; empty if there is nothing to choose."""
 
 
 Step = Callable[[State], State]
@@ -122,7 +122,7 @@ class _Automaton:
                 state = self.after(i, state)
 
     def _reaching(self, i: int) -> tuple[int, ...]:
-        """The last uses on the ways to an instruction."""
+        """The last uses on the paths to an instruction."""
         found = []
         block = self.flow.block_of[i]
         own = [event for event in self.events[block] if event < i]
@@ -142,10 +142,10 @@ class _Automaton:
                 work += self.flow.blocks[at].predecessors
         return tuple(sorted(found))
 
-    # --- a way
+    # --- a path
 
     def _on_a_path(self, use: BarrierUse, wrong: State) -> Fault | None:
-        """The fault with a way to it that can be gone; None if none is found."""
+        """The fault with a path to it that can be taken; None if none is found."""
         thread_block = thread_block_of(self.routine)
         threads = dict.fromkeys([0, *[t for t in (1, 31, 32, 64, 96, 128, thread_block.size - 1) if t < thread_block.size]])
         for path in self._paths(use.instruction, wrong):
@@ -165,7 +165,7 @@ class _Automaton:
         return None
 
     def _paths(self, target: int, wrong: State) -> Iterator[_Path]:
-        """Ways from the entry to an instruction on which it is reached in a state."""
+        """Paths from the entry to an instruction on which it is reached in a state."""
         goal = self.flow.block_of[target]
         near = self._before(goal)
         stack = [_Path(0, self.entry, Choices(values(self.routine).terms), (), (), {})]
@@ -192,7 +192,7 @@ class _Automaton:
         return frozenset(seen)
 
     def _through(self, path: _Path) -> Iterator[_Path | tuple[int, State, _Path]]:
-        """The events of a way's block, each with the state before it; then the ways on."""
+        """The events of a path's block, each with the state before it; then the paths on."""
         events = self.events.get(path.block, [])
         paths = [path]
         for i in events:
@@ -209,7 +209,7 @@ class _Automaton:
             yield from self._on(one)
 
     def _guarded(self, i: int, path: _Path) -> Iterator[tuple[bool, _Path]]:
-        """The ways on which an event happens or not."""
+        """The paths on which an event happens or not."""
         if self.routine.instructions[i].guard is None:
             yield True, path
             return
@@ -220,7 +220,7 @@ class _Automaton:
                 yield holds, attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds)))
 
     def _on(self, path: _Path) -> Iterator[_Path]:
-        """The ways on from the end of a block; of a branch whose ways meet again without an event, that to where they do."""
+        """The paths on from the end of a block; of a branch whose paths merge again without an event, that to where they do."""
         block = self.flow.blocks[path.block]
         visits = {**path.visits, path.block: path.visits.get(path.block, 0) + 1}
         if visits[path.block] > MOST_VISITS:
@@ -247,7 +247,7 @@ class _Automaton:
         return attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds))) if choices is not None else None
 
     def _matters(self, block: int) -> bool:
-        """Whether there is an event between a branch and where its ways meet again."""
+        """Whether there is an event between a branch and where its paths merge again."""
         meeting = dominators(self.routine).post.parent[block]
         if meeting >= len(self.flow.blocks):
             return True
@@ -264,7 +264,7 @@ class _Automaton:
 
 @frozen
 class _Path:
-    """A way from the entry to the start of a block."""
+    """A path from the entry to the start of a block."""
 
     block: int
     state: State

@@ -1,6 +1,6 @@
 """Instructions with a mask of the lanes that must execute them together, and what goes wrong with it (9.7.10.6, 9.7.14.8 to 9.7.14.14).
 
-Lanes are followed by their place alone, or for inputs chosen as an example (see `worlds`).
+Lanes are followed by their indices alone, or for inputs chosen as an example (see `worlds`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Stranger:
 
 @frozen
 class Missing:
-    """A lane that the mask names goes another way; `elsewhere` is what it comes to instead, -1 if it ends."""
+    """A lane that the mask names takes another path; `elsewhere` is what it comes to instead, -1 if it ends."""
 
     divergence: Divergence
     mask: int
@@ -59,7 +59,7 @@ class Unheard:
     why: str
     """What the lane does instead."""
     branch: int
-    """Where the lane went another way; -1 if it did not."""
+    """Where the lane took another path; -1 if it did not."""
     example: str
     assumption: str
 
@@ -133,7 +133,7 @@ def missing(routine: Routine, i: int) -> Missing | None:
 
 
 def _elsewhere(world: World, i: int, divergence: Divergence) -> int | None:
-    """The instruction at which a lane that went another way waits for others; None if it need not, or may do the same thing there."""
+    """The instruction at which a lane that took another path waits for others; None if it need not, or may do the same thing there."""
     routine = world.routine
     flow = control_flow(routine)
     block = flow.block_of[divergence.branch]
@@ -159,7 +159,7 @@ def _elsewhere(world: World, i: int, divergence: Divergence) -> int | None:
 
 
 def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ...]) -> int | None:
-    """An instruction on the way of a thread, which it comes to for certain, that waits for other threads."""
+    """An instruction on the path of a thread, which it comes to for certain, that waits for other threads."""
     routine = world.routine
     flow = control_flow(routine)
     candidates = list(first)

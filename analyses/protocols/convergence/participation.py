@@ -1,8 +1,8 @@
 """Instructions that a group of threads must execute together, and threads of one group of which one does and another does not.
 
 Who must the table says (`converges`). That all of a group come is proved by `uniformity`; where it is not, threads are looked for that part
-on the way: by their place alone, or for inputs given as an example. Both count: ways around the instruction, and loops that one thread
-leaves while another goes round once more to execute it again. Threads that have ended need not come, unless the table says so.
+on the path: by their indices alone, or for inputs given as an example. Both count: paths around the instruction, and loops that one thread
+leaves while another stays in the loop to execute it again. Threads that have ended need not come, unless the table says so.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Divergence:
     """Executes it."""
     other: Thread
     branch: int
-    """The instruction by which they part; the instruction itself if that is its guard."""
+    """The instruction by which they diverge; the instruction itself if that is its guard."""
     has_ended: bool
     """Whether the other ends there, and does nothing any more that anyone could notice."""
     why: str
@@ -67,7 +67,7 @@ class Divergence:
     example: str
     """If it depends on what the kernel is launched with: an example."""
     again: bool
-    """Whether both have executed it before, and one goes round once more."""
+    """Whether both have executed it before, and one iterates once more."""
     assumption: str
     is_certain: bool = True
     """Whether the CTA has both threads for certain; else it may have fewer."""
@@ -186,7 +186,7 @@ class Search:
         return self._named(world, [term for term in terms if term is not None], self.block)
 
     def between(self, world: World, scope: Level, one: int, other: int) -> Divergence | None:
-        """The branch at which two threads part that both come to it."""
+        """The branch at which two threads diverge that both come to it."""
         guard = self.values.guard(self.i)
         reached = world.reaching(self.block)
         if reached[one] is Runs.ALWAYS and reached[other] is Runs.ALWAYS:
@@ -221,7 +221,7 @@ class Search:
     # --- loops
 
     def once_more(self, world: World) -> Divergence | None:
-        """Two threads that go round in a loop together, until one leaves and the other executes the instruction again."""
+        """Two threads that iterate in a loop together, until one leaves and the other executes the instruction again."""
         forest = loops(self.routine)
         inner = forest.innermost[self.block]
         while inner is not None:
@@ -265,7 +265,7 @@ class Search:
         comes = alive & this.reaching(before)
         takes = this.taking([edge for edge in edges if edge.target in loop])
         if not is_decisive:
-            # where all go the same way and nobody knows which, they may well stay
+            # where all take the same path and nobody knows which, they may well stay
             return None, all_but(comes.sure & takes.never, len(comes))
         leaves = comes & this.taking(outside)
         executes = comes & takes & self._again(this, following, before)
@@ -343,7 +343,7 @@ class Search:
         return known[condition]
 
     def _is_open(self, compared: Term) -> bool:
-        """Whether a comparison of the place of a thread with an argument is one of its place in the grid, or goes by a loop's counter."""
+        """Whether a comparison of the index of a thread with an argument is one of its index in the grid, or goes by a loop's counter."""
         if not any(leaf.operator == "parameter" for leaf in compared.leaves()):
             return True
         own = [leaf for leaf in compared.leaves() if leaf.operator == "phi"]
@@ -430,7 +430,7 @@ def choose_pair(routine: Routine, i: int) -> Divergence | None:
 
 
 def comes_otherwise(routine: Routine, divergence: Divergence, is_same: Callable[[int], bool]) -> bool:
-    """Whether an instruction that does the same is on some way that the other thread may take until the ways of both meet again."""
+    """Whether an instruction that does the same is on some path that the other thread may take until the paths of both reconverge."""
     flow = control_flow(routine)
     block = flow.block_of[divergence.branch]
     if divergence.branch == divergence.instruction:
@@ -453,7 +453,8 @@ def comes_otherwise(routine: Routine, divergence: Divergence, is_same: Callable[
 
 
 def divergence_reports(facts: Facts, rule: Rule, routine: Routine, found: Iterable[Divergence], *notes: str) -> Iterator[Diagnostic]:
-    """The findings of a rule for partings: one for all instructions that threads miss because of the same branch, at the first of them."""
+    """The findings of a rule for divergences: one for all instructions that threads miss because of the same branch, at the first of
+    them."""
     groups: dict[int, list[Divergence]] = {}
     for divergence in found:
         groups.setdefault(divergence.branch, []).append(divergence)

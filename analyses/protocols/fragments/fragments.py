@@ -2,7 +2,7 @@
 
 The table says which operands hold parts of matrices. Of an opaque fragment the manual leaves open which element is where: only an
 instruction that means the same matrix, shape, type and layout can make sense of it. Registers may be worked on one by one in between, all
-in the same way; so what an operation with one fragment's registers gives counts as that fragment still.
+in the same order; so what an operation with one fragment's registers gives counts as that fragment still.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Source:
     instruction: int
     fragment: Fragment
     index: int
-    """Its place in the fragment."""
+    """Its location in the fragment."""
     is_changed: bool
-    """Whether something was computed with it on the way."""
+    """Whether something was computed with it on the path."""
 
 
 @frozen

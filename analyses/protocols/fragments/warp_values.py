@@ -10,7 +10,7 @@ from ptxkit.frozen import frozen
 
 _INDICES = ("%tid.", "%laneid")
 _SHARED = ("%ctaid", "%nctaid", "%ntid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%gridid")
-"""Special registers that all threads of a CTA agree on, by how their names begin."""
+"""Special registers that are uniform over a CTA, by how their names begin."""
 
 
 @frozen
@@ -19,7 +19,7 @@ class Differing:
 
     one: int
     other: int
-    """Their places in the CTA."""
+    """Their indices in the CTA."""
     difference: int
     """How much more the other holds, as an unsigned number."""
     assumed: bool

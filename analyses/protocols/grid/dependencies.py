@@ -77,7 +77,7 @@ def _pointer(access: Access) -> Term | None:
 
 
 def _lifetime(routine: Routine) -> Iterator[Finding]:
-    """Touches of the shared memory of another CTA with a way out on which nobody waits for the others."""
+    """Accesses of the shared memory of another CTA with a path out on which nobody waits for the others."""
     ranks = cluster_size(routine)
     if ranks is None or ranks < 2:
         return
@@ -98,7 +98,7 @@ def _lifetime(routine: Routine) -> Iterator[Finding]:
 
 
 def _exit(routine: Routine, start: int, stops: dict[int, list[int]]) -> int | None:
-    """The end of a way from an instruction out of the function on which control meets none of the stops."""
+    """The end of a path from an instruction out of the function on which control meets none of the stops."""
     flow = control_flow(routine)
     block = flow.block_of[start]
     if any(i > start for i in stops.get(block, ())):

@@ -1,4 +1,4 @@
-"""How many threads arrive at an mbarrier object in one phase, against the count that it was initialized for (9.7.14.15.13)."""
+"""How many threads arrive at an mbarrier in one phase, against the count that it was initialized for (9.7.14.15.13)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def are_same_threads(routine: Routine, one: Use, other: Use) -> bool:
 
 
 def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Objects that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
+    """mbarriers that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
     if not known.is_closed:
         return
     for ring in rings(routine):
@@ -57,7 +57,7 @@ def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _arrivals(routine: Routine, use: Use) -> int | None:
-    """The most arrivals that an instruction makes at an object in one phase; None if there is no bound."""
+    """The most arrivals that an instruction makes at an mbarrier in one phase; None if there is no bound."""
     if _comes_again(routine, use.instruction):
         return None
     most = arrivals_besides(routine, use, 0)
@@ -92,7 +92,7 @@ def threads_at(routine: Routine, use: Use) -> int | None:
 
 
 def _comes_again(routine: Routine, i: int) -> bool:
-    """Whether a thread may come back to an instruction without waiting at any mbarrier object in between."""
+    """Whether a thread may come back to an instruction without waiting at any mbarrier in between."""
     flow, forest = control_flow(routine), loops(routine)
     index = forest.innermost[flow.block_of[i]]
     if index is None:

@@ -1,7 +1,7 @@
-"""What all who arrive at the same mbarrier objects do before, but one.
+"""What all who arrive at the same mbarriers do before, but one.
 
 Code that hands a stage of a ring on is there several times: unrolled, or once for each kind of warp. Each copy does the same before it
-arrives. What one leaves out is then no habit of the program: it needs it elsewhere for the same objects.
+arrives. What one leaves out is then no habit of the program: it needs it elsewhere for the same mbarriers.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ptxkit.analyses.protocols.mbarrier.usage import Use as RingUse
 from ptxkit.frozen import frozen
 
 MOST_BYTES = 1024
-"""Objects of which no more is known than that they lie in so many bytes are not told apart."""
+"""mbarriers of which no more is known than that they lie in so many bytes are not distinguished."""
 
 
 @frozen
 class Group:
-    """Uses of objects that may be the same."""
+    """Uses of mbarriers that may be the same."""
 
     locations: tuple[Where, ...]
     instructions: frozenset[int]
 
     def overlaps(self, locations: Iterable[Where]) -> bool:
-        """Whether some of its objects may be among these."""
+        """Whether some of its mbarriers may be among these."""
         return any(one.may_be(other) for one in self.locations for other in locations)
 
 
 def groups(found: Iterable[Use]) -> list[Group]:
-    """Uses by the objects that they may name, of those of which enough is known."""
+    """Uses by the mbarriers that they may name, of those of which enough is known."""
     made: list[Group] = []
     for use in found:
         where = use.where
@@ -47,7 +47,7 @@ def groups(found: Iterable[Use]) -> list[Group]:
 
 
 def locations_of(use: RingUse) -> list[Location]:
-    """The objects of a use, without what lies outside of where they are known to be."""
+    """The mbarriers of a use, without what lies outside of where they are known to be."""
     at = use.where
     if use.is_known or at is None or at.high - at.low > MOST_BYTES:
         return use.locations
@@ -56,7 +56,7 @@ def locations_of(use: RingUse) -> list[Location]:
 
 @fact
 def ring_of(routine: Routine) -> dict[Location, int]:
-    """By object, the number of its ring: what one instruction goes through in turn goes together."""
+    """By mbarrier, the number of its ring: what one instruction goes through one after the other goes together."""
     parent: dict[Location, Location] = {}
 
     def find(location: Location) -> Location:
@@ -76,7 +76,7 @@ def ring_of(routine: Routine) -> dict[Location, int]:
 
 @fact
 def arrivals(routine: Routine) -> tuple[frozenset[int], ...]:
-    """Arrivals by the objects that they may name."""
+    """Arrivals by the mbarriers that they may name."""
     return tuple([group.instructions for group in groups([use for use in uses(routine) if use.arrives])])
 
 
@@ -99,7 +99,7 @@ class Outlier:
     accessed: frozenset[int]
     """What comes to it with that left out."""
     other: int
-    """An arrival at the same objects before which it is there."""
+    """An arrival at the same mbarriers before which it is there."""
 
 
 def arrival_outliers(among: Iterable[frozenset[int]], bare: Mapping[int, frozenset[int]], right: set[int]) -> Iterator[Outlier]:

@@ -1,4 +1,4 @@
-"""What one place does with mbarrier objects otherwise than all others of its kind; it may still be right (9.7.14.15)."""
+"""What one location does with mbarriers otherwise than all others of its kind; it may still be right (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings, visits
 
 LEAST_CONVENTION = 3
-"""Fewer of a kind have no custom."""
+"""Fewer of a kind have no convention."""
 
 
 def unlike_others(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """What one place does otherwise than all others of its kind."""
+    """What one location does otherwise than all others of its kind."""
     for ring in rings(routine):
         yield from _first_ones(routine, ring)
         yield from _unlike(ring)
 
 
 def _first_ones(routine: Routine, ring: Ring) -> Iterator[Finding]:
-    """First waits of threads at objects of which one is for another parity than those of other threads."""
+    """First waits of threads at mbarriers of which one is for another parity than those of other threads."""
     own = visits(routine, ring)
     first = [one for one in own if one.parity is not None and not any(_may_precede(routine, other.use, one.use) for other in own)]
     counts = Counter([one.parity for one in first])

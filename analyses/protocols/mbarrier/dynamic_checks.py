@@ -1,7 +1,7 @@
-"""What goes wrong with mbarrier objects and shared memory, found by running the traces of a kernel side by side (9.7.14.15, 8.7.1).
+"""What goes wrong with mbarriers and shared memory, found by running the traces of a kernel side by side (9.7.14.15, 8.7.1).
 
-A run that comes to a standstill is tried again with one thing put right: the wait of another parity, an object of another count. What
-lets it go on is what was wrong. Only a run of which every trace is known is believed to stand still; a race needs no more than the ways
+A run that comes to a standstill is tried again with one thing put right: the wait of another parity, an mbarrier of another count. What
+lets it go on is what was wrong. Only a run of which every trace is known is believed to stand still; a race needs no more than the paths
 up to it.
 """
 
@@ -38,7 +38,7 @@ RACE = RaceFault.SMEM_RACE
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with the mbarrier objects and the shared memory of a kernel; nothing for other functions.
+    """What is wrong with the mbarriers and the shared memory of a kernel; nothing for other functions.
 
     Of a kernel that does not say how many threads it is launched with, what is wrong with the number that suits it best, if something is
     with any; or the races of more threads than those with which all is well, if its shared variables were made for them.
@@ -111,7 +111,7 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
 
 
 class _Run:
-    """A run, and what is wrong in it: one with shorter loops, if they go round too often to come to their end. Judged when asked for."""
+    """A run, and what is wrong in it: one with shorter loops, if they iterate too often to come to their end. Judged when asked for."""
 
     def __init__(self, routine: Routine, ranks: int, block: ThreadBlock, *, is_short: bool = False) -> None:
         self.routine = routine
@@ -172,7 +172,7 @@ def _is_worth_it(routine: Routine) -> bool:
     does = {step.does for own in steps(routine).values() for step in own}
     if does & ON_MBARRIERS:
         return True
-    # a kernel that does not look at the place of a thread may be meant for one
+    # a kernel that does not look at the index of a thread may be meant for one
     return Does.WRITE in does and (not thread_block_of(routine).is_assumed or any(name.startswith("%tid") for name in specials(routine)))
 
 
@@ -214,7 +214,7 @@ class _Judge:
         name = self.block.name(who[1])
         return name if len({trace.rank for trace in self.traces}) == 1 else f"{name} of CTA {who[0]}"
 
-    # --- how objects live
+    # --- how mbarriers live
 
     def _usages(self, faults: list[Fault]) -> None:
         for fault in faults:
@@ -246,7 +246,8 @@ class _Judge:
                 self._report(MbarrierFault.MBARRIER_STORAGE_REUSE, fault.instruction, message, [(fault.other, "initialized here")])
 
     def _uses(self, machine: Machine) -> None:
-        """Objects that nobody initializes, though threads both arrive and wait there; and such as are told of bytes they do not expect."""
+        """mbarriers that nobody initializes, though threads both arrive and wait there; and such as bytes are signalled to that they do not
+        expect."""
         if any(trace.is_lost for trace in self.traces):
             return
         used: dict[int, dict[Does, int]] = {}
@@ -339,7 +340,7 @@ class _Judge:
         self._no_arrival(machine, agent, mbarrier)
 
     def _is_up_to_launch(self, mbarrier: Mbarrier) -> bool:
-        """Whether parameters say how many bytes are announced: of numbers that were only supposed, others may not fit them."""
+        """Whether parameters say how many bytes are expected: of numbers that were only supposed, others may not fit them."""
         amounts = [step.amount for step in steps(self.routine).get(mbarrier.expects, ()) if step.does is Does.EXPECT]
         return any(leaf.operator == "parameter" for amount in amounts if amount is not None for leaf in amount.leaves())
 
@@ -364,7 +365,7 @@ class _Judge:
         return agent.trace.events[agent.at].step.instruction
 
     def _awaited(self, machine: Machine, agent: Agent) -> list[Mbarrier]:
-        """The objects at which an agent stands still."""
+        """The mbarriers at which an agent stands still."""
         event = agent.event
         if event is None or event.step.does is not Does.WAIT or event.address is None:
             return []
@@ -373,7 +374,7 @@ class _Judge:
         return [one for one in found if one is not None]
 
     def _sites(self, address: int) -> set[int]:
-        """The instructions that arrive at an object in any of the traces."""
+        """The instructions that arrive at an mbarrier in any of the traces."""
         found = set()
         for trace in self.traces:
             for event in trace.events:
@@ -382,7 +383,7 @@ class _Judge:
         return found
 
     def _all_same(self, machine: Machine, mbarrier: Mbarrier, count: int) -> dict[int, int]:
-        """Another count for an object and for all that the same instructions arrive at."""
+        """Another count for an mbarrier and for all that the same instructions arrive at."""
         sites = self._sites(mbarrier.address)
         return {one.init: count for one in machine.mbarriers.values() if one.count == mbarrier.count and self._sites(one.address) == sites}
 
@@ -492,7 +493,7 @@ class _Judge:
         return any(plain(one) in issuer.waits for one in mine)
 
     def _is_same(self, fault: Fault, machine: Machine) -> bool:
-        """Whether both write the same, or may well do so: more lanes of a warp than one write there, or all threads agree on what."""
+        """Whether both write the same, or may well do so: more lanes of a warp than one write there, or what is written is uniform."""
         if fault.instruction != fault.other or not fault.kind.startswith("race write"):
             return False
         one, two = machine.agents[fault.numbers[0]], machine.agents[fault.numbers[2]]
@@ -524,7 +525,7 @@ class _Judge:
         self._report(rule, fault.instruction, message, [where], is_certain=fault.instruction != fault.other)
 
     def _relaxed(self, fault: Fault, machine: Machine) -> int | None:
-        """The arrival at the barrier of the cluster that orders nothing, by which a thread left what it had touched."""
+        """The arrival at the barrier of the cluster that orders nothing, by which a thread left what it had accessed."""
         for event in machine.agents[fault.numbers[0]].trace.events[fault.numbers[1] :]:
             if event.step.does is Does.CLUSTER_ARRIVE:
                 return event.step.instruction if event.step.is_relaxed else None

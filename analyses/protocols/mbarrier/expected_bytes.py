@@ -1,4 +1,4 @@
-"""Bytes that are announced to mbarrier objects, against what the copies of the same phase can have (9.7.14.15.5)."""
+"""Bytes that mbarriers expect, against what the copies of the same phase can have (9.7.14.15.5)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ptxkit.frozen import frozen
 
 
 def unannounced(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Copies whose phase one arrival completes that announces no bytes."""
+    """Copies whose phase one arrival completes that expects no bytes."""
     for ring in rings(routine):
         counts = {use.step.amount.constant for use in ring.of(Does.INIT) if use.step.amount is not None}
         expected = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.EXPECT}
         arrivals = ring.of(Does.ARRIVE)
         plain = [use for use in arrivals if use.instruction not in expected]
         copies = ring.of(Does.COPY)
-        # an announcement that is no arrival may come from anywhere
+        # an expectation that is no arrival may come from anywhere
         signalled = {use.instruction for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE}
         if counts != {1} or not plain or not copies or expected - signalled:
             continue
-        # behind a wait it is another phase
+        # after a wait it is another phase
         stops = {use.instruction for use in arrivals} | {use.instruction for use in known.of(Does.WAIT) if use.step.is_spinning}
         for arrival in plain:
             following = comes_without(routine, stops, arrival.instruction + 1)
@@ -96,7 +96,7 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
 
 @frozen(eq=False)
 class _Load:
-    """What is announced for a phase, and the copies by tensor maps that bring it."""
+    """What is expected for a phase, and the copies by tensor maps that bring it."""
 
     expect: Use
     copy: Use
@@ -157,14 +157,14 @@ def boxes_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _may_both_come(routine: Routine, one: _Load, other: _Load) -> bool:
-    """Whether a thread may come from one to the other: a kernel may do its work in several ways, with other boxes."""
+    """Whether a thread may come from one to the other: a kernel may have several paths to do its work, with other boxes."""
     flow = control_flow(routine)
     mine, its = one.expect.instruction, other.expect.instruction
     return bool(onward(routine, mine) >> flow.block_of[its] & 1 or onward(routine, its) >> flow.block_of[mine] & 1)
 
 
 def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
-    """What is announced and copied between one wait and the next for one stage, where all that do the one do the other."""
+    """What is expected and copied between one wait and the next for one stage, where all that do the one do the other."""
     if any(use.does in (Does.COPY, Does.EXPECT) for use in ring.others):
         return
     flow, forest = control_flow(routine), loops(routine)
@@ -177,7 +177,7 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
         for wait in waits:
             its = flow.block_of[wait.instruction]
             if wait.instruction < use.instruction if its == block else dominates(its, block):
-                # of two that all ways come by, the later one
+                # of two that all paths come by, the later one
                 last = wait.instruction if last < 0 or dominates(flow.block_of[last], its) else last
         groups.setdefault((last, forest.innermost[block], use.index, use.offsets if use.is_fixed else None), []).append(use)
     for own in groups.values():
@@ -193,7 +193,7 @@ def _loads(routine: Routine, ring: Ring) -> Iterator[_Load]:
 
 
 def _goes_with(routine: Routine, one: Use, other: Use) -> bool:
-    """Whether threads that do the one do the other behind it."""
+    """Whether threads that do the one do the other after it."""
     flow, both = control_flow(routine), dominators(routine)
     mine, its = flow.block_of[one.instruction], flow.block_of[other.instruction]
     return mine == its or (both.tree.dominates(mine, its) and both.post.dominates(its, mine))

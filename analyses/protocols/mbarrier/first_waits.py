@@ -1,4 +1,4 @@
-"""Parities of first waits at mbarrier objects: those for a phase that nobody begins, and those that do not agree (9.7.14.15.16)."""
+"""Parities of first waits at mbarriers: those for a phase that nobody begins, and those that differ (9.7.14.15.16)."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], boo
     def comes(use: Use, i: int) -> bool:
         threads = threads_at(routine, use)
         if threads not in by_threads:
-            # where others wait at another object, only they are stopped
+            # where others wait at another mbarrier, only they are stopped
             mine = [[use for use in own if threads is None or use.threads is None or use.threads & threads] for own in waits.values()]
             cuts = {own[0].instruction for own in mine if own and closed.issuperset(own)}
             if threads is not None:
@@ -162,7 +162,7 @@ def _is_before_loop(routine: Routine, peek: Use, wait: Use) -> bool:
 
 
 def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Objects that count the bytes of copies, and of which no wait is for the first phase."""
+    """mbarriers that count the bytes of copies, and of which no wait is for the first phase."""
     for ring in rings(routine):
         own, copies = visits(routine, ring), ring.of(Does.COPY)
         if not copies or not own or any(one.parity != 1 for one in own) or any(use.does is Does.WAIT for use in ring.others):

@@ -1,4 +1,4 @@
-"""Operands of operations on mbarrier objects: alignment, counts, parities, and objects of other CTAs (9.7.14.15.1, .2, .8, .13, .16)."""
+"""Operands of operations on mbarriers: alignment, counts, parities, and mbarriers of other CTAs (9.7.14.15.1, .2, .8, .13, .16)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REMOTE = ".shared::cluster"
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with the operands, whatever else the kernel does."""
+    """What is wrong with the operands, no matter what else the kernel does."""
     return tuple(_findings(routine))
 
 
@@ -107,7 +107,7 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
 
 
 def _in_cluster(routine: Routine, address: Term, does: Does) -> int | None:
-    """Where something is done in the scope of the cluster to the object of whatever CTA that lies at such an address."""
+    """Where something is done in the scope of the cluster to the mbarrier of any CTA that lies at such an address."""
     for i, own in steps(routine).items():
         bound = bindings(routine)[i]
         if isinstance(bound, Bound) and bound.has(".cluster"):

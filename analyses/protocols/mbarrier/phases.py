@@ -1,6 +1,6 @@
-"""The lives of the mbarrier objects of a kernel in one run: who arrives, who waits, what each phase was told, its parity.
+"""The uses of the mbarriers of a kernel in one run: who arrives, who waits, the bytes of each phase, its parity.
 
-The run is that of `mbarrier`: of a kernel that does not say its number of threads, with the likeliest; loops go round some dozen times.
+The run is that of `mbarrier`: of a kernel that does not say its number of threads, with the likeliest; loops iterate some dozen times.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Phases:
 
 @fact
 def mbarrier_phases(routine: Routine) -> tuple[Phases, ...]:
-    """The mbarrier objects of the first CTA of a cluster; none where nothing can be followed."""
+    """The mbarriers of the first CTA of a cluster; none where nothing can be followed."""
     thread_block = likely_thread_block(routine)
     ranks = cluster_size(routine) or 1
     if thread_block is None or ranks > MOST_CTAS or not any(step.does is Does.INIT for own in steps(routine).values() for step in own):

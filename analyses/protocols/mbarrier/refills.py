@@ -1,7 +1,7 @@
-"""Which mbarrier object is waited at before a place in shared memory is filled anew: who arrives there gives the place away (9.7.14.15).
+"""Which mbarrier is waited at before a location in shared memory is filled anew: who arrives there releases the location (9.7.14.15).
 
-A thread that fills a ring of stages waits until a stage is free, then starts the copies into it. Stage and object are picked by one number,
-or stand both in the text.
+A thread that fills a ring of stages waits until a stage is free, then starts the copies into it. Stage and mbarrier are picked by one
+number, or stand both in the text.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ptxkit.frozen import frozen
 
 @frozen(eq=False)
 class Refill:
-    """A place that a copy fills, and the object that says when it is free."""
+    """A location that a copy fills, and the mbarrier that says when it is free."""
 
     copy: int
     region: Region
-    """The first bytes of the place."""
+    """The first bytes of the location."""
     wait: int
     location: Location
     is_multicast: bool
@@ -38,7 +38,8 @@ class Refill:
 
 @fact
 def refills(routine: Routine) -> tuple[Refill, ...]:
-    """The refills of a kernel by copies through the async proxy, by stage; of each that waits at one object, or one ring of them, alone."""
+    """The refills of a kernel by copies through the async proxy, by stage; of each that waits at one mbarrier, or one ring of them,
+    alone."""
     return tuple(_refills(routine)) if usage(routine).is_closed else ()
 
 
@@ -56,7 +57,7 @@ def _refills(routine: Routine) -> Iterator[Refill]:
 
 
 def _asked(routine: Routine, ring: Ring, copy: Use) -> Use | None:
-    """The wait at other objects behind which a copy starts; None if there are waits at several."""
+    """The wait at other mbarriers after which a copy starts; None if there are waits at several."""
     others = [(other, wait) for other in rings(routine) if other is not ring for wait in other.of(Does.WAIT)]
     if copy.iterates:
         found = [(other, wait) for other, wait in others if wait.iterates and wait.index is copy.index]
@@ -73,7 +74,7 @@ def _comes_before(routine: Routine, wait: Use, copy: Use) -> bool:
 
 
 def _stages(routine: Routine, target: Term, index: Term) -> Iterator[tuple[Term, int]]:
-    """Where a copy writes, and the place of the object in its array, for each stage."""
+    """Where a copy writes, and the location of the mbarrier in its array, for each stage."""
     leaves = {leaf for term in (target, index) for leaf in term.leaves() if leaf.operator == "phi"}
     if not leaves:
         if index.constant is not None:

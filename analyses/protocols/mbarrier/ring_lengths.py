@@ -1,4 +1,4 @@
-"""Rings of mbarrier objects: how many stages instructions go through, and what counts the stages are initialized for (9.7.14.15.9)."""
+"""Rings of mbarriers: how many stages instructions go through, and what counts the stages are initialized for (9.7.14.15.9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use, rings
 
 
 def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Instructions that go through the same objects in turn, and come round after another number of them."""
+    """Instructions that go through the same mbarriers one after the other, and wrap around after another number of them."""
     circles: dict[tuple[Location, int], list[Use]] = {}
     for use in known.uses:
         if use.does is not Does.INIT and use.is_known and use.iterates and use.base is not None:
@@ -24,10 +24,10 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     for own in circles.values():
         sizes = Counter([len(use.offsets) for use in own])
         waited, signalled = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
-        # a kernel may do its work in two ways: each has threads that wait and threads that arrive
+        # a kernel may have two paths for its work: each has threads that wait and threads that arrive
         if len(sizes) == 1 or not waited or not signalled or waited == signalled:
             continue
-        # of two lengths the one that fits the objects is right, or the one that most keep to
+        # of two lengths the one that fits the mbarriers is right, or the one that most keep to
         usual = max(sizes, key=lambda size: (_fits(known, own[0], size), sizes[size]))
         one = next(use for use in own if len(use.offsets) != usual)
         other = next(use for use in own if len(use.offsets) == usual)
@@ -54,7 +54,7 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _step(use: Use) -> int:
-    """How far apart the objects are that an instruction goes through, in bytes; 0 if that differs."""
+    """How far apart the mbarriers are that an instruction goes through, in bytes; 0 if that differs."""
     offsets = sorted(use.offsets)
     steps = {after - before for before, after in pairwise(offsets)}
     return steps.pop() if len(steps) == 1 else 0

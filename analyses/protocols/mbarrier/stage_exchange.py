@@ -60,7 +60,7 @@ def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def uneven_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Loops that go through several stages in one round, wait for all of them and do not give one back, or the other way round."""
+    """Loops that go through several stages in one round, wait for all of them and do not give one back, or the reverse."""
     if not known.is_closed:
         return
     for filled, freed in _pairs(routine):
@@ -138,7 +138,7 @@ def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
 
 
 def _iteration_of(routine: Routine, use: Use) -> Loop | None:
-    """The loop whose rounds the stage of a use goes by; None if it is not one loop that may go on for ever."""
+    """The loop whose rounds the stage of a use goes by; None if it is not one loop that may go on forever."""
     if not use.iterates or use.index is None:
         return None
     forest = loops(routine)
@@ -158,7 +158,8 @@ def _is_in(routine: Routine, use: Use, loop: Loop) -> bool:
 
 
 def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Waits that are left out in the first round of a loop whatever went before, though the stage is then one that was used before."""
+    """Waits that are left out in the first round of a loop no matter what went before, though the stage is then one that was used
+    before."""
     flow, both, terms = control_flow(routine), dominators(routine), values(routine).terms
     for ring in rings(routine):
         for wait in ring.of(Does.WAIT):
@@ -187,7 +188,7 @@ def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
 
 
 def _leads_to(routine: Routine, use: Use, loop: Loop) -> bool:
-    """Whether threads come from a use to a loop that it is not in, without going round another loop."""
+    """Whether threads come from a use to a loop that it is not in, without iterating another loop."""
     return not _is_in(routine, use, loop) and bool(onward(routine, use.instruction) >> loop.header & 1)
 
 

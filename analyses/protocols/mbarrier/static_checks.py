@@ -1,6 +1,6 @@
-"""What is wrong with mbarrier objects whatever way the threads go: what is missing in their lives, and what does not fit (9.7.14.15).
+"""What is wrong with mbarriers whichever path the threads go: what is missing in their uses, and what does not fit (9.7.14.15).
 
-The lives are those of `structure`: no run is needed. What is reported cannot be right, or not in a kernel that does everything else the way
+The uses are those of `usage`: no run is needed. What is reported cannot be right, or not in a kernel that does everything else as
 this one does.
 """
 
@@ -25,20 +25,20 @@ from ptxkit.analyses.protocols.mbarrier.users import incomplete
 
 
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What a run of a kernel shows to be wrong with its mbarrier objects, and if it shows nothing, what does not fit together."""
+    """What a run of a kernel shows to be wrong with its mbarriers, and if it shows nothing, what does not fit together."""
     shown = mbarrier.findings(routine)
     return shown if any(isinstance(one.kind, MbarrierFault) for one in shown) else (*shown, *static_checks(routine))
 
 
 @fact
 def static_checks(routine: Routine) -> tuple[Finding, ...]:
-    """What is missing in the lives of the mbarrier objects of a kernel, or does not fit; nothing for other functions."""
+    """What is missing in the uses of the mbarriers of a kernel, or does not fit; nothing for other functions."""
     if not routine.function.header.is_entry:
         return ()
     if not any(step.does in (Does.WAIT, Does.COPY) for own in steps(routine).values() for step in own):
         return ()
     for check in CHECKS:
-        # what comes of one mistake need not be told besides
+        # what comes of one mistake need not be reported besides
         found = tuple(check(routine, usage(routine)))
         if found:
             return found

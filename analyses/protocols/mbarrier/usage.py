@@ -1,8 +1,8 @@
-"""What is wrong with mbarrier objects whatever way the threads go: read off all that a kernel does to each of them (9.7.14.15).
+"""What is wrong with mbarriers whichever path the threads go: read off all that a kernel does to each of them (9.7.14.15).
 
-Kernels that take their work from a scheduler in memory can't be run side by side as `mbarrier` does it. But who initializes an object,
-arrives at it, announces bytes and waits is written in the text: here these are put together by object, and looked through for what is
-missing, and for what does not fit together. Objects of one ring are those that one instruction goes through.
+Kernels that take their work from a scheduler in memory can't be run side by side as `mbarrier` does it. But who initializes an mbarrier,
+arrives at it, expects bytes and waits is written in the text: here these are put together by mbarrier, and looked through for what is
+missing, and for what does not fit together. mbarriers of one ring are those that one instruction goes through.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ from ptxkit.isa.binding import Bound
 Base = tuple[tuple[int, int], ...]
 """What an address is made of besides its offset: serials of terms, with their factors."""
 Location = tuple[Base, int]
-"""An object: what its address starts from, and the offset."""
+"""An mbarrier: what its address starts from, and the offset."""
 
 MOST_SHARES = 32
-"""So many groups of threads are told apart by which object they use."""
+"""So many groups of threads are distinguished by which mbarrier they use."""
 SHARED_ADDRESS_BITS = 32
 """Of addresses of shared memory."""
 
 
 @frozen(eq=False)
 class Use:
-    """Something done to one or several objects."""
+    """Something done to one or several mbarriers."""
 
     step: Step
     where: Where | None
     base: Base | None
     """None if the address is not understood."""
     offsets: Numbers
-    """Where the objects lie from there, as far as that is known for certain: one after the other is used."""
+    """Where the mbarriers lie from there, as far as that is known for certain: one after the other is used."""
     index: Term | None
     """The part of the address that goes by the stage."""
     is_fixed: bool
-    """Whether it is always the same object."""
+    """Whether it is always the same mbarrier."""
     is_known: bool
-    """Whether the objects are these, and no others."""
+    """Whether the mbarriers are these, and no others."""
     is_remote: bool
     """Whether it may lie in another CTA of the cluster."""
     iterates: bool = False
-    """Whether the stage is a number of a loop that comes round."""
+    """Whether the stage is a number of a loop that wraps around."""
     threads: int | None = None
-    """The threads that do this, as bits, where others do it to other objects; None if all do this that come here."""
+    """The threads that do this, as bits, where others do it to other mbarriers; None if all do this that come here."""
 
     @property
     def instruction(self) -> int:
@@ -74,11 +74,11 @@ class Use:
 
 @frozen(eq=False)
 class Usage:
-    """All that a kernel does to its objects."""
+    """All that a kernel does to its mbarriers."""
 
     uses: tuple[Use, ...]
     mbarriers: dict[Location, tuple[Use, ...]]
-    """By object, what initializes it."""
+    """By mbarrier, what initializes it."""
     is_closed: bool
     """Whether nothing else can be done to them: no function is called that may."""
 
@@ -88,13 +88,13 @@ class Usage:
 
 @fact
 def usage(routine: Routine) -> Usage:
-    """The objects of a kernel."""
+    """The mbarriers of a kernel."""
     return _usage(routine, tuple(_uses(routine)))
 
 
 @fact
 def usage_by_thread(routine: Routine) -> Usage:
-    """The objects of a kernel, with a use for each group of threads where the place of a thread says which object it uses."""
+    """The mbarriers of a kernel, with a use for each group of threads where the index of a thread says which mbarrier it uses."""
     known = usage(routine)
     shares = {use: _shares(routine, use) for use in known.uses}
     if not any(shares.values()):
@@ -112,7 +112,7 @@ def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
 
 
 def _calls_others(routine: Routine) -> bool:
-    """Whether a function is called that may do something to mbarrier objects: one of the module, not of a library."""
+    """Whether a function is called that may do something to mbarriers: one of the module, not of a library."""
     if not has_such(routine, lambda bound: bound.flow == "call"):
         return False
     return any(
@@ -159,10 +159,10 @@ def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads:
 
 
 def _shares(routine: Routine, use: Use) -> list[Use]:
-    """A use for each group of threads for which the object is another one by their place alone; none if that is not so."""
+    """A use for each group of threads for which the mbarrier is another one by their indices alone; none if that is not so."""
     terms, reach = values(routine).terms, uniformity(routine).reach
     template = reach.template
-    # an object without a base, or with one start only, is the same for all
+    # an mbarrier without a base, or with one start only, is the same for all
     if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_indices:
         return []
     address = settler(routine).term(guarded(routine, use.instruction, use.step.address))
@@ -208,7 +208,7 @@ def address_parts(routine: Routine, address: Term) -> tuple[Base, int, Term]:
 
 @frozen(eq=False)
 class Ring:
-    """Objects that instructions go through in turn; one object, if none does."""
+    """mbarriers that instructions go through one after the other; one mbarrier, if none does."""
 
     base: Base
     offsets: Numbers
@@ -232,7 +232,7 @@ class Ring:
 
 @fact
 def rings(routine: Routine) -> tuple[Ring, ...]:
-    """The objects of a kernel that are initialized, by ring."""
+    """The mbarriers of a kernel that are initialized, by ring."""
     return _rings(usage(routine))
 
 
@@ -287,7 +287,7 @@ def visits(routine: Routine, ring: Ring) -> list[Visit]:
 
 
 def first_parity(routine: Routine, use: Use) -> int | None:
-    """The parity that a wait asks for when it comes to a stage for the first time; None if that is not the same on all ways in."""
+    """The parity that a wait asks for when it comes to a stage for the first time; None if that is not the same on all paths in."""
     found = {parity for _, parity in first_phases(routine, use)}
     return found.pop() if len(found) == 1 else None
 
@@ -321,7 +321,7 @@ def _phase(use: Use, path_: Firsts) -> tuple[int, int] | None:
 
 
 def parities_by_path(routine: Routine, use: Use) -> list[tuple[int | None, list[int]]]:
-    """The parity that a wait asks for the first time, None if it is not known, with the last instructions of the blocks on the way in."""
+    """The parity that a wait asks for the first time, None if it is not known, with the last instructions of the blocks on the path in."""
     if use.index is None or use.step.amount is None or use.step.by_state:
         return []
     blocks = control_flow(routine).blocks

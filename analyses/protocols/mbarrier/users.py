@@ -1,4 +1,4 @@
-"""Mbarrier objects of which half is missing: arrivals with no wait, waits with no arrival, bytes announced or copied alone (9.7.14.15)."""
+"""mbarriers of which half is missing: arrivals with no wait, waits with no arrival, bytes expected or copied alone (9.7.14.15)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ptxkit.analyses.symbolic.environment import settler
 
 
 def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Objects that nobody arrives at, though threads wait; at which nobody waits; of which bytes come or are announced, but not both."""
+    """mbarriers that nobody arrives at, though threads wait; at which nobody waits; of which bytes come or are expected, but not both."""
     if not known.is_closed:
         return
     for ring in rings(routine):

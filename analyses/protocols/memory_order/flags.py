@@ -1,4 +1,4 @@
-"""Flags in memory by which threads tell one another something: polled without an order, or set without a release (8.5 to 8.8)."""
+"""Flags in memory by which threads signal one another something: polled without an order, or set without a release (8.5 to 8.8)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SYNCHRONIZING = frozenset(("fence", "init-fence", "volatile", "grid-wait"))
 
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
-    """What is wrong with flags, and global memory that is touched without a look at how much of it there is."""
+    """What is wrong with flags, and global memory that is accessed without a look at how much of it there is."""
     return (*_weak_polling(routine), *_unreleased(routine), *_unguarded(routine))
 
 
@@ -82,7 +82,7 @@ def _iterations(routine: Routine, loop: Loop, term: Term) -> bool:
 
 
 def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
-    """Whether every way out of a loop is taken by what the load gave, and by nothing else that changes."""
+    """Whether every path out of a loop is taken by what the load gave, and by nothing else that changes."""
     flow = control_flow(routine)
     loaded = set(ssa(routine).definitions[load])
     leaving = {block for block, _ in loops(routine).exits(loop)}
@@ -138,7 +138,7 @@ def _base(access: Access) -> Term | None:
 
 
 def _unreleased(routine: Routine) -> Iterator[Finding]:
-    """Flags that are set without a release behind data that is written for those who poll the flag."""
+    """Flags that are set without a release after data that is written for those who poll the flag."""
     own = list(accesses(routine))
     flow = control_flow(routine)
     forest = loops(routine)
@@ -190,7 +190,7 @@ def _is_read_after(routine: Routine, poll: int, data: Access, own: list[Access])
 
 
 def _unguarded(routine: Routine) -> Iterator[Finding]:
-    """Global memory touched by the place of the thread in the grid, in a kernel that never looks at the number it is given."""
+    """Global memory accessed by the index of the thread in the grid, in a kernel that never looks at the number it is given."""
     header = routine.function.header
     if not header.is_entry or not specials(routine) >= {"%tid.x", "%ctaid.x"}:
         return

@@ -8,14 +8,14 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.frozen import frozen
 
 CONTEXT = 8
-"""So many instructions before and behind are the same, but for their operands."""
+"""So many instructions before and after are the same, but for their operands."""
 LEAST = 2
 """So many copies have it."""
 
 
 @frozen
 class Outlier:
-    """A place where something is left out."""
+    """A location where something is left out."""
 
     instruction: int
     """Before this one it should stand."""
@@ -24,7 +24,7 @@ class Outlier:
 
 
 def unrolled_outliers(routine: Routine, instructions: Iterable[int]) -> Iterator[Outlier]:
-    """The places that alone lack one of some instructions, where what stands around is the same in several copies."""
+    """The locations that alone lack one of some instructions, where what stands around is the same in several copies."""
     marks = set(instructions)
     words = [one.opcode.text for one in routine.instructions]
     around: dict[tuple[str, ...], list[int]] = {}

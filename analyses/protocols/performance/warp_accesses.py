@@ -1,7 +1,7 @@
-"""What the lanes of a warp address together: how far their addresses are apart, where that follows from the places of the threads.
+"""What the lanes of a warp address together: how far their addresses are apart, where that follows from the indices of the threads.
 
-The address of an instruction is taken apart into what all lanes of a warp agree on, whatever it is, and what each lane adds to it. In
-loops the first iteration is looked at.
+The address of an instruction is taken apart into what is uniform over a warp, no matter what it is, and what each lane adds
+to it. In loops the first iteration is looked at.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WarpAccess:
     threads: tuple[int, ...]
     """The threads, counted as the hardware does."""
     offsets: tuple[int, ...]
-    """How many bytes the address of each is behind that of the first; negative before it."""
+    """How many bytes the address of each is after that of the first; negative before it."""
     residue: int
     """What the address of the first is, modulo `modulus`."""
     modulus: int
@@ -86,7 +86,7 @@ class WarpAccesses:
             start = self._start(atom) if atom.operator == "phi" and atom not in opened else None
             if None not in numbers:
                 total = [before + factor * number for before, number in zip(total, numbers, strict=True)]  # type: ignore[operator]
-            elif self._agrees(atom, block):
+            elif self._is_uniform(atom, block):
                 bits = ~(atom.known.zeros | atom.known.ones)
                 residue += factor * atom.known.ones
                 modulus = min(modulus, (bits & -bits) * (factor & -factor))
@@ -138,7 +138,7 @@ class WarpAccesses:
         starts = {known.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}
         return starts.pop() if len(starts) == 1 else None
 
-    def _agrees(self, term: Term, block: int) -> bool:
+    def _is_uniform(self, term: Term, block: int) -> bool:
         """Whether all lanes of a warp hold the same."""
         return all(self._is_leaf_uniform(leaf, block) for leaf in _leaves(term))
 
@@ -163,7 +163,7 @@ def more(found: WarpAccess, others: Sequence[Access]) -> list[str]:
 
 
 def shown(routine: Routine, others: Sequence[Access]) -> list[tuple[Path, str]]:
-    """The places of the first few others."""
+    """The locations of the first few others."""
     return [((*routine.where(access.instruction), access.child), "so does this") for access in others[:SHOWN]]
 
 

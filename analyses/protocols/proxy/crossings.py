@@ -1,7 +1,7 @@
 """Accesses of one memory through different proxies, and the fences between them (8.6, 9.7.10.24.2, 9.7.14.4).
 
-What was written through the generic proxy is read through another one only behind a proxy fence of whoever wrote it: written, fenced, told
-to the reader by a barrier, read. A dataflow over bits follows the writes up to there, one set for each station.
+What was written through the generic proxy is read through another one only after a proxy fence of the thread that wrote it: written,
+fenced, signalled to the reader by a barrier, read. A dataflow over bits follows the writes up to there, one set for each station.
 """
 
 from __future__ import annotations
@@ -64,18 +64,18 @@ BoxBytes = Callable[[Routine, int], int]
 
 
 class Meeting(enum.Enum):
-    """How sure it is that two touches are of the same bytes."""
+    """How sure it is that two accesses are of the same bytes."""
 
     CERTAIN = "certain"
     LIKELY = "likely"
     """They are of one variable."""
     POSSIBLE = "possible"
-    """They start from the same place, in memory that the program itself shares out."""
+    """They start from the same location, in memory that the program itself shares out."""
 
 
 @frozen(eq=False)
 class ProxyAccess:
-    """A touch of a variable in shared memory through one of the proxies."""
+    """An access of a variable in shared memory through one of the proxies."""
 
     instruction: int
     root: Symbol | Term
@@ -100,13 +100,13 @@ class Crossing:
     write: ProxyAccess
     read: ProxyAccess
     fence: int
-    """A fence in the wrong place; -1 if there is none at all."""
+    """A fence at the wrong location; -1 if there is none at all."""
     is_late: bool
-    """Whether that fence stands behind the barrier, and a thread that wrote never comes to it; else it stands before the write."""
+    """Whether that fence comes after the barrier, and a thread that wrote never comes to it; else it stands before the write."""
     is_certain: bool
-    """Whether both surely touch the same bytes."""
+    """Whether both surely access the same bytes."""
     is_guess: bool = False
-    """Whether all that speaks for it is that both start from the same place, and are not known to lie apart."""
+    """Whether all that speaks for it is that both start from the same location, and are not known to lie apart."""
     others: tuple[int, ...] = ()
     """More instructions of which the same is likely."""
 
@@ -120,9 +120,9 @@ class _State:
     signalled: int = 0
     """A barrier has passed."""
     late: int = 0
-    """A fence stands behind the barrier."""
+    """A fence comes after the barrier."""
     over: int = 0
-    """Of these, those that may have been written over behind the barrier: what is read then is the later write."""
+    """Of these, those that may have been written over after the barrier: what is read then is the later write."""
     early: int = 0
     """Of all of these, those before which a fence stands, with no barrier between."""
     has_fenced: bool = False
@@ -131,7 +131,7 @@ class _State:
 
 @fact
 def crossings(routine: Routine) -> tuple[Crossing, ...]:
-    """The reads through the async proxy of what was written through the generic one, with a way between on which the fence is missing."""
+    """The reads through the async proxy of what was written through the generic one, with a path between on which the fence is missing."""
     if not has_proxy(routine, ASYNC):
         return ()
     writes, reads = list(generic_accesses(routine, "write")), list(async_reads(routine))
@@ -145,7 +145,7 @@ def has_proxy(routine: Routine, proxy: str) -> bool:
 
 
 def overwritten(routine: Routine) -> tuple[Crossing, ...]:
-    """The writes through the async proxy of what was read through the generic one, with no fence between on some way."""
+    """The writes through the async proxy of what was read through the generic one, with no fence between on some path."""
     if not has_proxy(routine, ASYNC):
         return ()
     writes = list(async_writes(routine))
@@ -165,7 +165,7 @@ def overwritten(routine: Routine) -> tuple[Crossing, ...]:
 
 
 def _unfenced(routine: Routine, before: list[ProxyAccess], after: list[ProxyAccess]) -> Iterator[Crossing]:
-    """For each of the later touches the first of the earlier that it meets with the fence missing or misplaced between."""
+    """For each of the later accesses the first of the earlier that it meets with the fence missing or misplaced between."""
     for end, state, own in _arriving(routine, before, after):
         found = _crossing(routine, before, end, state, own)
         if found is not None:
@@ -173,7 +173,8 @@ def _unfenced(routine: Routine, before: list[ProxyAccess], after: list[ProxyAcce
 
 
 def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = None) -> bool:
-    """Whether there may be touches, through the generic proxy and then through the async one, that this fence alone orders on some way."""
+    """Whether there may be accesses, through the generic proxy and then through the async one, that this fence alone orders on some
+    path."""
     if not has_proxy(routine, ASYNC):
         return False
     writes, reads, later = list(generic_accesses(routine, "write")), list(generic_accesses(routine, "read")), list(async_writes(routine))
@@ -181,7 +182,7 @@ def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = Non
         state = next((state for _, state in _states(routine, before, {fence})), _State())
         if any(_meets_any(routine, before, after, left, box_bytes) for left in _let_go(routine, before, fence, state.fresh)):
             return True
-        # what was told before the fence is ordered by it only for what comes behind
+        # what was signalled before the fence is ordered by it only for what comes after
         for end, found, own in _arriving(routine, before, after, fence, _State(signalled=state.signalled)):
             if _meets_any(routine, before, [end], (found.fresh | found.signalled) & own, box_bytes):
                 return True
@@ -189,7 +190,8 @@ def is_ordered_by(routine: Routine, fence: int, box_bytes: BoxBytes | None = Non
 
 
 def _let_go(routine: Routine, before: list[ProxyAccess], fence: int, fresh: int) -> Iterator[int]:
-    """The touches, as bits, that would be told of, or come to a touch through the async proxy, without this fence and without another."""
+    """The accesses, as bits, that would be signalled, or come to an access through the async proxy, without this fence and without
+    another."""
     ends = {access.instruction for access in accesses(routine) if access.memory.proxy == ASYNC} | {i for i, _ in descriptors(routine)}
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
     for _, state in _states(routine, before, signals | ends, fence, _State(fresh=fresh)):
@@ -203,7 +205,7 @@ def _meets_any(routine: Routine, before: list[ProxyAccess], after: Sequence[Prox
 
 
 def _ends_before(routine: Routine, end: ProxyAccess, one: ProxyAccess, box_bytes: BoxBytes | None) -> bool:
-    """Whether what is touched through the async proxy ends before another touch starts, by the most that it may have."""
+    """Whether what is accessed through the async proxy ends before another access starts, by the most that it may have."""
     row = ROW_BYTES if end.matrix is not None else 1
     if end.matrix is not None:
         size = matrix_bytes(routine, end.instruction, *end.matrix)
@@ -222,13 +224,13 @@ def _ends_before(routine: Routine, end: ProxyAccess, one: ProxyAccess, box_bytes
 
 
 def _start_of(routine: Routine, one_access: ProxyAccess, address: Term) -> Term | None:
-    """The leaf of an address that stands for what a touch starts from."""
+    """The leaf of an address that stands for what an access starts from."""
     known, root = values(routine), one_access.root
     return next((leaf for leaf in address.leaves() if leaf is root or (leaf.operator == "address" and known.symbol(leaf) is root)), None)
 
 
 def stands_first(routine: Routine, fence: int) -> bool:
-    """Whether a thread that comes to a fence has touched no data in shared memory before, nor been told of any by others."""
+    """Whether a thread that comes to a fence has accessed no data in shared memory before, nor has any been signalled to it by others."""
     bounds = bindings(routine)
     signalled = {i for i, sync in syncs(routine).items() if sync.waits}
     accessed_before = {
@@ -245,7 +247,7 @@ def stands_first(routine: Routine, fence: int) -> bool:
 
 
 def unplaced(routine: Routine) -> frozenset[str]:
-    """What of a function's touches of shared memory is not known where it is, in words."""
+    """What of a function's accesses of shared memory is not known where it is, in words."""
     found = {one_access.instruction for one_access in (*async_reads(routine), *async_writes(routine))}
     bounds = bindings(routine)
     words = set()
@@ -267,7 +269,7 @@ def unplaced(routine: Routine) -> frozenset[str]:
 def _arriving(
     routine: Routine, before: list[ProxyAccess], after: list[ProxyAccess], gone: int = -1, left: _State | None = None
 ) -> Iterator[tuple[ProxyAccess, _State, int]]:
-    """The later touches, each with how far the earlier ones have come there, and those that start from the same place as bits."""
+    """The later accesses, each with how far the earlier ones have come there, and those that start from the same location as bits."""
     ends: dict[int, list[ProxyAccess]] = {}
     for one_access in after:
         ends.setdefault(one_access.instruction, []).append(one_access)
@@ -278,7 +280,7 @@ def _arriving(
 
 
 def _by_root(own_accesses: list[ProxyAccess]) -> dict[int, int]:
-    """The touches that start from the same place, as bits."""
+    """The accesses that start from the same location, as bits."""
     found: dict[int, int] = {}
     for k, one_access in enumerate(own_accesses):
         found[id(one_access.root)] = found.get(id(one_access.root), 0) | 1 << k
@@ -288,7 +290,7 @@ def _by_root(own_accesses: list[ProxyAccess]) -> dict[int, int]:
 def _states(
     routine: Routine, before: list[ProxyAccess], wanted: Iterable[int], gone: int = -1, left: _State | None = None
 ) -> Iterator[tuple[int, _State]]:
-    """How far touches have come at some instructions. If a fence is `gone`, only what it `left` as it was is followed from there."""
+    """How far accesses have come at some instructions. If a fence is `gone`, only what it `left` as it was is followed from there."""
     flow = control_flow(routine)
     by_root = _by_root(before)
     bit: dict[int, int] = {}
@@ -371,23 +373,23 @@ def _crossing(routine: Routine, before: list[ProxyAccess], end: ProxyAccess, sta
 
 
 def overlap(routine: Routine, one: ProxyAccess, other: ProxyAccess, reach: int = MOST_BYTES) -> Meeting | None:
-    """Whether both touch the same bytes, if the later one is of no more than `reach`; None if they do not."""
+    """Whether both access the same bytes, if the later one is of no more than `reach`; None if they do not."""
     found = {_meet_at(routine, one, other, at, to, reach) for at in one.addresses for to in other.addresses}
     return next((meeting for meeting in Meeting if meeting in found), None)
 
 
 def _meet_at(routine: Routine, one: ProxyAccess, other: ProxyAccess, at: Term, to: Term, reach: int) -> Meeting | None:
-    """Whether both touch the same bytes if they are at these addresses."""
+    """Whether both access the same bytes if they are at these addresses."""
     writes, reads = _span(routine, one, at), _span(routine, other, to)
     if writes is not None and reads is not None and at.width == to.width:
-        # most are far apart, whoever touches them
+        # most are far apart, whichever threads access them
         if writes[1] - reads[0] <= -one.bytes or writes[0] - reads[1] >= max(other.bytes, reach):
             return None
     is_usual = one.is_async and other.is_tensor and _is_unfenced_by_convention(routine, one.instruction, other.instruction)
     apart = _difference(routine, at, to) if at.width == to.width else None
     numbers = _spread(routine, one, *apart, thread_block_of(routine)) if apart is not None else None
     if numbers is not None:
-        # what is read is no less than this: behind its start, only what it starts with is known
+        # what is read is no less than this: after its start, only what it starts with is known
         if numbers.has_between(-one.bytes, other.bytes):
             return Meeting.POSSIBLE if is_usual else Meeting.CERTAIN if one.is_sure and other.is_sure else Meeting.LIKELY
         return Meeting.POSSIBLE if numbers.has_between(0, reach) else None
@@ -418,7 +420,7 @@ def _spans(routine: Routine) -> dict[tuple[Term, int], tuple[int, int] | None]:
 
 @frozen
 class _Spread:
-    """What a term is for some threads, in order, each number once and as many away from nought as `offset` says."""
+    """What a term is for some threads, in order, each number once and as many away from 0 as `offset` says."""
 
     numbers: tuple[int, ...]
     offset: int = 0
@@ -455,7 +457,7 @@ def _in_two(terms: Terms, term: Term) -> tuple[Term, int]:
 
 
 def _spread(routine: Routine, one_access: ProxyAccess, base: Term, offset: int, block_shape: ThreadBlock) -> _Spread | None:
-    """What a term and a number are together for those threads that may come to a touch; None if that is not known."""
+    """What a term and a number are together for those threads that may come to an access; None if that is not known."""
     reach = uniformity(routine).reach
     comes = reach.instruction(one_access.instruction).ever if reach.template.has_indices else -1
     known, key = _spreads(routine), (base, comes, block_shape is thread_block_of(routine))
@@ -506,13 +508,13 @@ def _filled(routine: Routine) -> dict[int, list[int]]:
 
 
 def _first_start(routine: Routine, one_access: ProxyAccess) -> int | None:
-    """The first of the bytes of a touch, from its root, in the first stage of every ring."""
+    """The first of the bytes of an access, from its root, in the first stage of every ring."""
     ends = first_ends(routine, one_access)
     return ends[0] if ends is not None else None
 
 
 def first_ends(routine: Routine, one_access: ProxyAccess) -> tuple[int, int] | None:
-    """The first address of a touch, from its root, and the last, in the first stage of every ring."""
+    """The first address of an access, from its root, and the last, in the first stage of every ring."""
     known = _first_ends(routine)
     if one_access.addresses not in known:
         parts = [_in_two(values(routine).terms, address) for address in one_access.addresses]
@@ -534,7 +536,7 @@ def _is_fed(routine: Routine, before: list[ProxyAccess], end: ProxyAccess, order
 
 
 class _First(ThreadBlock):
-    """What terms are when all that comes round, and where memory begins, is at nought: the first stage of every ring."""
+    """What terms are when all that wraps around, and where memory begins, is at 0: the first stage of every ring."""
 
     def __init__(self, block_shape: ThreadBlock, sources: HandedOut) -> None:
         super().__init__(block_shape.shape, block_shape.is_assumed)
@@ -556,7 +558,7 @@ def _first(routine: Routine) -> _First:
 def _is_unfenced_by_convention(routine: Routine, copy: int, product: int) -> bool:
     """Whether much that is in use has no fence between a `cp.async` and tensor cores that read what it wrote.
 
-    So it is where the copies themselves tell of it, or other warps start the product; and with products that whole warps start, unless the
+    So it is where the copies themselves signal it, or other warps start the MMA; and with MMAs that whole warps start, unless the
     function fences some.
     """
     if _copies_arrive(routine) or not comes_to(routine, copy, product):
@@ -586,7 +588,7 @@ def _is_near(apart: Term, reach: int) -> bool:
 
 
 def _never_fences(routine: Routine, write: int, read: int) -> bool:
-    """Whether a thread surely writes and never comes to any of the fences on the ways from there to the read."""
+    """Whether a thread surely writes and never comes to any of the fences on the paths from there to the read."""
     known = uniformity(routine)
     writers = known.sure(write).mask
     if known.point(write).level >= Level.CTA:
@@ -597,7 +599,7 @@ def _never_fences(routine: Routine, write: int, read: int) -> bool:
 
 
 def _nearest_fence(routine: Routine, i: int) -> int:
-    """The nearest fence before an instruction, by the shortest way back; -1 if there is none."""
+    """The nearest fence before an instruction, by the shortest path back; -1 if there is none."""
     flow = control_flow(routine)
     fences = proxy_fences(routine)[::-1]
     work, seen, end = [flow.block_of[i]], {-1}, i
@@ -614,7 +616,7 @@ def _nearest_fence(routine: Routine, i: int) -> int:
     return -1
 
 
-# --- who touches what
+# --- who accesses what
 
 
 @fact
@@ -793,7 +795,7 @@ def _bases(known: Values, address: Term) -> list[Term]:
 
 
 def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Term]) -> ProxyAccess | None:
-    """The touch of what a descriptor describes: in a variable, or from one of these places on."""
+    """The access of what a descriptor describes: in a variable, or from one of these locations on."""
     known = values(routine)
     address = start(known.terms, term, lambda atom: atom in roots or is_shared_variable(known, atom))
     address = _in_shared(known, address) if address is not None else None
@@ -807,7 +809,7 @@ def _described(routine: Routine, i: int, operand: str, term: Term, roots: set[Te
 
 
 def stale_maps(routine: Routine) -> Iterator[Finding]:
-    """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on any way between."""
+    """Uses of tensor maps that the function itself has changed, with no acquiring proxy fence on any path between."""
     if not has_proxy(routine, "tensormap"):
         return
     uses: dict[int, Hashable] = {}
@@ -863,7 +865,7 @@ def _unreleased(routine: Routine, fences: list[int], changes: Mapping[int, Hasha
 
 
 def _is_steady(address: Term | None) -> bool:
-    """Whether an address is made from what stays the same as long as the kernel runs, so that two of them can be told apart."""
+    """Whether an address is made from what stays the same as long as the kernel runs, so that two of them can be distinguished."""
     return address is not None and not any(leaf.operator in ("value", "phi", "join") for leaf in walk(address))
 
 
@@ -911,7 +913,7 @@ def _pointers(address: Term | None) -> set[Term]:
 
 
 def _same(known: Values, address: Term | None) -> Hashable:
-    """Equal for addresses of the same object; None if not known. A map starts where its address says, generic or not."""
+    """Equal for addresses of the same mbarrier; None if not known. A map starts where its address says, generic or not."""
     if address is None:
         return None
     where = locate(known, address)

@@ -1,9 +1,10 @@
-"""Writes that others are told of with no proxy fence before, where no way of control leads from the write to the read (8.6, 9.7.14.4).
+"""Writes that are signalled to others with no proxy fence before, where no path of control leads from the write to the read (8.6,
+9.7.14.4).
 
-Warps with different tasks meet at mbarriers only. Whoever is told of a write reads it at once, whatever the writer fences later on. So
-a fence is missing if the writer comes to none at all; if it comes to one only behind the arrival that whoever reads waits for last; if it
-has one before it tells of the other parts of what is read, but not of one; and if all who arrive at the same mbarrier have one before, but
-one.
+Warps with different tasks meet at mbarriers only. The thread that a write is signalled to reads it at once, no matter what the writer
+fences later on. So a fence is missing if the writer comes to none at all; if it comes to one only after the arrival that the thread that
+reads waits for last; if it has one before it signals the other parts of what is read, but not of one; and if all who arrive at the same
+mbarrier have one before, but one.
 """
 
 from __future__ import annotations
@@ -36,33 +37,33 @@ from ptxkit.frozen import frozen
 FEW = 4
 """One of so many is an exception."""
 MOST_BYTES = 256
-"""An object of which no more is known than that it lies in more bytes than this may be any."""
+"""An mbarrier of which no more is known than that it lies in more bytes than this may be any."""
 
 
 @frozen
 class UnfencedHandoff:
-    """A write that is told of with no fence before, though others of the same bytes are fenced."""
+    """A write that is signalled with no fence before, though others of the same bytes are fenced."""
 
     crossing: Crossing
     barrier: int
-    """Where it is told of."""
+    """Where it is signalled."""
     fence: int
-    """Where another is fenced; -1 if who writes never comes to a fence behind it."""
+    """Where another is fenced; -1 if who writes never comes to a fence after it."""
     is_outlier: bool = False
-    """Whether all others that arrive at the same mbarrier are behind a fence."""
+    """Whether all others that arrive at the same mbarrier are after a fence."""
     is_late: bool = False
-    """Whether that fence is the next that the writer comes to, and stands behind what tells."""
+    """Whether that fence is the next that the writer comes to, and comes after what signals."""
 
 
 @fact
 def unfenced_handoffs(routine: Routine) -> tuple[UnfencedHandoff, ...]:
-    """The writes that are told of with no fence before, for each barrier that tells of them the first that is read."""
+    """The writes that are signalled with no fence before, for each barrier that signals them the first that is read."""
     writes = list(generic_accesses(routine, "write")) if has_proxy(routine, ASYNC) else []
     return _unfenced_handoffs(routine, writes, list(async_reads(routine)) if writes else [])
 
 
 def released(routine: Routine) -> tuple[UnfencedHandoff, ...]:
-    """The reads that are told of with no fence before, for each barrier that tells of them the first that is written over."""
+    """The reads that are signalled with no fence before, for each barrier that signals them the first that is written over."""
     writes = list(async_writes(routine)) if has_proxy(routine, ASYNC) else []
     return _unfenced_handoffs(routine, list(generic_accesses(routine, "read")) if writes else [], writes)
 
@@ -95,9 +96,9 @@ def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[
 
 
 def _outliers(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAccess]) -> Iterator[UnfencedHandoff]:
-    """What is told of with no fence before, where all others that arrive at the same mbarrier are behind one.
+    """What is signalled with no fence before, where all others that arrive at the same mbarrier are after one.
 
-    Whoever waits there comes to a read of what is told of.
+    The thread that waits there comes to a read of what is signalled.
     """
     fences = set(proxy_fences(routine))
     accessed = {access.instruction for access in writes}
@@ -105,7 +106,7 @@ def _outliers(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAcce
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """The writes since the last wait; once a fence has come behind them, that, as a number below nought."""
+        """The writes since the last wait; once a fence has come after them, that, as a number below 0."""
         if i in waits:
             return frozenset()
         if i in fences:
@@ -132,7 +133,7 @@ def _outliers(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAcce
 def _handed_on(
     routine: Routine, outlier: Outlier, writes: list[ProxyAccess], reads: list[ProxyAccess]
 ) -> tuple[ProxyAccess, ProxyAccess] | None:
-    """What an arrival tells of, with what whoever waits there comes to that may be of the same bytes; None if there is nothing."""
+    """What an arrival signals, with what the thread that waits there comes to that may be of the same bytes; None if there is nothing."""
     locations = [use.where for use in uses(routine) if use.instruction == outlier.instruction and use.where is not None]
     waited = [use for use in uses(routine) if not use.arrives and use.where is not None]
     waits = [use.instruction for use in waited for location in locations if use.where is not None and use.where.may_be(location)]
@@ -150,15 +151,15 @@ def _fences(own_accesses: list[ProxyAccess], fenced: dict[int, set[int]]) -> set
 
 
 def _kind(routine: Routine, access: ProxyAccess) -> Hashable:
-    """Equal for touches of the stages of one ring that are alike: the instruction, and where the ring starts."""
+    """Equal for accesses of the stages of one ring that are equal: the instruction, and where the ring starts."""
     starts = {address.linear[0] for address in access.addresses}
     return routine.instructions[access.instruction].opcode.text, id(access.root), frozenset(starts)
 
 
 def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """The fences that come behind writes before anybody is told, and what tells of writes before a fence comes."""
+    """The fences that come after writes before anybody is signalled, and what signals writes before a fence comes."""
     fences = set(proxy_fences(routine))
-    # with what copies tell of themselves much that is in use has no fence
+    # with what copies signal themselves much that is in use has no fence
     copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
 
@@ -196,7 +197,7 @@ def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[i
 
 
 def _fenced_late(routine: Routine, wrong: list[Crossing]) -> UnfencedHandoff | None:
-    """The first write of which whoever reads is told last, for certain, by what stands before the next fence of the writer."""
+    """The first write that is signalled to the reading thread last, for certain, by what stands before the next fence of the writer."""
     seen: set[tuple[int, int]] = set()
     for one in wrong:
         write, read = one.write.instruction, one.read.instruction
@@ -227,7 +228,7 @@ def _is_of(location: Where | None, locations: list[Where | None]) -> bool:
 
 
 def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
-    """The arrivals at mbarrier objects that may tell of a write with no fence between, and those behind one, up to the next such write."""
+    """The arrivals at mbarriers that may signal a write with no fence between, and those after one, up to the next such write."""
     fences = set(proxy_fences(routine))
     signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
 
@@ -266,7 +267,7 @@ def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: 
 
 
 def _signalled_to(routine: Routine, barriers: set[int], read: int) -> int:
-    """The first of some arrivals at an mbarrier that whoever reads has waited for; -1 if that is not seen of any."""
+    """The first of some arrivals at an mbarrier that the thread that reads has waited for; -1 if that is not seen of any."""
     known = [use for use in uses(routine) if use.where is not None and use.where.high - use.where.low < MOST_BYTES]
     locations = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
     for use in known:

@@ -1,7 +1,8 @@
-"""Loads from tensor memory of which registers are used without a wait, though that is no custom of the function (9.1:9.7.16.8).
+"""Loads from tensor memory of which registers are used without a wait, though that is no convention of the function (9.1:9.7.16.8).
 
-Much that is in use leaves waits out, or has them only where tensor memory is handed on: that cannot be told from a mistake. But where one
-place alone lacks a wait, in a function that waits for registers elsewhere, or in a copy of code that waits, it is left out there.
+Much that is in use leaves waits out, or has them only where tensor memory is handed on: that cannot be distinguished from a mistake. But
+where one location alone lacks a wait, in a function that waits for registers elsewhere, or in a copy of code that waits, it is left out
+there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Fi
     named = registers(routine)
     loaded = Counter([register for i in loads for register in named.writes[i]])
     if any(count > 1 for count in loaded.values()):
-        # of a register one touch is known, whichever load it is of
+        # of a register one access is known, whichever load it is of
         return ()
     waits = {i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)}
     early = {access.opener: access.instruction for access in accessed}
@@ -41,7 +42,7 @@ def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Fi
     load, first = min(early.items())
     index = [(load, "started here")]
     if not waits and known.commits:
-        # who tells others what is done does more than show how the instruction is written
+        # who signals to others what is done does more than show how the instruction is written
         return (Finding(first, f"{EARLY}: no tcgen05.wait::ld stands in this function", index, False),)
     is_moved = comes_without(routine, loads, first + 1)
     uses = loads | {i for i, own in enumerate(named.reads) if not loaded.keys().isdisjoint(own)}
@@ -59,13 +60,13 @@ def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
 
 
 def _is_for_registers(routine: Routine, wait: int, uses: set[int]) -> bool:
-    """Whether what comes behind a wait reads what was loaded, or loads more, before anybody is told."""
+    """Whether what comes after a wait reads what was loaded, or loads more, before anybody is signalled."""
     comes = comes_without(routine, uses, wait + 1)
     return not any(comes(i) for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER)
 
 
 def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set[int]) -> Iterator[Finding]:
-    """The one load of which no wait stands right behind, as it does behind the same load before the same code."""
+    """The one load of which no wait stands right after, as it does after the same load before the same code."""
     words = [one.opcode.text for one in routine.instructions]
     waited: dict[tuple[str, ...], int] = {}
     for i in sorted(waits):

@@ -1,6 +1,6 @@
-"""Which waits of those who start products are answered by a commit, and which are not (9.7.16.12).
+"""Which waits of those who start MMAs are matched by a commit, and which are not (9.7.16.12).
 
-In a ring, who starts products waits for a stage, uses it, and a commit gives it back, to the same objects each time round. Where the code
+In a ring, who starts MMAs waits for a stage, uses it, and a commit releases it, to the same mbarriers in each iteration. Where the code
 of a ring is there several times, unrolled or with its first round in front, each copy has its commit.
 """
 
@@ -20,15 +20,16 @@ from ptxkit.analyses.protocols.mbarrier.usage import usage
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import FEW, MMAS, tensor
 
 LEAST_SIMILAR = 6
-"""What so many places do, and one does not, is left out there."""
+"""What so many locations do, and one does not, is left out there."""
 MOST_PAIRS = 200
 """So many pairs of waits and commits are looked at in a function."""
 
 
 def unanswered(routine: Routine) -> tuple[Finding, ...]:
-    """The waits that alone have products behind them that are not committed to the object that the others of their kind are committed to.
+    """The waits that alone have MMAs after them that are not committed to the mbarrier that the others of their kind are committed to.
 
-    Who fills what is waited for waits for that object itself: then one other is enough to tell from. Without that, there are several.
+    Who fills what is waited for waits for that mbarrier itself: then one other is enough to distinguish it. Without that, there are
+    several.
     """
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits:
@@ -55,7 +56,7 @@ def unanswered(routine: Routine) -> tuple[Finding, ...]:
 
 
 def alone(routine: Routine) -> Iterator[Finding]:
-    """The commits that tell one ring alone, while all others to that ring, which are many, come with one to another ring."""
+    """The commits that signal one ring alone, while all others to that ring, which are many, come with one to another ring."""
     known = tensor(routine)
     if known is None or len(known.commits) <= LEAST_SIMILAR:
         return
@@ -78,7 +79,7 @@ def alone(routine: Routine) -> Iterator[Finding]:
 
 
 def _beside(routine: Routine, commits: Iterable[int]) -> dict[int, set[int]]:
-    """The commits that come together on some way: with no product started, and nothing waited for, between."""
+    """The commits that reconverge on some path: with no MMA started, and nothing waited for, between."""
     known, own = tensor(routine), set(commits)
     ends = {i for i, sync in syncs(routine).items() if sync.waits} | set(known.starts.get(MMAS, ()) if known is not None else ())
 
@@ -94,7 +95,7 @@ def _beside(routine: Routine, commits: Iterable[int]) -> dict[int, set[int]]:
 
 
 def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tuple[Where, ...]]]:
-    """The objects that are told by other things than commits, with those that were waited for right before."""
+    """The mbarriers that are signalled by other things than commits, with those that were waited for right before."""
     waits: dict[int, Where] = {}
     fills: dict[int, list[Where]] = {}
     for use in uses(routine):
@@ -111,7 +112,7 @@ def _refills(routine: Routine, commits: Iterable[int]) -> list[tuple[Where, tupl
 
 
 def _events(routine: Routine, marks: set[int], mmas: set[int]) -> set[int]:
-    """Waits and commits, and of products that stand in one block with none of these between, the first."""
+    """Waits and commits, and of MMAs that stand in one block with none of these between, the first."""
     block_of = control_flow(routine).block_of
     ordered = sorted(marks | mmas)
     again = {i for before, i in pairwise(ordered) if {before, i}.isdisjoint(marks) and block_of[before] == block_of[i]}
@@ -121,13 +122,13 @@ def _events(routine: Routine, marks: set[int], mmas: set[int]) -> set[int]:
 def _outcomes(
     routine: Routine, waits: frozenset[int], commits: frozenset[int], mmas: set[int], events: set[int]
 ) -> tuple[set[int], dict[int, int]]:
-    """The waits behind which products are always committed before the next wait, and the others with that next one.
+    """The waits after which MMAs are always committed before the next wait, and the others with that next one.
 
-    All of these are among the `events`; so may be waits and commits of other objects.
+    All of these are among the `events`; so may be waits and commits of other mbarriers.
     """
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """The waits that were passed; those behind which a product was started, as numbers below nought."""
+        """The waits that were passed; those after which an MMA was started, as numbers below 0."""
         if i in waits:
             return frozenset((i,))
         if i in commits:

@@ -1,8 +1,8 @@
-"""Loops in which products give stages back less often than they wait for others (9.1:9.7.16.12).
+"""Loops in which MMAs release stages less often than they wait for others (9.1:9.7.16.12).
 
-A stage changes hands: products are committed to one mbarrier object, other threads wait there, and then arrive at another, which whoever
-starts the products waits for. So it can't be told there more often than products are committed. A loop that waits for it more often in
-each round, whatever way it goes, comes to wait for ever.
+A stage changes hands: MMAs are committed to one mbarrier, other threads wait there, and then arrive at another, which the thread that
+starts the MMAs waits for. So it can't be signalled more often than MMAs are committed. A loop that waits for it more often in
+each round, whichever path it takes, comes to wait forever.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
 
 MOST_KINDS = 32
-"""So many kinds of threads are told apart, by what they come to."""
+"""So many kinds of threads are distinguished, by what they come to."""
 
 
 @frozen(eq=False)
 class _Ring:
-    """What is done to the objects that one instruction goes through in turn."""
+    """What is done to the mbarriers that one instruction goes through one after the other."""
 
     inits: tuple[Use, ...]
     waits: tuple[Use, ...]
@@ -51,7 +51,7 @@ class _Ring:
 
 
 def outrun(routine: Routine) -> Iterator[Finding]:
-    """The first wait of each loop that waits, in each round, for more stages than its products give back."""
+    """The first wait of each loop that waits, in each round, for more stages than its MMAs release."""
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
         return
@@ -94,9 +94,9 @@ def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:
 
 
 def out_of_step(routine: Routine) -> Iterator[Finding]:
-    """The first commits to rings of which another stage is waited for first: that one is told of only when the ring has come round.
+    """The first commits to rings of which another stage is waited for first: that one is signalled only when the ring has wrapped around.
 
-    Who waits there is whoever is told; or who starts the products waited for the stage that it gives back, at another ring.
+    The thread that waits there is the one that is signalled; or who starts the MMAs waited for the stage that it releases, at another ring.
     """
     known = tensor(routine)
     if known is None or known.may_arrive or not known.commits or not usage(routine).is_closed:
@@ -121,7 +121,7 @@ def out_of_step(routine: Routine) -> Iterator[Finding]:
 
 
 def _first_stage(routine: Routine, ring: _Ring, uses: tuple[Use, ...]) -> int | None:
-    """The one stage that uses of a ring begin with, whatever way control comes to them; None if it is not known, or there are several."""
+    """The one stage that uses of a ring begin with, whichever path control comes to them; None if it is not known, or there are several."""
     begin = min([offset for use in (*ring.asks, *ring.commits, *ring.arrivals) for offset in use.offsets])
     found: set[int] = set()
     for use in _earliest(routine, uses):
@@ -169,7 +169,7 @@ def _ring(routine: Routine, uses: list[Use], commits: set[int]) -> _Ring:
 
 
 def _first_ones(waits: Iterable[Use]) -> Iterator[Use]:
-    """The waits of which none is for the same phase as another: all waits at one object for one parity are taken for one."""
+    """The waits of which none is for the same phase as another: all waits at one mbarrier for one parity are taken for one."""
     by_mbarrier: dict[Term | None, dict[Term | None, list[Use]]] = {}
     for use in waits:
         by_mbarrier.setdefault(use.step.address, {}).setdefault(use.step.amount, []).append(use)
@@ -179,7 +179,7 @@ def _first_ones(waits: Iterable[Use]) -> Iterator[Use]:
 
 
 def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
-    """The loops in each round of which, on all ways by some wait, more waits are passed at one ring than commits made to another."""
+    """The loops in each round of which, on all paths by some wait, more waits are passed at one ring than commits made to another."""
     block_of = control_flow(routine).block_of
     weight: dict[int, int] = {}
     homes = [_deciders(routine).get(use.instruction, block_of[use.instruction]) for use in ring.waits]
@@ -205,7 +205,7 @@ def _outrun(routine: Routine, back: _Ring, ring: _Ring) -> Iterator[Loop]:
 
 @frozen(eq=False)
 class _Iteration:
-    """What comes after what in one round of a loop, among blocks in which mbarrier objects are used, the first and the last."""
+    """What comes after what in one round of a loop, among blocks in which mbarriers are used, the first and the last."""
 
     onward: dict[int, list[int]]
     back: int
@@ -228,7 +228,7 @@ def _iterations(routine: Routine) -> list[_Iteration]:
 
 @fact
 def _deciders(routine: Routine) -> dict[int, int]:
-    """The waits that are left out if what was asked before says yes, with the block that decides: who passes that has been told."""
+    """The waits that are left out if what was asked before succeeded, with the block that decides: who passes that has been signalled."""
     asks = {use.instruction for use in usage(routine).of(Does.WAIT) if not use.step.is_spinning}
     found = {}
     for use in usage(routine).of(Does.WAIT) if asks else ():
@@ -260,7 +260,7 @@ def _onward(flow: ControlFlow, block: int) -> int:
 
 
 def _sources(routine: Routine, block: int) -> set[int]:
-    """The instructions that write what decides where control goes from the end of a block, through loops and where ways meet."""
+    """The instructions that write what decides where control goes from the end of a block, through loops and where paths merge."""
     known, numbering = values(routine), ssa(routine).values
     guard = known.guard(control_flow(routine).blocks[block].end - 1)
     work = list(guard.leaves()) if guard is not None else []
@@ -276,9 +276,9 @@ def _sources(routine: Routine, block: int) -> set[int]:
 
 
 def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:
-    """The most that ways from the start of a block to that of others weigh in one round of a loop; nothing if there is no end to it."""
+    """The most that paths from the start of a block to that of others weigh in one round of a loop; nothing if there is no end to it."""
     most = {start: 0}
-    # a way goes back at most once by each edge that leads back, unless its turns weigh more and more
+    # a path goes back at most once by each edge that leads back, unless its iterations weigh more and more
     for _ in range(iteration.back + 2):
         changed = False
         for block, following in iteration.onward.items():
@@ -295,7 +295,7 @@ def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[
 
 
 def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring, rings: list[_Ring]) -> bool:
-    """Whether one ring is told of only after the other, be it by way of a third."""
+    """Whether one ring is signalled only after the other, be it by means of a third."""
     if follows(back, ring):
         return True
     between_ = [one for one in rings if one is not back and one is not ring and one.asks and one.arrivals and not one.commits]
@@ -303,7 +303,7 @@ def _comes_of(follows: Callable[[_Ring, _Ring], bool], back: _Ring, ring: _Ring,
 
 
 def _follows(routine: Routine, back: _Ring, ring: _Ring) -> bool:
-    """Whether a ring is told only by, or never without, threads each of which waits at the other before each time that it arrives."""
+    """Whether a ring is signalled only by, or never without, threads each of which waits at the other before each time that it arrives."""
     counts = {use.step.amount.constant if use.step.amount is not None else None for use in ring.inits}
     least = min([count for count in counts if count is not None], default=0)
     waiting = 0
@@ -349,7 +349,7 @@ def _kinds(routine: Routine, uses: list[Use], among: int) -> list[int]:
 
 
 def _waits_first(routine: Routine, back: _Ring, ring: _Ring, thread: int) -> bool:
-    """Whether a thread waits at one ring before each time that it arrives at the other, on all ways that it may go."""
+    """Whether a thread waits at one ring before each time that it arrives at the other, on all paths that it may go."""
     flow, reach = control_flow(routine), uniformity(routine).reach
     events: dict[int, list[tuple[int, bool]]] = {}
     for use in (*back.asks, *ring.arrivals):

@@ -115,10 +115,10 @@ def accessed_loads(routine: Routine) -> tuple[tuple[RegisterAccess, ...], tuple[
 
 
 def handed_on_loads(routine: Routine) -> Iterator[Finding]:
-    """Arrivals that a load comes to of which nobody has waited for or read anything, while others at the same objects are behind a wait.
+    """Arrivals that a load comes to of which nobody has waited for or read anything, while others at the same mbarriers are after a wait.
 
-    Where a register was read, it was there: much that is in use relies on that. Where none was, the load may well be under way, and who
-    is told writes over what it loads.
+    Where a register was read, it was there: much that is in use relies on that. Where none was, the load may well be in flight, and who
+    is signalled writes over what it loads.
     """
     known = tensor(routine)
     if known is None or LOADS not in known.starts:
@@ -137,7 +137,7 @@ def handed_on_loads(routine: Routine) -> Iterator[Finding]:
     reads = {i: set().union(*[loaded[register] for register in own if register in loaded]) for i, own in using}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """The loads under way; once a wait has come behind them, that, as a number below nought."""
+        """The loads in flight; once a wait has come after them, that, as a number below 0."""
         if i in waits:
             return frozenset((~i,)) if state else state
         if i in signals:
@@ -178,7 +178,7 @@ def _stores(routine: Routine, i: int) -> bool:
 
 
 def never_freed(routine: Routine) -> Iterator[Finding]:
-    """Allocations that nothing frees, or with which a warp that frees them on one way comes to the end of the kernel on another."""
+    """Allocations that nothing frees, or with which a warp that frees them on one path comes to the end of the kernel on another."""
     known = tensor(routine)
     if known is None or known.has_calls or not routine.function.header.is_entry:
         return
@@ -197,7 +197,7 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
 
 
 def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
-    """Where whoever executes an allocation may leave the function without freeing it; -1: nowhere.
+    """Where the thread that executes an allocation may leave the function without freeing it; -1: nowhere.
 
     What decided about coming to the allocation still holds afterwards.
     """
@@ -235,7 +235,7 @@ def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
 
 
 def misused_permits(routine: Routine) -> Iterator[Finding]:
-    """Allocations behind the instruction that gave up the right to them; frees of sizes that were not allocated; mixed groups of CTAs."""
+    """Allocations after the instruction that gave up the right to them; frees of sizes that were not allocated; mixed groups of CTAs."""
     known = tensor(routine)
     if known is None:
         return
@@ -287,7 +287,7 @@ def _columns(routine: Routine, i: int) -> int | None:
 
 
 def freed_too_early(routine: Routine) -> Iterator[Finding]:
-    """Frees by some warps to which a way leads from other warps' use of tensor memory with no barrier on it."""
+    """Frees by some warps to which a path leads from other warps' use of tensor memory with no barrier on it."""
     known = tensor(routine)
     count = launch(routine).count
     if known is None or known.has_calls or (count is not None and count <= WARP):
@@ -317,7 +317,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
 
 
 def never_committed(routine: Routine) -> Iterator[Finding]:
-    """Waits for an mbarrier behind products that no commit hands to one, and for mbarriers at which nothing arrives."""
+    """Waits for an mbarrier after MMAs that no commit hands to one, and for mbarriers at which nothing arrives."""
     known = tensor(routine)
     if known is None or known.may_arrive or MMAS not in known.starts:
         return
@@ -349,7 +349,7 @@ def left_out_commits(routine: Routine) -> Iterator[Finding]:
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Finding]:
-    """Barriers and products before which stores to tensor memory were not waited for."""
+    """Barriers and MMAs before which stores to tensor memory were not waited for."""
     known = tensor(routine)
     if known is None or STORES not in known.starts:
         return
@@ -397,7 +397,7 @@ def _address(routine: Routine, i: int) -> Term | None:
 
 
 def unfenced(routine: Routine) -> Iterator[Finding]:
-    """The one wait for an mbarrier of a kernel behind which tensor memory is used without a fence, though there is one behind others.
+    """The one wait for an mbarrier of a kernel after which tensor memory is used without a fence, though there is one after others.
 
     Much that is in use has no such fences at all, or some; so what counts is a single exception.
     """
@@ -408,7 +408,7 @@ def unfenced(routine: Routine) -> Iterator[Finding]:
 
 
 def _fenced_at_once(routine: Routine) -> set[int]:
-    """The waits for mbarrier objects behind which a fence is the first thing that has to do with order, whatever comes then."""
+    """The waits for mbarriers after which a fence is the first thing that has to do with order, no matter what comes then."""
     known = tensor(routine)
     fences = set(known.by_effect.get(AFTER, ())) if known is not None else set()
     waits = {i for i, sync in syncs(routine).items() if sync.waits}
@@ -421,7 +421,7 @@ def _fenced_at_once(routine: Routine) -> set[int]:
 
 
 def seldom_fenced(routine: Routine) -> Finding | None:
-    """The first use of tensor memory behind a wait without a fence, with all such waits, where a kernel has fences behind some only."""
+    """The first use of tensor memory after a wait without a fence, with all such waits, where a kernel has fences after some only."""
     bare = _fenced_mbarriers(routine, True)[1]
     if not bare or any(unfenced(routine)):
         return None
@@ -430,7 +430,7 @@ def seldom_fenced(routine: Routine) -> Finding | None:
 
 
 def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], dict[int, int]]:
-    """The waits for mbarrier objects, as in `fences_behind`."""
+    """The waits for mbarriers, as in `fences_behind`."""
     fenced, bare = fences_after(routine, keeps)
     mbarriers = {use.instruction for use in uses(routine)}
     # a barrier of all threads stands where memory is handed out, and needs none there
@@ -438,9 +438,9 @@ def _fenced_mbarriers(routine: Routine, keeps: bool) -> tuple[dict[int, int], di
 
 
 def fences_after(routine: Routine, keeps: bool = False) -> tuple[dict[int, int], dict[int, int]]:
-    """The waits with the first use of tensor memory behind them: where a fence stands between on all ways, and the others.
+    """The waits with the first use of tensor memory after them: where a fence stands between on all paths, and the others.
 
-    What comes behind another wait without a fence counts for the later one only, or, if it `keeps`, for both.
+    What comes after another wait without a fence counts for the later one only, or, if it `keeps`, for both.
     """
     known = tensor(routine)
     if known is None or not known.by_effect.get(AFTER):
@@ -450,7 +450,7 @@ def fences_after(routine: Routine, keeps: bool = False) -> tuple[dict[int, int],
     own = {i for queue in (LOADS, STORES, MMAS) for i in known.starts.get(queue, ())}
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """Waits that are passed, as themselves, and those behind which a fence was passed too, as numbers below nought."""
+        """Waits that are passed, as themselves, and those after which a fence was passed too, as numbers below 0."""
         if i in waits:
             return state | {i} if keeps else frozenset((i,))
         if i in fences:

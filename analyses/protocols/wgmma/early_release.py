@@ -1,4 +1,4 @@
-"""Matrices in shared memory that tensor cores are reading: what gives them away too early (9.7.16, 9.7.10.24.1).
+"""Matrices in shared memory that tensor cores are reading: what releases them too early (9.7.16, 9.7.10.24.1).
 
 An operation reads its matrices until its group was waited for. Until then they may not be written, nor their stage of a ring released.
 A release belongs to the stage that the operation reads if both are picked by the same number in the same iteration.
@@ -42,7 +42,7 @@ class _Operand:
 
 
 def released_too_early(routine: Routine) -> Iterator[Finding]:
-    """Arrivals at mbarriers, and writes, by which a stage is given away that a wgmma of the same iteration may still read."""
+    """Arrivals at mbarriers, and writes, by which a stage is released that a wgmma of the same iteration may still read."""
     of = wgmma(routine)
     if of is None:
         return
@@ -66,7 +66,7 @@ def released_too_early(routine: Routine) -> Iterator[Finding]:
 def _in_one_iteration(
     routine: Routine, of: Program, operands: dict[int, list[_Operand]], ends: dict[int, frozenset[Term]], writes: dict[int, Region]
 ) -> Iterator[Finding]:
-    """What is given away in the iteration in which it is read, wherever the ring stands: found on all ways."""
+    """What is released in the iteration in which it is read, wherever the ring stands: found on all paths."""
     flow = control_flow(routine)
     numbers = {i: position for position, i in enumerate(operands)}
     steps: dict[int, list[Step]] = {}

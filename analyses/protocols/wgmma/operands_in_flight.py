@@ -1,6 +1,6 @@
 """Matrices that wgmma operations may still be reading on a path: who arrives there at what frees their stage, and who writes them (9.7.16).
 
-A thread is followed with the groups that it has in flight and the numbers of its loops; so a stage is known, whatever counter picks it.
+A thread is followed with the groups that it has in flight and the numbers of its loops; so a stage is known, any counter picks it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MOST_FAILURES = 4
 
 
 def released(routine: Routine) -> Iterator[Finding]:
-    """Arrivals and writes on paths that some input takes, with which a matrix is given away, or written, that a wgmma may still read."""
+    """Arrivals and writes on paths that some input takes, with which a matrix is released, or written, that a wgmma may still read."""
     of = wgmma(routine)
     own: dict[int, list[Matrix]] = {}
     for matrix in matrices(routine):
@@ -52,7 +52,7 @@ def released(routine: Routine) -> Iterator[Finding]:
 
 @frozen(eq=False)
 class _Waited:
-    """Operations that their warp has waited for, where no barrier has told the others since."""
+    """Operations that their warp has waited for, where no barrier has signalled the others since."""
 
     operations: tuple[Operation, ...] = ()
 
@@ -149,9 +149,9 @@ class _Reading(Observer):
 
 
 def _arrivals(routine: Routine) -> dict[int, tuple[Base, int, Term]]:
-    """The arrivals at objects that a copy waits at, with what their addresses are made of.
+    """The arrivals at mbarriers that a copy waits at, with what their addresses are made of.
 
-    Who copies into several CTAs waits for all of them: an arrival at the object of another CTA is for such copies.
+    Who copies into several CTAs waits for all of them: an arrival at the mbarrier of another CTA is for such copies.
     """
     positions, shared = ({refill.location for refill in refills(routine) if refill.is_multicast or not wanted} for wanted in (False, True))
     found = {}
@@ -162,7 +162,7 @@ def _arrivals(routine: Routine) -> dict[int, tuple[Base, int, Term]]:
 
 
 def _writes(routine: Routine, own: dict[int, list[Matrix]]) -> dict[int, Access]:
-    """The writes of shared memory that threads may come to behind an operation."""
+    """The writes of shared memory that threads may come to after an operation."""
     flow, forest, bounds = control_flow(routine), loops(routine), bindings(routine)
     homes = {flow.block_of[i] for i in own}
     found = {}

@@ -1,4 +1,4 @@
-"""The register protocol of wgmma: fences before the warpgroup's registers are used, and waits before they are touched (9.7.16.7)."""
+"""The register protocol of wgmma: fences before the warpgroup's registers are used, and waits before they are accessed (9.7.16.7)."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ FENCE = "wgmma-fence"
 
 @frozen
 class Unfenced:
-    """An operation whose registers were touched since the last fence, or before which there may be no fence at all."""
+    """An operation whose registers were accessed since the last fence, or before which there may be no fence at all."""
 
     instruction: int
     register: int
-    """A register that was touched; -1 if there is no fence on a way from the entry."""
+    """A register that was accessed; -1 if there is no fence on a path from the entry."""
     access: int
     """Where; -1 for none."""
     is_first: bool
     """Whether the operation may be the first of its batch: no fence since the last commit."""
     by_operation: bool = False
-    """Whether it was touched by another operation, whose shape or purpose differs."""
+    """Whether it was accessed by another operation, whose shape or purpose differs."""
 
 
 @frozen
@@ -52,7 +52,7 @@ def wgmma(routine: Routine) -> Program | None:
 
 @fact
 def accessed_in_flight(routine: Routine) -> tuple[RegisterAccess, ...]:
-    """The registers of wgmma operations that are touched before the operation is certainly done, in the order of the text."""
+    """The registers of wgmma operations that are accessed before the operation is certainly done, in the order of the text."""
     of = wgmma(routine)
     return tuple(accesses_in_flight(of)) if of is not None else ()
 
@@ -142,7 +142,7 @@ def _either(states: Iterable[_State | None]) -> _State | None:
 
 
 def _writer(of: Program, block: int, step: Step, position: int) -> int:
-    """The nearest instruction before an operation that touched a register since a fence."""
+    """The nearest instruction before an operation that accessed a register since a fence."""
     flow = control_flow(of.routine)
     seen: set[tuple[int, int]] = set()
     work = [(block, of.steps[block].index(step), position)]

@@ -1,4 +1,4 @@
-"""Names that nothing declares, by what stands in such a place."""
+"""Names that nothing declares, by what stands in such a location."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Found = tuple[Use, tuple[str, ...], tuple[tuple[Path, str], ...]]
 
 
 def undeclared(facts: Facts, kind: Kind) -> Iterator[Found]:
-    """The undeclared names in places of one kind, each with notes (a similar name) and a related place (a label of another function)."""
+    """The undeclared names in locations of one kind, each with notes (a similar name) and a related location (a label of another
+    function)."""
     for use in facts.names.unresolved:
         if _kind_wanted(facts.module, use) is kind:
             yield use, _similar(use), _elsewhere(facts, use)

@@ -16,7 +16,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, found: Diagnostic) -> Fix:
-    """With a semicolon behind what is there; what was meant to follow it nobody knows."""
+    """With a semicolon after what is there; what was meant to follow it nobody knows."""
     text, at = facts.index.text, found.span.start
     while at and text[at - 1].isspace():
         at -= 1

@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names in the place of a label that nothing declares."""
+    """Names of labels that nothing declares."""
     for use, notes, related in undeclared(facts, Kind.LABEL):
         yield facts.report(RULE, use.path, f"label `{use.name}` is not declared", *notes, related=related)
 

@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names in the place of a register that nothing declares."""
+    """Names of registers that nothing declares."""
     for use, notes, related in undeclared(facts, Kind.REGISTER):
         yield facts.report(RULE, use.path, f"register `{use.name}` is not declared", *notes, related=related)
 

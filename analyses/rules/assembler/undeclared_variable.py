@@ -11,7 +11,7 @@ from ptxkit.names import Kind
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Names in the place of a variable that nothing declares."""
+    """Names of variables that nothing declares."""
     for use, notes, related in undeclared(facts, Kind.VARIABLE):
         yield facts.report(RULE, use.path, f"variable `{use.name}` is not declared", *notes, related=related)
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits by threads that did not start the copy, and waits of which no barrier tells."""
+    """Waits by threads that did not start the copy, and waits that no barrier signals."""
     return reports(facts, RULE, lambda routine: copies(routine).findings)
 
 

@@ -14,7 +14,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.binding import Bound
 
 FEW = 4
-"""Up to so many are told of one by one in a function; of more, which are its custom, the first."""
+"""Up to so many are reported one by one in a function; of more, which are its convention, the first."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:

@@ -21,7 +21,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _is_fault(routine: Routine, divergence: Divergence) -> bool:
-    """Whether threads miss a barrier of the CTA; whole warps may come to the same barrier by another instruction on their way."""
+    """Whether threads miss a barrier of the CTA; whole warps may come to the same barrier by another instruction on their path."""
     demand = divergence.demand
     if demand is None or not demand.bound.form.threads:
         return False

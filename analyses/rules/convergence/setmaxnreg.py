@@ -47,7 +47,8 @@ class Start:
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Changes of the number of registers that have no effect, go the wrong way, can never be granted, or follow one another at once."""
+    """Changes of the number of registers that have no effect, go in the wrong direction, can never be granted, or follow one another at
+    once."""
     for routine in facts.routines:
         changes = {change.instruction: change for change in _changes(routine)}
         if not changes or not routine.function.header.is_entry:
@@ -125,7 +126,7 @@ def _directions(facts: Facts, routine: Routine, changes: dict[int, Change], star
 
 
 def _after(routine: Routine, changes: dict[int, Change], i: int, state: State) -> State:
-    """What holds after a change, or after a place where threads may wait."""
+    """What holds after a change, or after a location where threads may wait."""
     if i in changes:
         new = frozenset([(i, True)])
         return new if routine.instructions[i].guard is None else state | new
@@ -182,7 +183,7 @@ def _too_soon(facts: Facts, routine: Routine, change: Change, state: State) -> I
 
 
 def _pool(facts: Facts, routine: Routine, changes: tuple[Change, ...], start: Start) -> Iterator[Diagnostic]:
-    """Requests that can never be granted, for all that the others give back."""
+    """Requests that can never be granted, for all that the others release."""
     total = launch(routine).count
     if total is None or total % WARPGROUP:
         return

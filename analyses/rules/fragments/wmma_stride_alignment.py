@@ -12,7 +12,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.diagnostics import Diagnostic, Severity
 
 ENOUGH = 16
-"""What CUDA C++ and the hardware are content with, whatever the size of a fragment; in bytes."""
+"""What CUDA C++ and the hardware are content with, no matter what the size of a fragment; in bytes."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:

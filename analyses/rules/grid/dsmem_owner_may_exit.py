@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Touches of the memory of other CTAs with no barrier of the cluster on the way out."""
+    """Accesses of the memory of other CTAs with no barrier of the cluster on the path out."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Objects that expect more or fewer arrivals than come."""
+    """mbarriers that expect more or fewer arrivals than come."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Objects used from other CTAs behind a barrier of the cluster that orders nothing."""
+    """mbarriers used from other CTAs after a barrier of the cluster that orders nothing."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Uses of an object that are not ordered behind its initialization."""
+    """Uses of an mbarrier that are not ordered after its initialization."""
     return reports(facts, RULE, findings)
 
 

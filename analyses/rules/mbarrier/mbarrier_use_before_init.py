@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Objects that threads arrive and wait at, and nobody initializes."""
+    """mbarriers that threads arrive and wait at, and nobody initializes."""
     return reports(facts, RULE, findings)
 
 

@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits behind which a thread goes on whatever they said."""
+    """Waits after which a thread goes on no matter what they said."""
     return reports(facts, RULE, findings, retry)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Copies whose bytes nobody announces."""
+    """Copies whose bytes nobody expects."""
     return reports(facts, RULE, findings)
 
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Global memory touched by index in kernels that leave a number unread."""
+    """Global memory accessed by index in kernels that leave a number unread."""
     return reports(facts, RULE, findings)
 
 

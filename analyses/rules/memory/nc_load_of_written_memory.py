@@ -51,7 +51,7 @@ def _parts(load: Access) -> Parts:
 
 
 def _meet(routine: Routine, load: Access, store: Access) -> bool:
-    """Whether both touch a common byte, and whoever executes one executes, or has executed, the other."""
+    """Whether both access a common byte, and the thread that executes one executes, or has executed, the other."""
     if load.address is None or store.address is None or not load.bytes or not store.bytes or not _parts(load):
         return False
     size = 1 << load.address.width

@@ -20,7 +20,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.names import Kind, Symbol
 
 FEW = 4
-"""Compilers unroll loops of which they do not know how often they go round by so much, or more."""
+"""Compilers unroll loops of which they do not know how often they iterate by so much, or more."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:

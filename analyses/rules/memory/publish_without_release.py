@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Flags set by a relaxed store behind a plain one, and polled elsewhere in the kernel."""
+    """Flags set by a relaxed store after a plain one, and polled elsewhere in the kernel."""
     return reports(facts, RULE, findings)
 
 

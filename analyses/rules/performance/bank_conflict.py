@@ -18,13 +18,13 @@ WORD = 4
 
 @frozen
 class Conflict:
-    """Lanes that touch different words of one bank in one pass."""
+    """Lanes that access different words of one bank in one pass."""
 
     degree: int
-    """How many words of one bank are touched: so many passes it takes."""
+    """How many words of one bank are accessed: so many passes it takes."""
     one: int
     other: int
-    """Two such lanes, by their places in the access."""
+    """Two such lanes, by their indices in the access."""
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
@@ -41,20 +41,20 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _size(access: Access) -> int:
-    """How many bytes each lane touches; 0 for what is no plain access to shared memory."""
+    """How many bytes each lane accesses; 0 for what is no plain access to shared memory."""
     if access.space != ".shared" or access.memory.access not in ("read", "write") or access.memory.is_async:
         return 0
     return access.bytes or access.memory.row or 0
 
 
 def _conflict(found: WarpAccess, size: int) -> Conflict | None:
-    """The worst conflict; of the places in a word where the first address may lie, the one that is best for the program counts."""
+    """The worst conflict; of the locations in a word where the first address may lie, the one that is best for the program counts."""
     conflicts = [_conflict_from(start, found, size) for start in found.starts(WORD, size)]
     return min(conflicts, key=lambda conflict: conflict.degree if conflict else 1)
 
 
 def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
-    """The worst conflict if the first address lies there in a word. As many lanes are served at a time as touch 128 bytes."""
+    """The worst conflict if the first address lies there in a word. As many lanes are served at a time as access 128 bytes."""
     at_a_time = min(BANKS, max(1, BANKS * WORD // max(WORD, size)))
     worst = None
     for first in range(0, BANKS, at_a_time):

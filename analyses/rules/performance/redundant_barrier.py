@@ -17,7 +17,7 @@ from ptxkit.isa.registers import special_register
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Barriers of the whole CTA right behind one, with nothing between them that could need ordering."""
+    """Barriers of the whole CTA right after one, with nothing between them that could need ordering."""
     for routine in facts.routines:
         before: BarrierUse | None = None
         for use in barriers(routine).cta:

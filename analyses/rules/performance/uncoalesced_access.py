@@ -32,7 +32,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _wasted(found: WarpAccess, size: int) -> tuple[int, int] | None:
-    """How many bytes are touched, and how many sectors move, if these are too many."""
+    """How many bytes are accessed, and how many sectors move, if these are too many."""
     accessed = len(set(found.offsets)) * size
     # where the first address lies in its sector may not be known: what is best for the program counts
     sectors = min(_sectors(found, size, start) for start in found.starts(SECTOR, size))

@@ -29,7 +29,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, routine: Routine) -> Fix | None:
-    """With a return behind the last statement of the body."""
+    """With a return after the last statement of the body."""
     body = routine.function.body
     if body is None or not body.children:
         return None

@@ -14,10 +14,10 @@ from ptxkit.syntax import Path
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """The first read of each register that holds nothing: an error if no way writes it before, a warning if one does not.
+    """The first read of each register that holds nothing: an error if no path writes it before, a warning if one does not.
 
-    Where only a load was left out, or nothing may come of it, which may be on purpose, it is for information; registers of one place are
-    told of together.
+    Where only a load was left out, or nothing may come of it, which may be on purpose, it is for information; registers of one location are
+    reported together.
     """
     for routine in facts.routines:
         table, block_of = registers(routine).table, control_flow(routine).block_of

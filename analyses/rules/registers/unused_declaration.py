@@ -30,7 +30,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def _fix(facts: Facts, symbol: Symbol) -> Fix | None:
-    """Without the declaration. Callers pass parameters, so there is none for them; that of shared memory moves what lies behind it."""
+    """Without the declaration. Callers pass parameters, so there is none for them; that of shared memory moves what lies after it."""
     if symbol.kind is Kind.PARAMETER:
         return None
     path = symbol.path

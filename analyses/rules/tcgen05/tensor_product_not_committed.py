@@ -13,7 +13,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Waits for an mbarrier behind products of which nothing tells an mbarrier that they are done."""
+    """Waits for an mbarrier after MMAs of which nothing signals to an mbarrier that they are done."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
         wrong = [*outrun(routine), *out_of_step(routine), *alone(routine)]

@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers of a wgmma that are touched with no wait for it on the way."""
+    """Registers of a wgmma that are accessed with no wait for it on the path."""
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if not access.has_waited]
         why = "nothing has waited for it"

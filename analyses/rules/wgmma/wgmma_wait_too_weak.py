@@ -11,7 +11,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 
 
 def check(facts: Facts) -> Iterator[Diagnostic]:
-    """Registers of a wgmma that are touched behind a wait that lets its group be under way still."""
+    """Registers of a wgmma that are accessed after a wait that lets its group be in flight still."""
     for routine in facts.routines:
         found = [access for access in accessed_in_flight(routine) if access.has_waited and not access.is_open]
         why = "the wait before lets its group be under way"
