@@ -1,4 +1,4 @@
-"""No module of the project imports itself, however long the way round.
+"""No module of the project imports itself, directly or through others.
 
 Every import counts, wherever it stands: in a function or under TYPE_CHECKING it costs the reader as much as at the top. Names of modules
 that are put together at run time (rules and rewriters are found by their files) are none.
