@@ -1,7 +1,7 @@
-"""Which mbarriers an instruction may name: where they lie from a common start, as far as that is known (9.7.14.16).
+"""Which mbarriers an instruction may name: root and offset, as far as they are known (9.7.14.16).
 
-Kernels keep their mbarriers in arrays, with a stage that wraps around as the index. The stage of a ring is between 0 and what it comes
-round at, if all that it is made from keeps to that: so two arrays are seen to lie apart.
+Kernels keep their mbarriers in arrays, indexed by a stage that wraps around. The stage of a ring is between 0 and its length if all that
+it is made from stays in that range: so two arrays are seen not to overlap.
 """
 
 from __future__ import annotations

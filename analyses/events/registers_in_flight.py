@@ -1,8 +1,8 @@
-"""Registers that asynchronous operations hold: what is done to them while the operation may still be in flight (9.7.16.7, 9.1:9.7.16.8).
+"""Registers in flight: what is done to operands of an asynchronous operation before it is known to be complete (9.7.16.7, 9.1:9.7.16.8).
 
-A dataflow over bits: which registers each group in flight may hold, the youngest first, and whether a wait has been passed since that
-did not reach the group. As it goes by registers and groups, what may be so is so on some path of the control flow graph; what is so on all
-paths is found besides. Copies of a register are that register still: compilers put them where paths merge, and assemblers take them away.
+A dataflow over bits: which registers each group in flight may use, the youngest first, and whether a wait has been passed since that did
+not reach the group. May facts hold on some path of the control flow graph; must facts, on all paths, are found besides. Copies of a
+register count as that register: compilers put them where paths merge, and assemblers take them away.
 """
 
 from __future__ import annotations

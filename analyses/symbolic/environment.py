@@ -1,8 +1,8 @@
-"""Terms along a path: what a value is after certain iterations of the loops that it comes from.
+"""Terms along a path: what a value is after given iterations of the loops that it comes from.
 
-The terms of `values` speak of leaves that stand for what iterates in a loop, and of joins, where paths merge. On a path each of them is the
-value that arrived along the path. So a ring counter is a number in every iteration, however it is made to wrap around.
-A leaf that is not known, as what was loaded, is another one in every iteration of the loops around it.
+The terms of `values` have leaves for loop-carried values and for joins at control-flow merges. Along a path, each of them is the value
+that arrived on it: so a ring counter is a number in every iteration, however it wraps around. A leaf that is not known, such as a loaded
+value, is a fresh one in every iteration of the loops around it.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ How to use it:
 ... }''')
 >>> class Reads(Observer):
 ...     def meet(self, moment, memory):
-...         for operation in moment.pending("cp.async"):       # open or in a group that may still be under way
+...         for operation in moment.pending("cp.async"):       # open or in a group that may still be in flight
 ...             if moment.instruction == 3:
 ...                 print(moment.model() is not None)           # None: no input is known that takes this path; else a proof
 ...                 print(moment.witness(operation))            # [(instruction, what it did)] from the opening to here

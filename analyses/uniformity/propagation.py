@@ -1,14 +1,13 @@
-"""The fixpoint of uniformity: levels of all values, branches and joins of a function, starting from all threads being uniform in
-everything.
+"""The fixpoint of uniformity: levels of all values, branches and merges of a function, starting from uniform everywhere.
 
-Levels only fall: a value has the least level of what it is made of (`transfer`), a phi also that of the branches whose paths merge at it
-(`sync_dependence`), a value read outside of a loop also that of the branches by which threads leave the loop in different iterations. What
-its term says of a value raises it again (`agreement`). What is known of a loop that counts raises the branch by which it is left
-(`trips`), and the branches on the path to one may raise it (`decided`). In a loop with several entries iterations mean nothing if threads
-part there: all values made in it fall.
+Levels only fall. A value has the least level of what it is made of (`transfer`); a phi also that of the branches whose paths merge at it
+(`sync_dependence`); a value read outside of a loop also that of the branches by which threads leave the loop in different iterations.
+What its term says raises a value again (`term_levels`), what is known of a counting loop raises the branch that leaves it
+(`trip_counts`), and so may the branches on the path to it (`implied_branches`). In an irreducible loop, iterations mean nothing once
+threads diverge: all values made in it fall.
 
-A value that is loaded counts as one for all threads that load from one address. That does not hold after a loop in which threads wait
-for one another one by one, as for a lock: not before the next barrier of the CTA.
+A loaded value counts as one for all threads that load from one address. That does not hold after a loop in which threads wait for one
+another one by one, as for a lock, until the next barrier of the CTA.
 """
 
 from __future__ import annotations

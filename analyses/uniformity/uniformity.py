@@ -1,16 +1,17 @@
-"""Uniformity: which threads have equal values, take the same path at a branch, and come to a point together.
+"""Uniformity: which threads have equal values, take the same path at a branch, and execute an instruction together.
 
     known = uniformity(routine)
     known.level(number)         how uniform threads are in a value of `ssa(routine)`
-    known.branch(block)         in the path that they take at the end of a block
-    known.guard(i)              on the guard of an instruction, no matter what it is
-    known.point(i)              on executing instruction i, each time
+    known.branch(block)         how uniform the path is that they take at the end of a block
+    known.guard(i)              how uniform the guard of an instruction is, of any instruction
+    known.point(i)              how uniformly instruction i is executed, each time
     known.threads(i)            which threads of a CTA execute it, the first time
     known.blame(block)          why they diverge at the end of a block
 
 All answers are of three kinds: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither. A level speaks of threads
 that are in the same iteration of all loops around. It takes for granted that no other thread writes meanwhile what is loaded without an
-order, as it would be a race. `propagation` finds the levels, `witness` the two threads, `reach` the sets of threads, `blame` the reasons.
+order, as it would be a race. `propagation` finds the levels, `witness` the two threads,
+`reaching_threads` the sets of threads, `divergence_causes` the reasons.
 """
 
 from __future__ import annotations

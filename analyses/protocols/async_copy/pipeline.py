@@ -1,6 +1,6 @@
 """The asynchronous pipeline of a function: stages, what is in flight at waits, who signals whom through barriers, one steady iteration.
 
-Everything comes from following a thread along paths (see `queue`): what is listed was met on one.
+Everything comes from following a thread along paths (see `async_queue`): what is listed was met on one.
 """
 
 from __future__ import annotations

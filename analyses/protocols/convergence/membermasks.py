@@ -1,6 +1,6 @@
 """Instructions with a mask of the lanes that must execute them together, and what goes wrong with it (9.7.10.6, 9.7.14.8 to 9.7.14.14).
 
-Lanes are followed by their indices alone, or for inputs chosen as an example (see `worlds`).
+Lanes are followed by their indices alone, or for inputs chosen as an example (see `example_runs`).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one location does with mbarriers otherwise than all others of its kind; it may still be right (9.7.14.15)."""
+"""Mbarrier uses that differ from all others of their kind; they may still be right (9.7.14.15)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The uses of the mbarriers of a kernel in one run: who arrives, who waits, the bytes of each phase, its parity.
 
-The run is that of `mbarrier`: of a kernel that does not say its number of threads, with the likeliest; loops iterate some dozen times.
+The run is that of `dynamic_checks`: of a kernel that does not say its number of threads, with the likeliest; loops iterate a dozen times.
 """
 
 from __future__ import annotations

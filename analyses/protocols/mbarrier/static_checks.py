@@ -1,7 +1,7 @@
-"""What is wrong with mbarriers whichever path the threads go: what is missing in their uses, and what does not fit (9.7.14.15).
+"""What is wrong with mbarriers on any path: what is missing among their uses, and what does not fit (9.7.14.15).
 
-The uses are those of `usage`: no run is needed. What is reported cannot be right, or not in a kernel that does everything else as
-this one does.
+The uses are those of `usage`: no run is needed. What is reported cannot be right, or not in a kernel that does everything else as this
+one does.
 """
 
 from __future__ import annotations

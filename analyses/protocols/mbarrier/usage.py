@@ -1,8 +1,8 @@
-"""What is wrong with mbarriers whichever path the threads go: read off all that a kernel does to each of them (9.7.14.15).
+"""How a kernel uses its mbarriers, read off its text without a run (9.7.14.15).
 
-Kernels that take their work from a scheduler in memory can't be run side by side as `mbarrier` does it. But who initializes an mbarrier,
-arrives at it, expects bytes and waits is written in the text: here these are put together by mbarrier, and looked through for what is
-missing, and for what does not fit together. mbarriers of one ring are those that one instruction goes through.
+Kernels that take their work from a scheduler in memory cannot be run by `dynamic_checks`. But who initializes an mbarrier, arrives at it,
+expects bytes and waits is written in the text: here the uses are put together by mbarrier, for checks that find what is missing and what
+does not fit. A ring is the mbarriers that one instruction iterates over.
 """
 
 from __future__ import annotations

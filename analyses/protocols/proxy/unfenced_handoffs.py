@@ -1,10 +1,8 @@
-"""Writes that are signalled to others with no proxy fence before, where no path of control leads from the write to the read (8.6,
-9.7.14.4).
+"""Unfenced hand-offs: writes that a barrier publishes with no proxy fence before it, between threads that no path connects (8.6, 9.7.14.4).
 
-Warps with different tasks meet at mbarriers only. The thread that a write is signalled to reads it at once, no matter what the writer
-fences later on. So a fence is missing if the writer comes to none at all; if it comes to one only after the arrival that the thread that
-reads waits for last; if it has one before it signals the other parts of what is read, but not of one; and if all who arrive at the same
-mbarrier have one before, but one.
+Warps with different tasks synchronize at mbarriers only. The thread that waits reads at once, whether or not the writer fences later. So
+a fence is missing if the writer never comes to one; if it comes to one only after the arrival that the reader waits for last; if it
+fences the other parts of what is read, but not one; and if all others that arrive at the same mbarrier fence before.
 """
 
 from __future__ import annotations
