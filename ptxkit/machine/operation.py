@@ -21,12 +21,15 @@ class Operation:
     """An instruction as its semantics see it: the form with its modifiers, and the constants among its operands.
 
     `constants` has the value of every operand that is written as a constant (an `int`, or a `float` for one written as such), by the
-    form's name of it; a vector is a tuple in which what is no constant is None.
+    form's name of it; a vector is a tuple in which what is no constant is None. `parts` has what is picked from an operand of a video
+    instruction, by the same names (`%r1.b0` as `.b0`, `%r1.h10` as `.h10`), `negated` the names of those written with a minus (`vmad`).
     """
 
     bound: Bound
     target: str = "sm_90a"
     constants: Mapping[str, Any] = attrs.field(factory=dict)
+    parts: Mapping[str, str] = attrs.field(factory=dict)
+    negated: frozenset[str] = frozenset()
 
     def has(self, *modifiers: str) -> bool:
         """Whether all of these modifiers are there."""
