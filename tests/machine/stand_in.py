@@ -25,20 +25,28 @@ class Lanes:
         self.index = self.cta * memory.threads + self.thread
         self.state = {} if state is None else state
 
-    def subset(self, which: Any) -> Lanes:
-        return Lanes(self.memory, self.cta[which], self.thread[which], self.state)
+        self.place = self.index
+
+    def subset(self, mask: Any) -> Lanes:
+        return self.at(np.flatnonzero(np.broadcast_to(mask, self.count)))
+
+    def at(self, positions: Any) -> Lanes:
+        return Lanes(self.memory, self.cta[positions], self.thread[positions], self.state)
 
     def broadcast(self, x: Any) -> Any:
-        return np.broadcast_to(x, self.count)
+        return x if getattr(x, "ndim", 0) else np.full(self.count, x, getattr(x, "dtype", None))
 
-    def fault(self, mask: Any, reason: str) -> None:
+    def fault(self, mask: Any, reason: str, kind: str = "undefined") -> None:
         raise Stopped(mask, reason)
 
     def load(self, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
         return self.memory.load(self, space, address, dtype, width)
 
-    def store(self, space: str, address: Any, values: Any, dtype: Any = None) -> None:
-        self.memory.store(self, space, address, values, dtype)
+    def store(self, space: str, address: Any, values: Any) -> None:
+        self.memory.store(self, space, address, values)
+
+    def update(self, space: str, address: Any, function: Any, dtype: Any = None, *more: Any) -> Any:
+        return self.memory.update(self, space, address, function, dtype, *more)
 
 
 def all_lanes(memory: Memory) -> Lanes:

@@ -46,7 +46,8 @@ class Memory:
     Global memory: `allocate`, `free`, `write`, `read`, `view`; with `host=True` addresses are those of this process, and `register` says
     which of them a kernel may access. `begin` lays out shared, local and parameter memory for the CTAs that are resident together.
 
-    `watch`, if it is set, is called with an `Access` before every access. A bad access calls `lanes.fault(mask, reason)`, which must raise.
+    `watch`, if it is set, is called with an `Access` before every access. A bad access calls
+    `lanes.fault(mask, reason, "address")`, which raises.
     """
 
     def __init__(self, host: bool = False) -> None:
@@ -152,9 +153,8 @@ class Memory:
             else:
                 buffer.put(at, many, dtype)
 
-    def update(self, lanes: Any, space: str, address: Any, update: Update | Callable[..., Any], *operands: Any, dtype: Any = None,
-               wanted: bool = True) -> Any:  # fmt: skip
-        """Updates memory atomically, lane after lane, and gives what each found; `wanted=False` where nobody asks.
+    def update(self, lanes: Any, space: str, address: Any, update: Update | Callable[..., Any], dtype: Any = None, *operands: Any) -> Any:
+        """Updates memory atomically, lane after lane, and gives what each found; None if the update says that nobody asks.
 
         The type is that of the first operand if none is given. `update` may be a function of what is found and the lane's operands.
         """
@@ -163,11 +163,12 @@ class Memory:
         found: Any = None
         for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize, "update"):
             view, index = buffer.view(dtype), buffer.index(at, dtype.itemsize)
+            this = update.in_global if update.in_global is not None and buffer is self.globals else update
             if mine is None:
-                return serially(view, index, update, operands, lanes.count, wanted)
+                return serially(view, index, this, operands, lanes.count, update.wanted)
             chosen = tuple(o[mine] if getattr(o, "ndim", 0) else o for o in operands)
-            part = serially(view, index, update, chosen, len(mine), wanted)
-            if wanted:
+            part = serially(view, index, this, chosen, len(mine), update.wanted)
+            if update.wanted:
                 found = np.empty(lanes.count, dtype) if found is None else found
                 found[mine] = part
         return found
@@ -184,7 +185,7 @@ class Memory:
         """
         pieces = []
         for which, local_address, mine in self._spaces(space, address):
-            whom = lanes if mine is None else lanes.subset(mine)
+            whom = lanes if mine is None else lanes.at(mine)
             at = self._check(whom, which, local_address, size, kind, align or size)
             buffer = self.buffer(which, local_address)
             if self.watch is not None:
@@ -319,7 +320,7 @@ class Memory:
     def _fault(self, lanes: Any, wrong: Any, address: Any, what: str, where: str) -> None:
         mask = np.broadcast_to(wrong, lanes.count) if np.ndim(wrong) == 0 or len(wrong) != lanes.count else wrong
         first = int(np.broadcast_to(np.asarray(address, np.uint64), lanes.count)[mask][0])
-        lanes.fault(mask, f"{what} {first:#x}: {where}")
+        lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
         raise AssertionError("lanes.fault() must not return")
 
 

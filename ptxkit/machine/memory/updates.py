@@ -22,11 +22,18 @@ class Update:
 
     `step(old, *operands)` gives what is stored, for arrays. `states(start, *operands)` gives the n + 1 values that a location has, before,
     between and after n updates. `at(view, index, operand)` updates where nobody asks for the old values, as `np.add.at` does.
+    `in_global` is what is done instead in global memory, where that differs. `wanted` says whether old values are asked for.
     """
 
     step: Callable[..., Any]
     states: Callable[..., Any] | None = None
     at: Callable[..., Any] | None = None
+    in_global: Update | None = None
+    wanted: bool = True
+
+    def silent(self) -> Update:
+        """The same update where nobody asks what was there."""
+        return attrs.evolve(self, wanted=False)
 
     def chain(self, start: Any, operands: tuple[Any, ...], count: int) -> Array:
         """All values of one location under `count` updates, one after another."""

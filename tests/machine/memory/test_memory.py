@@ -166,7 +166,7 @@ def test_updates_are_those_of_some_serial_order(pairs, known):
     index, values = [i for i, _ in pairs], [v for _, v in pairs]
     where = np.uint64(address) + np.array(index, np.uint64) * np.uint64(4)
     update = folding(np.add) if known else Update(np.add)
-    olds = memory.update(all_lanes(memory), ".global", where, update, np.array(values, np.uint32))
+    olds = memory.update(all_lanes(memory), ".global", where, update, None, np.array(values, np.uint32))
     cells, expected = serial(range(16), index, values, lambda a, b: a + b)
     assert np.frombuffer(memory.read(address, 64), np.uint32).tolist() == cells
     assert olds.tolist() == expected
@@ -177,10 +177,10 @@ def test_updates_of_one_address_by_all():
     memory.begin(ctas=1, threads=5000)
     address = memory.allocate(64)
     lanes = all_lanes(memory)
-    olds = memory.update(lanes, ".global", np.uint64(address), folding(np.add), np.uint32(2))
+    olds = memory.update(lanes, ".global", np.uint64(address), folding(np.add), None, np.uint32(2))
     assert olds.tolist() == list(range(0, 10000, 2))
     hot = np.where(lanes.thread % 10 == 0, address + 4 + lanes.thread % 40 // 4 * 4, address).astype(np.uint64)
-    olds = memory.update(lanes, ".global", hot, folding(np.add), np.uint32(1))
+    olds = memory.update(lanes, ".global", hot, folding(np.add), None, np.uint32(1))
     assert sorted(olds[lanes.thread % 10 != 0].tolist()) == list(range(10000, 14500))
 
 
