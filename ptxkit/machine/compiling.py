@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
-from ptxkit.machine.code import CARRY, STACK, BasicBlock, Body, Site, part
+from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics import semantics_of
@@ -99,6 +99,15 @@ class Compiler:
         if block.kind == "sync":
             block.wait = self.waiting(block.last)
         return block.run
+
+    def first_failing(self, block: BasicBlock, otherwise: int) -> int:
+        """The first instruction of a block that cannot be compiled."""
+        for i in [*range(block.start, block.end), *([block.last] if block.kind == "sync" else [])]:
+            try:
+                _Writer(self.program, self.body).instruction(i)
+            except Exception:
+                return i
+        return otherwise
 
     def waiting(self, i: int) -> Waiting:
         """An instruction at which lanes may wait."""
@@ -247,6 +256,9 @@ class _Writer:
         if "r" in bound.carry:
             expressions.append(self.read(CARRY, BOOL))
             names.append("CC")
+        if self.program.reads_stack(bound):
+            expressions.append(self.read(TOP, U64))
+            names.append("TOP")
         return semantics, expressions, names
 
     def described(self, site: Site, bound: Bound) -> Operation:
@@ -343,7 +355,9 @@ class _Writer:
         if place is not None:
             base = self.read(STACK, U64)
             return self.converted(f"({base} + {self.constant(np.uint64(place))})", U64, dtype)
-        address = np.uint64(self.program.address(symbol))
+        address = np.uint64(self.program.address(symbol, self.program.codes.get(id(self.body))))
+        if self.program.clustered and (symbol.space or "").startswith(".shared"):
+            return self.converted(f"({self.constant(address)} + L.shared_base)", U64, dtype)
         return self.constant(np.asarray(address).astype(dtype)[()])
 
     def special(self, site: Site, node: Node, dtype: np.dtype[Any]) -> str:
@@ -413,8 +427,6 @@ class _Writer:
         if "w" in bound.carry:
             found.append((CARRY, BOOL))
         if self.program.changes_stack(bound):
-            from ptxkit.machine.code import TOP
-
             found.append((TOP, U64))
         return found
 
