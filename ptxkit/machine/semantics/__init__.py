@@ -20,7 +20,7 @@ def semantics_of(op: Operation) -> Semantics:
 
 
 def maker_of(form: Form) -> Maker:
-    """The function that serves a form: `add` of `semantics/integer.py` for that of `isa/integer.isa`. Raises `Unsupported` if there is none."""
+    """The function that serves a form: `add` of `semantics/integer.py` for that of `isa/integer.isa`. Raises `Unsupported`."""
     found = _makers(form.file.removesuffix(".isa")).get(form.mnemonic)
     if found is None:
         raise Unsupported(f"`{form.mnemonic}` has no semantics yet ({form.file})")

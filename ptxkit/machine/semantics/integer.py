@@ -12,7 +12,12 @@ from ptxkit.machine.values import integers
 from ptxkit.machine.values.integers import WIDER, clamp, high, select, signed, unsigned
 from ptxkit.machine.values.packed import join, split
 
-_PACKED = {".u16x2": np.dtype(np.uint16), ".s16x2": np.dtype(np.int16), ".u8x4": np.dtype(np.uint8), ".s8x4": np.dtype(np.int8)}
+_PACKED: dict[str, np.dtype[Any]] = {
+    ".u16x2": np.dtype(np.uint16),
+    ".s16x2": np.dtype(np.int16),
+    ".u8x4": np.dtype(np.uint8),
+    ".s8x4": np.dtype(np.int8),
+}
 
 
 def _each(op: Operation, function: Callable[..., Any]) -> Semantics:
@@ -28,7 +33,7 @@ def _saturating(ufunc: np.ufunc, dtype: np.dtype[Any]) -> Callable[[Any, Any], A
 
 
 def _sum(op: Operation, ufunc: np.ufunc) -> Semantics:
-    dtype = _PACKED.get(op.type, op.dtype("d"))
+    dtype: np.dtype[Any] = _PACKED.get(op.type, op.dtype("d"))
     function = _saturating(ufunc, dtype) if op.has(".sat") else ufunc
     return _each(op, function) if op.type in _PACKED else Semantics(function)
 
