@@ -20,6 +20,10 @@ def extreme(which: str, *, nan: bool, xorsign: bool, magnitude: bool) -> Callabl
 
     def of_two(a: Any, b: Any) -> Any:
         result = ufunc(a, b)
+        is_nan = np.isnan(result)
+        if not nan and is_nan.any():
+            # C's function of a signalling NaN and a number is a NaN.
+            result = select(is_nan, select(np.isnan(a), b, a), result)
         zero = result == 0
         if not zero.any():
             return result

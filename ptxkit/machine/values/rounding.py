@@ -59,3 +59,20 @@ def to_single(exact: Any, mode: str) -> Any:
     """Doubles rounded to single precision."""
     rounded = exact.astype(np.float32)
     return rounded if mode == "rn" else moved(rounded, exact - rounded, mode)
+
+
+def _halves(a: Any) -> tuple[Any, Any]:
+    """Integers as sums of two doubles that are exact."""
+    if a.dtype.itemsize < 8:
+        return a.astype(np.float64), np.float64(0)
+    return (a >> 32).astype(np.float64) * 2.0**32, (a & a.dtype.type(0xFFFFFFFF)).astype(np.float64)
+
+
+def integer_to_odd(a: Any) -> Any:
+    """Integers as doubles, rounded to odd."""
+    return sum_to_odd(*_halves(a))
+
+
+def nearest_of_integer(a: Any, mode: str) -> Any:
+    """Integers rounded to double precision."""
+    return moved(*two_sum(*_halves(a)), mode)
