@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.asynchronous import Agents
 from ptxkit.machine.memory import Memory
 
 
@@ -24,6 +25,7 @@ class Lanes:
         self.count = len(self.cta)
         self.index = self.cta * memory.threads + self.thread
         self.state = {} if state is None else state
+        self.agents = self.state.setdefault("agents", Agents(memory))
 
         self.place = self.index
 

@@ -23,6 +23,7 @@ class Update:
     `step(old, *operands)` gives what is stored, for arrays. `states(start, *operands)` gives the n + 1 values that a location has, before,
     between and after n updates. `at(view, index, operand)` updates where nobody asks for the old values, as `np.add.at` does.
     `in_global` is what is done instead in global memory, where that differs. `wanted` says whether old values are asked for.
+    `many(view, index, operands)` updates any locations at once, if it can; else it gives None and has done nothing.
     """
 
     step: Callable[..., Any]
@@ -30,6 +31,7 @@ class Update:
     at: Callable[..., Any] | None = None
     in_global: Update | None = None
     wanted: bool = True
+    many: Callable[[Array, Array, tuple[Any, ...]], Array | None] | None = None
 
     def silent(self) -> Update:
         """The same update where nobody asks what was there."""
@@ -64,6 +66,9 @@ def serially(view: Array, index: Any, update: Update, operands: tuple[Any, ...],
     if not wanted and update.at is not None:
         update.at(view, index, operands[0])
         return None
+    done = update.many(view, index, operands) if update.many is not None else None
+    if done is not None:
+        return done
     low, high = int(index.min()), int(index.max())
     if low == high:
         return _one_location(view, low, update, operands, count)
@@ -95,6 +100,9 @@ def serially(view: Array, index: Any, update: Update, operands: tuple[Any, ...],
 
 
 def _one_location(view: Array, index: int, update: Update, operands: tuple[Any, ...], count: int) -> Array:
+    done = update.many(view, np.full(count, index), operands) if update.many is not None else None
+    if done is not None:
+        return done
     states = update.chain(view[index], operands, count)
     view[index] = states[-1]
     return states[:-1]
