@@ -443,6 +443,7 @@ class Body:
                 reads, writes = self.reads_writes(last)
                 used |= reads & ~defined
                 defined |= writes
+                block.live_out = reads
             if block.guard >= 0:
                 used |= (1 << block.guard) & ~defined
             use.append(used | 1 << STACK | 1 << TOP)

@@ -6,6 +6,7 @@ the same source share the code object. Within a block a register has the dtype i
 
 from __future__ import annotations
 
+import inspect
 import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -259,6 +260,9 @@ class _Writer:
         if self.program.reads_stack(bound):
             expressions.append(self.read(TOP, U64))
             names.append("TOP")
+        if "None" in expressions and not takes(semantics, len(expressions)):
+            names = [name for name, expression in zip(names, expressions, strict=True) if expression != "None"]
+            expressions = [expression for expression in expressions if expression != "None"]
         return semantics, expressions, names
 
     def described(self, site: Site, bound: Bound) -> Operation:
@@ -625,6 +629,18 @@ def _offset(node: Node) -> int:
         elif child.text in ("+", "-"):
             sign = 1 if child.text == "+" else -1
     return total
+
+
+def takes(semantics: Semantics, count: int) -> bool:
+    """Whether `run` takes so many operands: one that says by the operation what is left out need not take what is."""
+    run = semantics.run
+    if isinstance(run, np.ufunc):
+        return run.nin >= count
+    try:
+        inspect.signature(run).bind(*[None] * (count + semantics.lanes + semantics.takes_token))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 # --- what the compiled code calls

@@ -220,10 +220,10 @@ class Lanes:
         self.residents.writes += 1
         self.residents.memory.store(self, space, address, values, dtype)
 
-    def update(self, space: str, address: Any, update: Any, *operands: Any, dtype: Any = None, wanted: bool = True) -> Any:
+    def update(self, space: str, address: Any, update: Any, dtype: Any = None, *operands: Any) -> Any:
         """Updates what is there, lanes with one address one after another; gives the old values. Raises `Stop`. See `Memory.update`."""
         self.residents.writes += 1
-        return self.residents.memory.update(self, space, address, update, *operands, dtype=dtype, wanted=wanted)
+        return self.residents.memory.update(self, space, address, update, dtype, *operands)
 
     # --- state
 

@@ -214,6 +214,7 @@ class Scheduler:
         self.next_look = 0
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
+        self.exits_seen = -1
         schedule = launch.schedule
         self.lot = random.Random(schedule) if isinstance(schedule, int) else None
         self.policy = schedule
@@ -540,6 +541,15 @@ class Scheduler:
     def wake(self) -> bool:
         """Lets go on who has become ready; whether anybody has."""
         woken = False
+        if self.parked and self.exits_seen != self.residents.exits:
+            # whom they wait for may have ended
+            self.exits_seen = self.residents.exits
+            for group in list(self.parked.values()):
+                wait = group.body.blocks[group.block].wait
+                if self.present(group.lanes, wait, wait.arguments(group.registers, group.lanes)).any():
+                    del self.parked[group.path]
+                    self.put(group)
+                    woken = True
         for here in list(self.blocked):
             try:
                 ok = here.wait.semantics.ready(here.group.lanes, here.token, *here.arguments)  # type: ignore[misc]
@@ -582,7 +592,7 @@ class Scheduler:
     def unblock(self) -> bool:
         """Nobody can run: whether somebody can now. Raises `Fault` for a deadlock; False if there is nobody left."""
         self.launch.turns += 1
-        if self.blocked and self.wake():
+        if (self.blocked or self.parked) and self.wake():
             return True
         while self.step_agents():
             if self.wake():
