@@ -36,7 +36,7 @@ def execute(instruction: str, lanes: Lanes, *values: Any, **constants: Any) -> A
         token = semantics.enter(lanes, *values)
         assert semantics.ready is not None
         while not np.all(semantics.ready(lanes, token, *values)):
-            if not lanes.agents.advance():
+            if not lanes.agents.step():
                 if semantics.gives_up:
                     break
                 raise TimeoutError("deadlock")

@@ -35,7 +35,7 @@ class Flight:
         self.group = np.zeros(0, np.int64)
         self.flying = np.ones(lanes.count, bool)
 
-    def complete(self, chosen: Array) -> bool:
+    def complete(self, chosen: Any = True) -> bool:
         """Completes the operation for the lanes of a mask that are still in flight. Whether there were any."""
         positions = np.flatnonzero(self.flying & chosen)
         if not len(positions):
@@ -44,7 +44,8 @@ class Flight:
         try:
             self.land(positions)
         except Exception as why:
-            why.lanes = getattr(why, "lanes", self.lanes.at(positions))  # type: ignore[attr-defined]
+            if not hasattr(why, "lanes"):
+                why.lanes = self.lanes.at(positions)  # type: ignore[attr-defined]
             raise
         return True
 
@@ -58,7 +59,7 @@ class Flight:
 class Agents:
     """The operations in flight of the CTAs that are resident together.
 
-    `advance` is called when no lane can go on, and now and then when lanes spin; `finish` when the last CTA has exited.
+    `step` is called when no lane can go on, and now and then when lanes spin; `finish` when the last CTA has exited.
     """
 
     def __init__(self, memory: Memory, when: str | int = "late") -> None:
@@ -81,11 +82,11 @@ class Agents:
             self._queues.setdefault(queue, []).append(flight)
         self.flights.append(flight)
         if self.when == "early" or (self.chance is not None and self.chance.random() < 0.5):
-            flight.complete(np.True_)
+            flight.complete()
         if self.chance is not None:
             for other in self.flights:
                 if self.chance.random() < 0.25:
-                    other.complete(np.True_)
+                    other.complete()
         if len(self.flights) > 64:
             self._forget()
 
@@ -94,7 +95,11 @@ class Agents:
     def _committed(self, queue: str) -> Array:
         found = self._commits.get(queue)
         if found is None:
-            found = self._commits[queue] = np.zeros(self.memory.ctas * self.memory.threads, np.int64)
+            found = np.zeros(0, np.int64)
+        missing = self.memory.ctas * self.memory.threads - len(found)
+        if missing > 0:
+            found = np.concatenate([found, np.zeros(missing, np.int64)])
+        self._commits[queue] = found
         return found
 
     def commit(self, lanes: Any, queue: str) -> None:
@@ -135,7 +140,7 @@ class Agents:
         wanted, self.wanted = self.wanted, set()
         return bool(wanted) and self.signal(np.array(sorted(wanted), np.int64))
 
-    def advance(self) -> bool:
+    def step(self, policy: Any = None) -> bool:
         """Completes what lanes wait for; if that is nothing in flight, all that signals an mbarrier; else whatever is the oldest.
 
         False if nothing is in flight.
@@ -146,10 +151,10 @@ class Agents:
         changed = False
         for flight in list(self.flights):
             if flight.signals is not None:
-                changed |= flight.complete(np.True_)
+                changed |= flight.complete()
         if changed:
             return True
-        return any(flight.complete(np.True_) for flight in list(self.flights))
+        return any(flight.complete() for flight in list(self.flights))
 
     def signal(self, barriers: Array) -> bool:
         """Completes what signals one of these mbarriers, for the lanes that signal it. Whether anything did."""
@@ -162,7 +167,7 @@ class Agents:
     def finish(self) -> None:
         """Completes everything: the CTAs have exited."""
         for flight in list(self.flights):
-            flight.complete(np.True_)
+            flight.complete()
         self.flights = []
         self._queues = {}
         self._commits = {}

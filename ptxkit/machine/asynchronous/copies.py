@@ -19,7 +19,7 @@ Array = np.ndarray[Any, Any]
 COPIES = "cp.async"
 """The groups of `cp.async` that a thread commits and waits for."""
 
-_WORDS = {4: (np.dtype(np.uint32), 1), 8: (np.dtype(np.uint64), 1), 16: (np.dtype(np.uint64), 2)}
+_WORDS: dict[int, tuple[np.dtype[Any], int]] = {4: (np.dtype(np.uint32), 1), 8: (np.dtype(np.uint64), 1), 16: (np.dtype(np.uint64), 2)}
 _BYTE = np.dtype(np.uint8)
 
 

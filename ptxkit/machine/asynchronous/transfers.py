@@ -45,6 +45,12 @@ def complete_transactions(lanes: Any, at: Array, count: Any) -> None:
     objects.check(lanes, old, 0, tx)
 
 
+def complete_transaction(lanes: Any, space: str, address: Any, count: int) -> None:
+    """Completes `count` transactions on the mbarriers at addresses, at once."""
+    _, at = places(lanes, space, address, 8, "update", 8)
+    complete_transactions(lanes, at, count)
+
+
 def in_ctas(memory: Any, at: Array, mask: Array) -> Array:
     """The corresponding addresses in the shared memory of the CTAs that a mask names: a row for each lane, -1 for the other CTAs."""
     stride, cluster = memory.shared_stride, memory.cluster

@@ -24,6 +24,12 @@ class Buffer:
         length = -(-max(size, 1) // 64) * 64
         return Buffer(np.full(length, fill, np.uint8) if fill else np.zeros(length, np.uint8), origin)
 
+    def extend(self, size: int, fill: int = 0) -> None:
+        """Makes it longer; addresses stay what they are."""
+        longer = Buffer.of_size(size, fill).data
+        longer[: len(self.data)] = self.data[: len(longer)]
+        self.data, self._views = longer, {}
+
     def index(self, at: Any, size: int) -> Any:
         """Which element of a size lies at each address."""
         if not isinstance(at, np.ndarray):

@@ -113,10 +113,10 @@ _COUNTING = {".inc": Update(_increment, _incremented), ".dec": Update(_decrement
 
 
 def _adding(dtype: Any) -> Update:
-    def step(old: Any, b: Any) -> Array:
+    def step(old: Any, b: Any) -> Any:
         return canonical(np.add(old, b))
 
-    def states(start: Any, b: Array) -> Array:
+    def states(start: Any, b: Array) -> Any:
         found = canonical(np.add.accumulate(np.concatenate([np.asarray(start, dtype)[None], b])))
         found[0] = start
         return found
@@ -124,11 +124,11 @@ def _adding(dtype: Any) -> Update:
     return Update(step, states)
 
 
-def _add_flushed(old: Any, b: Any) -> Array:
+def _add_flushed(old: Any, b: Any) -> Any:
     return flushed(canonical(flushed(old) + flushed(b)))
 
 
-def flushed(x: Any) -> Array:
+def flushed(x: Any) -> Any:
     """Subnormal numbers become zeros of their sign (ISA 9.7.3)."""
     x = np.asarray(x)
     small = np.abs(x) < np.finfo(x.dtype).tiny
@@ -138,7 +138,7 @@ def flushed(x: Any) -> Array:
 _CANONICAL = {2: np.uint16(0x7FFF), 4: np.uint32(0x7FFFFFFF), 8: np.uint64(0x7FFFFFFFFFFFFFFF)}
 
 
-def canonical(x: Any) -> Array:
+def canonical(x: Any) -> Any:
     """Every NaN is the one that operations give: all bits set but the sign; of `.f64` the quiet one of IEEE 754."""
     x = np.asarray(x)
     nan = np.isnan(x)
@@ -151,7 +151,8 @@ def canonical(x: Any) -> Array:
 def _halves(op: str, type: str) -> Update:
     """Each operation on its own is rounded to nearest even: through single precision that is exact, for 24 >= 2 * 11 + 2 bits."""
     wide, narrow = (_wide_bf16, to_bf16) if type == ".bf16" else (_wide_f16, _narrow_f16)
-    function = {".add": np.add, ".min": minimum, ".max": maximum}[op]
+    functions: dict[str, Any] = {".add": np.add, ".min": minimum, ".max": maximum}
+    function = functions[op]
 
     def step(old: Any, b: Any) -> Any:
         return narrow(function(wide(old), wide(b)))
@@ -159,29 +160,29 @@ def _halves(op: str, type: str) -> Update:
     return Update(step)
 
 
-def minimum(a: Any, b: Any) -> Array:
+def minimum(a: Any, b: Any) -> Any:
     """The smaller number; a NaN counts only if both are, and -0 is smaller than +0 (ISA 9.7.3, min)."""
     return np.where((a == b) & np.signbit(a), a, np.fmin(a, b))
 
 
-def maximum(a: Any, b: Any) -> Array:
+def maximum(a: Any, b: Any) -> Any:
     """The larger number; a NaN counts only if both are, and +0 is larger than -0 (ISA 9.7.3, max)."""
     return np.where((a == b) & np.signbit(b), a, np.fmax(a, b))
 
 
-def _wide_f16(x: Any) -> Array:
+def _wide_f16(x: Any) -> Any:
     return np.asarray(x).view(np.float16).astype(np.float32)
 
 
-def _narrow_f16(x: Any) -> Array:
+def _narrow_f16(x: Any) -> Any:
     return canonical(x.astype(np.float16))
 
 
-def _wide_bf16(x: Any) -> Array:
+def _wide_bf16(x: Any) -> Any:
     return (np.asarray(x).astype(np.uint32) << np.uint32(16)).view(np.float32)
 
 
-def to_bf16(x: Array) -> Array:
+def to_bf16(x: Array) -> Any:
     """Single precision rounded to the nearest bfloat, even if halfway, as bits."""
     bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
     up = (bits >> np.uint32(16)) & np.uint32(1)

@@ -127,6 +127,14 @@ class Memory:
         self.parameters, self.parameter_size = _filled(parameters), len(parameters)
         self._bases = {}
 
+    def grow(self, ctas: int) -> None:
+        """Memory for more resident CTAs; that of those which are there keeps its contents, and what is in flight its destination."""
+        self.ctas = ctas
+        self.shared.extend(self.shared_stride * ctas, UNDEFINED)
+        if self.local_size:
+            self.local.extend(self.local_stride * ctas * self.threads, UNDEFINED)
+        self._bases = {}
+
     # -- what lanes do
 
     def load(self, lanes: Any, space: str, address: Any, dtype: Any, width: int = 1) -> Any:

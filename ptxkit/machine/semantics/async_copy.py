@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from ptxkit.machine.asynchronous import copies, tensors
+from ptxkit.machine.asynchronous.transfers import BULK
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 
 def cp(op: Operation) -> Semantics:
     """A copy of a thread, or in bulk, of bytes or a tile of a tensor; its groups and their waits."""
-    queue = copies.BULK if op.has(".bulk") else copies.COPIES
+    queue = BULK if op.has(".bulk") else copies.COPIES
     if op.has(".commit_group"):
         return copies.commit(op, queue)
     if op.has(".wait_group") or op.has(".wait_all"):
