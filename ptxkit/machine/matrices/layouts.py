@@ -1,7 +1,10 @@
-"""Where the elements of a fragment are: for each lane and each element it holds, the row and the column in the matrix (ISA 9.7.15.4, 9.7.15.5, 9.7.16.5.1.1).
+"""Where the elements of a fragment are: for each lane and each element it holds, the row and the column in the matrix.
 
-All shapes but `m8n8k4` follow one pattern. A warp is eight groups of four lanes; a register holds `32 / bits` neighbouring elements (one, if
-they are wider); a group holds one row of A or C and one column of B; further registers hold the rows eight below, then what follows along K.
+ISA 9.7.15.4, 9.7.15.5, 9.7.16.5.1.1.
+
+All shapes but `m8n8k4` follow one pattern. A warp is eight groups of four lanes; a register holds `32 / bits` neighbouring elements (one,
+if they are wider); a group holds one row of A or C and one column of B; further registers hold the rows eight below, then what follows
+along K.
 """
 
 from __future__ import annotations
@@ -171,3 +174,17 @@ def to_fragments(layout: Layout, matrices: NDArray[Any]) -> NDArray[Any]:
     """Matrices (groups, rows, columns) as fragments (groups, lanes, elements)."""
     flat = matrices.reshape(matrices.shape[0], -1)
     return flat.take(layout.target, axis=1).reshape(-1, *layout.rows.shape)
+
+
+# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. What registers are left (of A and B of halves) has copies.
+
+
+@cache
+def opaque(matrix: str, shape: tuple[int, int, int], bits: int) -> Layout:
+    """The fragment of `wmma` for matrix `a`, `b` or `c` (which d shares) of a product M, N, K with elements of so many bits (ISA 9.7.15.3.1)."""
+    m, n, k = shape
+    if matrix == "b":
+        return joined(*[multiplicand_b(k, 8, bits)] * (n // 8), axis=1)
+    if matrix == "c":
+        return joined(accumulator(16, n), accumulator(16, n), axis=0) if m == 32 else accumulator(m, n)
+    return joined(*[multiplicand_a(min(m, 16), k, bits)] * max(1, m // 16), axis=0)

@@ -1,11 +1,13 @@
 """What a tensor core computes of two matrices and an accumulator (ISA 9.7.15.3.5, 9.7.15.4.14, 9.7.16.5.2).
 
-Floating products. The manual leaves order and rounding open. Measurements of the hardware (Fasi et al. 2021; Khattak and Mikaitis 2025; Xie et
-al. 2025) agree on how it is done: the products of a block of K are exact; they and the accumulator are aligned to the greatest exponent among
-them, that of a product being the sum of its factors' exponents, and cut off some bits below it; what is left is summed exactly and rounded to
-the accumulator's type, by truncation to `.f32` and to nearest to `.f16`. `Adder` has what differs between architectures.
+Floating products. The manual leaves order and rounding open. Measurements of the hardware (Fasi et al. 2021; Khattak and Mikaitis 2025;
+Xie et al. 2025) agree on how it is done: the products of a block of K are exact; they and the accumulator are aligned to the greatest
+exponent among them, that of a product being the sum of its factors' exponents, and cut off some bits below it; what is left is summed
+exactly and rounded to the accumulator's type, by truncation to `.f32` and to nearest to `.f16`. `Adder` has what differs between
+architectures.
 
-Shapes: a (groups, M, K), b (groups, K, N), c and the result (groups, M, N); b may be (groups, M, K, N) where every row has a B of its own.
+Shapes: a (groups, M, K), b (groups, K, N), c and the result (groups, M, N); b may be (groups, M, K, N) where every row has a B of its
+own.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 
 @attrs.frozen
 class Adder:
-    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, in how many steps along K."""
+    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K."""
 
     kept: int = 25
     fraction: int = 23

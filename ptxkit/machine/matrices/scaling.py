@@ -23,7 +23,7 @@ KEPT_OF_FOUR = 35
 
 
 def scaled_product(op: Operation, atype: str, btype: str, stype: str) -> Callable[..., Array]:
-    """The product of an instruction with `.block_scale`: of A and B as bits, C as values, the columns of a sparse A, and the codes of the scales."""
+    """The product of an instruction with `.block_scale`: of A and B as bits, C as values, columns of a sparse A, codes of the scales."""
     four = not op.has(".kind::mxf8f6f4")
     left, right, scale = format_of(atype, four), format_of(btype, four), scale_format(stype)
 

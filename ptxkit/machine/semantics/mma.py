@@ -1,4 +1,4 @@
-"""What the forms of `isa/mma.isa` do: matrix multiply-accumulate by a warp, and the moves of matrices that go with it (ISA 9.7.15.4, 9.7.15.5)."""
+"""What the forms of `isa/mma.isa` do: matrix multiply-accumulate by a warp, and moves of matrices (ISA 9.7.15.4, 9.7.15.5)."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _words_of_columns(collect: Collect, registers: Any) -> Array:
 def _scale_factors(
     collect: Collect, op: Operation, ascale: Any, abyte: Any, athread: Any, bscale: Any, bbyte: Any, bthread: Any
 ) -> tuple[Array, Array]:
-    """The codes of the scales of the rows of A (warps, 16, scales) and of the columns of B (warps, scales, 8) (ISA 9.7.14.5, block scaling).
+    """The codes of the scales of A's rows (warps, 16, scales) and of B's columns (warps, scales, 8) (ISA 9.7.14.5, block scaling).
 
     Lane `2·thread` of a group has the scales of row `g`, the next lane those of row `g + 8`, lane `thread` those of column `g`.
     """
