@@ -1,0 +1,5 @@
+"""Operations in flight: copies, bulk copies, reductions; the mbarriers that count them; tensor maps (ISA 9.7.10.24, 9.7.14.15)."""
+
+from ptxkit.machine.asynchronous.agents import Agents, Flight
+
+__all__ = ["Agents", "Flight"]
