@@ -24,6 +24,21 @@ def operation(opcode: str, *operands: shapes.OperandShape, target: str = "sm_90a
     return Operation(bound, target=target, constants=constants)
 
 
+class Agents:
+    """What is in flight, in one group that is waited for as a whole."""
+
+    def __init__(self) -> None:
+        self.flights: list[Any] = []
+
+    def start(self, flight: Any, queue: str = "") -> None:
+        self.flights.append(flight)
+
+    def wait(self, lanes: Any, queue: str, pending: int | None) -> None:
+        for flight in self.flights:
+            flight.land(np.arange(flight.lanes.count))
+        self.flights = []
+
+
 class Lanes:
     """So many full warps, four in each CTA. Memory is one array of bytes for each CTA, at addresses from 0."""
 
@@ -32,6 +47,7 @@ class Lanes:
         self.count = len(self.index)
         self.lane, self.warp, self.cta = self.index % 32, self.index // 32, self.index // 128
         self.thread = self.index % 128
+        self.agents = Agents()
         self.bytes = np.zeros((max(1, (warps + 3) // 4), memory), np.uint8)
 
     def broadcast(self, x: Any) -> Any:

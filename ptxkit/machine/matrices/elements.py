@@ -42,6 +42,11 @@ class Format:
     lowest: NDArray[np.int16]
     finite: bool
 
+    @property
+    def sign(self) -> int:
+        """The bit of the sign, among the bits of an element."""
+        return (self.mask + (1 << self.shift)) >> 1
+
     def index(self, bits: Bits) -> Bits:
         """The index in the tables of elements given by their bits."""
         if self.shift == 0:

@@ -176,12 +176,12 @@ def to_fragments(layout: Layout, matrices: NDArray[Any]) -> NDArray[Any]:
     return flat.take(layout.target, axis=1).reshape(-1, *layout.rows.shape)
 
 
-# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. What registers are left (of A and B of halves) has copies.
+# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. Registers that are left (halves of A, B) have copies.
 
 
 @cache
 def opaque(matrix: str, shape: tuple[int, int, int], bits: int) -> Layout:
-    """The fragment of `wmma` for matrix `a`, `b` or `c` (which d shares) of a product M, N, K with elements of so many bits (ISA 9.7.15.3.1)."""
+    """The fragment of `wmma` for matrix `a`, `b` or `c` (d has it too) of a product M, N, K, elements of so many bits (ISA 9.7.15.3.1)."""
     m, n, k = shape
     if matrix == "b":
         return joined(*[multiplicand_b(k, 8, bits)] * (n // 8), axis=1)
