@@ -18,6 +18,7 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
+from ptxkit.machine.monitoring import is_observed, observed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.semantics.special import special_value
@@ -489,11 +490,10 @@ class _Writer:
     def instruction(self, i: int) -> None:
         """An instruction within a block."""
         site = self.body.sites[i]
-        if self.program.pc_wanted:
-            self.lines.append(f"L.pc = {i}")
-            self.places.append(i)
         guard = site.instruction.guard
         semantics, arguments, _ = self.operation(i)
+        if self.program.is_watched:
+            self._watched(i, site, guard, arguments)
         if guard is not None:
             self._guarded(i, site, guard, semantics, arguments)
             return
@@ -509,6 +509,22 @@ class _Writer:
             first = ["L"] if semantics.lanes else []
             call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
         self.lines.append("; ".join(self._store(results, call, known)))
+        self.places.append(i)
+
+    def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:
+        """Lines for the events of an instruction."""
+        assert isinstance(site.bound, Bound)
+        self.lines.append(f"L = L.on({self.object(site)})")
+        self.places.append(i)
+        if not is_observed(site.bound):
+            return
+        values = f"({', '.join(arguments)}{',' if arguments else ''})"
+        call = f"{self.object(observed)}(L, {values})"
+        if guard is not None:
+            predicate = self.value(site, guard.predicate, BOOL)
+            predicate = f"(~{predicate})" if guard.negated else predicate
+            call = f"guarded({predicate}, L, {self.object((observed, True, (), ()))}, ({values},), ())"
+        self.lines.append(call)
         self.places.append(i)
 
     def _guarded(self, i: int, site: Site, guard: Guard, semantics: Semantics, arguments: list[str]) -> None:
@@ -705,9 +721,7 @@ def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], o
             positions = np.flatnonzero(predicate)
             arguments = tuple([_take(x, positions) for x in arguments])
             if with_lanes:
-                part = lanes.at(positions)
-                part.pc = lanes.pc
-                lanes = part
+                lanes = lanes.at(positions)
     result = run(lanes, *arguments) if with_lanes else run(*arguments)
     if not dtypes:
         return ()

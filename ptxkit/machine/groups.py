@@ -23,17 +23,15 @@ WARP = 32
 class Lanes:
     """Threads that execute an instruction together, in the order of their number in the launch.
 
-    `count`; `place` (number among the resident threads) and `pc` (the instruction at hand, where monitors watch) aside, see the README.
+    See the README; besides, `place` is the number of each among the resident threads.
     """
 
-    __slots__ = ("_known", "base", "count", "pc", "place", "residents")
+    __slots__ = ("_known", "count", "place", "residents")
 
     def __init__(self, residents: Residents, place: Array) -> None:
         self.residents = residents
         self.place = place
         self.count = len(place)
-        self.pc = -1
-        self.base = residents.first
         self._known: dict[str, Any] = {}
 
     def _get(self, name: str) -> Any:

@@ -15,6 +15,7 @@ from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
 
 if TYPE_CHECKING:
+    from ptxkit.machine.code import Site
     from ptxkit.machine import Machine
     from ptxkit.machine.loading import Code, Program
 
@@ -156,7 +157,13 @@ class Launch:
         more = self.chunk()
         lanes = scheduler.residents.grow(more)
         self.next_cta += more
+        for monitor in self.monitors:
+            monitor.resident(scheduler.residents)
         scheduler.start(lanes)
+
+    def span(self, site: Site) -> Any:
+        """Where an instruction stands."""
+        return self.program.codes[id(site.body)].index.span(site.path)
 
     def exited(self, lanes: Lanes) -> None:
         for monitor in self.monitors:
@@ -164,27 +171,46 @@ class Launch:
 
     def run(self) -> None:
         """Runs all CTAs. Raises `Fault`."""
-        residents = Residents(self, self.machine.memory)
-        for monitor in self.monitors:
+        memory = self.machine.memory
+        residents = Residents(self, memory)
+        monitors = self.monitors
+        for monitor in monitors:
             monitor.begin(self)
-        with np.errstate(all="ignore"):
-            while self.more_ctas:
-                count = self.chunk()
-                first = self.next_cta
-                self.next_cta += count
-                residents.begin(first, count)
-                residents.agents = self.machine.agents(self.schedule)
-                scheduler = self.scheduler = Scheduler(self.program, self, residents)
-                scheduler.start(residents.all)
-                try:
-                    scheduler.run()
-                    if residents.agents is not None:
-                        residents.agents.finish()
-                finally:
-                    self.executed += scheduler.executed
-                    scheduler.executed = 0
+        if monitors:
+            memory.watch = self.accessed
+        try:
+            with np.errstate(all="ignore"):
+                while self.more_ctas:
+                    self.run_chunk(residents)
+        finally:
+            memory.watch = None
+            for monitor in monitors:
+                monitor.end(self)
+
+    def run_chunk(self, residents: Residents) -> None:
+        """Runs the next CTAs, and those that become resident beside them."""
+        count = self.chunk()
+        first = self.next_cta
+        self.next_cta += count
+        residents.begin(first, count)
+        residents.agents = self.machine.agents(self.schedule)
         for monitor in self.monitors:
-            monitor.end(self)
+            monitor.resident(residents)
+        scheduler = self.scheduler = Scheduler(self.program, self, residents)
+        try:
+            scheduler.start(residents.all)
+            scheduler.run()
+            if residents.agents is not None:
+                residents.agents.finish()
+        finally:
+            self.executed += scheduler.executed
+            scheduler.executed = 0
+        for monitor in self.monitors:
+            monitor.vacant(residents)
+
+    def accessed(self, access: Any) -> None:
+        for monitor in self.monitors:
+            monitor.access(access)
 
 
 def three(given: Size, what: str) -> Dimensions:

@@ -207,7 +207,7 @@ class Program:
         self.code = code
         self.kernel = kernel
         self.clustered = clustered
-        self.pc_wanted = watched
+        self.is_watched = watched
         self.target = code.machine.target
         body = code.body(kernel)
         assert body is not None

@@ -75,8 +75,6 @@ class Residents:
 
     def grow(self, more: int) -> Lanes:
         """Makes further CTAs resident; gives their lanes."""
-        memory = self.memory
-        shared, local = memory.shared, memory.local
         before, threads = self.count, self.threads
         self.ctas += more
         self.count = self.ctas * threads
@@ -90,10 +88,7 @@ class Residents:
         self.cluster_barriers.grow(self.ctas, self.count)
         self.exits += 1
         self.all = self.launch.lanes_type(self, np.arange(self.count))
-        self.launch.lay_out(memory, self.ctas)
-        for old, current in ((shared, memory.shared), (local, memory.local)):
-            size = min(len(old.data), len(current.data))
-            current.data[:size] = old.data[:size]
+        self.memory.grow(self.ctas)
         return self.launch.lanes_type(self, np.arange(before, self.count))
 
     def _masks(self, ctas: int) -> Array:
@@ -446,6 +441,8 @@ class Scheduler:
             if wait.level and not forced and not self.is_complete(lanes, wait, arguments):
                 return self.park(group, wait, arguments)
             semantics = wait.semantics
+            if self.program.is_watched:
+                lanes = self.watched(group, block, wait, arguments)
             token = None
             if semantics.enter is not None:
                 token = semantics.enter(lanes, *arguments)
@@ -460,13 +457,27 @@ class Scheduler:
             raise self.fault(error, group, None, block.last) from error
         return block.fall
 
+    def watched(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
+        """Tells the monitors of an instruction at which lanes may wait; gives the lanes at it."""
+        lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
+        for monitor in self.launch.monitors:
+            monitor.instruction(lanes, arguments)
+        if wait.level == "warp" and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
+            missing = self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask
+            for monitor in self.launch.monitors:
+                monitor.partial(lanes, missing)
+        return lanes  # type: ignore[no-any-return]
+
     def perform(self, group: Group, wait: Waiting, arguments: tuple[Any, ...], token: Any) -> None:
         """Executes the instruction, and stores what came of it."""
         semantics = wait.semantics
         extra = (token,) if semantics.takes_token else ()
-        if self.program.pc_wanted:
-            group.lanes.pc = group.body.blocks[group.block].last
-        result = semantics.run(group.lanes, *extra, *arguments) if wait.lanes else semantics.run(*extra, *arguments)
+        lanes = group.lanes
+        if self.program.is_watched:
+            lanes = lanes.on(group.body.sites[group.body.blocks[group.block].last])  # type: ignore[attr-defined]
+            for monitor in self.launch.monitors:
+                monitor.passed(lanes, arguments, token)
+        result = semantics.run(lanes, *extra, *arguments) if wait.lanes else semantics.run(*extra, *arguments)
         wait.put(group.registers, group.lanes, result)
 
     def is_complete(self, lanes: Lanes, wait: Waiting, arguments: tuple[Any, ...]) -> bool:
@@ -574,7 +585,7 @@ class Scheduler:
         if agents is None:
             return False
         try:
-            return bool(agents.advance())
+            return bool(agents.step(self.policy))
         except Stop as error:
             raise Fault(error.kind, str(error), path=self.program.code.path, function=self.program.kernel) from error
 
