@@ -48,10 +48,20 @@ def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
     result = _mended(result, hard, _fma_of_fractions, mode, a, b, c)
-    if mode == "rm":
-        signs = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
-        result = select((result == 0) & signs, -0.0, result)
+    zero = result == 0
+    if zero.any():
+        result = select(zero, _sign_of_zero(result, a, b, c, mode), result)
     return result if finite.all() else select(finite, result, a * b + c)
+
+
+def _sign_of_zero(result: Any, a: Any, b: Any, c: Any, mode: str) -> Any:
+    """A zero with its sign: of a sum of zeros, of what cancelled, or of a product too small that has it already."""
+    of_zeros = (a == 0) | (b == 0)
+    result = select(of_zeros, a * b + c, result)
+    if mode != "rm":
+        return result
+    differ = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
+    return select(differ & (of_zeros | (c != 0)), -0.0, result)
 
 
 def divide(a: Any, b: Any, mode: str = "rn") -> Any:
