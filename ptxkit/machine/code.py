@@ -59,6 +59,8 @@ class Site:
     bound: Bound | Mismatch
     scope: Scope
     path: Path
+    """From the module."""
+    body: Body = attrs.field(repr=False)
 
 
 @attrs.define(eq=False)
@@ -152,7 +154,7 @@ class Body:
             for i, statement in rest:
                 kind = type(statement)
                 if kind is Instruction:
-                    self.sites.append(Site(statement, next(forms), scope, (index, *path, i)))  # type: ignore[arg-type]
+                    self.sites.append(Site(statement, next(forms), scope, (index, *path, i), self))  # type: ignore[arg-type]
                     continue
                 if kind is Label:
                     last_label = statement.name.text  # type: ignore[attr-defined]
@@ -443,6 +445,7 @@ class Body:
                 reads, writes = self.reads_writes(last)
                 used |= reads & ~defined
                 defined |= writes
+                block.live_out = reads
             if block.guard >= 0:
                 used |= (1 << block.guard) & ~defined
             use.append(used | 1 << STACK | 1 << TOP)

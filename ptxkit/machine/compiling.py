@@ -6,6 +6,7 @@ the same source share the code object. Within a block a register has the dtype i
 
 from __future__ import annotations
 
+import inspect
 import struct
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -15,8 +16,9 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
-from ptxkit.machine.code import CARRY, STACK, BasicBlock, Body, Site, part
+from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
+from ptxkit.machine.monitoring import is_observed, observed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.semantics.special import special_value
@@ -99,6 +101,15 @@ class Compiler:
         if block.kind == "sync":
             block.wait = self.waiting(block.last)
         return block.run
+
+    def first_failing(self, block: BasicBlock, otherwise: int) -> int:
+        """The first instruction of a block that cannot be compiled."""
+        for i in [*range(block.start, block.end), *([block.last] if block.kind == "sync" else [])]:
+            try:
+                _Writer(self.program, self.body).instruction(i)
+            except Exception:
+                return i
+        return otherwise
 
     def waiting(self, i: int) -> Waiting:
         """An instruction at which lanes may wait."""
@@ -247,6 +258,12 @@ class _Writer:
         if "r" in bound.carry:
             expressions.append(self.read(CARRY, BOOL))
             names.append("CC")
+        if self.program.reads_stack(bound):
+            expressions.append(self.read(TOP, U64))
+            names.append("TOP")
+        if "None" in expressions and not takes(semantics, len(expressions)):
+            names = [name for name, expression in zip(names, expressions, strict=True) if expression != "None"]
+            expressions = [expression for expression in expressions if expression != "None"]
         return semantics, expressions, names
 
     def described(self, site: Site, bound: Bound) -> Operation:
@@ -343,7 +360,9 @@ class _Writer:
         if place is not None:
             base = self.read(STACK, U64)
             return self.converted(f"({base} + {self.constant(np.uint64(place))})", U64, dtype)
-        address = np.uint64(self.program.address(symbol))
+        address = np.uint64(self.program.address(symbol, self.program.codes.get(id(self.body))))
+        if self.program.clustered and (symbol.space or "").startswith(".shared"):
+            return self.converted(f"({self.constant(address)} + L.shared_base)", U64, dtype)
         return self.constant(np.asarray(address).astype(dtype)[()])
 
     def special(self, site: Site, node: Node, dtype: np.dtype[Any]) -> str:
@@ -413,8 +432,6 @@ class _Writer:
         if "w" in bound.carry:
             found.append((CARRY, BOOL))
         if self.program.changes_stack(bound):
-            from ptxkit.machine.code import TOP
-
             found.append((TOP, U64))
         return found
 
@@ -473,11 +490,10 @@ class _Writer:
     def instruction(self, i: int) -> None:
         """An instruction within a block."""
         site = self.body.sites[i]
-        if self.program.pc_wanted:
-            self.lines.append(f"L.pc = {i}")
-            self.places.append(i)
         guard = site.instruction.guard
         semantics, arguments, _ = self.operation(i)
+        if self.program.is_watched:
+            self._watched(i, site, guard, arguments)
         if guard is not None:
             self._guarded(i, site, guard, semantics, arguments)
             return
@@ -493,6 +509,22 @@ class _Writer:
             first = ["L"] if semantics.lanes else []
             call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
         self.lines.append("; ".join(self._store(results, call, known)))
+        self.places.append(i)
+
+    def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:
+        """Lines for the events of an instruction."""
+        assert isinstance(site.bound, Bound)
+        self.lines.append(f"L = L.on({self.object(site)})")
+        self.places.append(i)
+        if not is_observed(site.bound):
+            return
+        values = f"({', '.join(arguments)}{',' if arguments else ''})"
+        call = f"{self.object(observed)}(L, {values})"
+        if guard is not None:
+            predicate = self.value(site, guard.predicate, BOOL)
+            predicate = f"(~{predicate})" if guard.negated else predicate
+            call = f"guarded({predicate}, L, {self.object((observed, True, (), ()))}, ({values},), ())"
+        self.lines.append(call)
         self.places.append(i)
 
     def _guarded(self, i: int, site: Site, guard: Guard, semantics: Semantics, arguments: list[str]) -> None:
@@ -615,6 +647,18 @@ def _offset(node: Node) -> int:
     return total
 
 
+def takes(semantics: Semantics, count: int) -> bool:
+    """Whether `run` takes so many operands: one that says by the operation what is left out need not take what is."""
+    run = semantics.run
+    if isinstance(run, np.ufunc):
+        return run.nin >= count
+    try:
+        inspect.signature(run).bind(*[None] * (count + semantics.lanes + semantics.takes_token))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 # --- what the compiled code calls
 
 
@@ -677,9 +721,7 @@ def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], o
             positions = np.flatnonzero(predicate)
             arguments = tuple([_take(x, positions) for x in arguments])
             if with_lanes:
-                part = lanes.at(positions)
-                part.pc = lanes.pc
-                lanes = part
+                lanes = lanes.at(positions)
     result = run(lanes, *arguments) if with_lanes else run(*arguments)
     if not dtypes:
         return ()

@@ -23,17 +23,15 @@ WARP = 32
 class Lanes:
     """Threads that execute an instruction together, in the order of their number in the launch.
 
-    `count`; `place` (number among the resident threads) and `pc` (the instruction at hand, where monitors watch) aside, see the README.
+    See the README; besides, `place` is the number of each among the resident threads.
     """
 
-    __slots__ = ("_known", "base", "count", "pc", "place", "residents", "whole_launch")
+    __slots__ = ("_known", "count", "place", "residents")
 
     def __init__(self, residents: Residents, place: Array) -> None:
         self.residents = residents
         self.place = place
         self.count = len(place)
-        self.pc = -1
-        self.base = residents.first
         self._known: dict[str, Any] = {}
 
     def _get(self, name: str) -> Any:
@@ -73,6 +71,24 @@ class Lanes:
         return self._get("lane")  # type: ignore[no-any-return]
 
     @property
+    def shared_base(self) -> Any:
+        """The address of each one's shared memory in the cluster."""
+        found = self._known.get("shared_base")
+        if found is None:
+            found = self._known["shared_base"] = np.asarray(self.residents.memory.shared_base(self.cta)).astype(np.uint64)[()]
+        return found
+
+    def special(self, name: str) -> Any:
+        """A special register that differs from thread to thread (ISA 10), as uint32; a scalar where it does not, among the resident ones."""
+        found = self._known.get(name)
+        if found is None:
+            found = self.residents.special(name)
+            if found.ndim and self.count != len(found):
+                found = found.take(self.place)
+            self._known[name] = found
+        return found
+
+    @property
     def launch(self) -> Any:
         """Grid, block, cluster, arguments, clock."""
         return self.residents.launch
@@ -93,10 +109,10 @@ class Lanes:
         return x if getattr(x, "ndim", 0) else np.full(self.count, x, getattr(x, "dtype", None))
 
     def subset(self, mask: Any) -> Lanes:
-        """Those of a mask of as many booleans."""
+        """Those of a mask of as many booleans, or at these positions, which ascend."""
         if not getattr(mask, "ndim", 0):
             return self if mask else self.at(np.empty(0, np.int64))
-        return self.at(np.flatnonzero(mask))
+        return self.at(np.flatnonzero(mask) if mask.dtype == np.bool_ else mask)
 
     def at(self, positions: Array) -> Lanes:
         """Those at these positions, which ascend."""
@@ -197,15 +213,15 @@ class Lanes:
         """What is at the addresses of a state space: an array, or a tuple of `width` of them. Raises `Stop`."""
         return self.residents.memory.load(self, space, address, dtype, width)
 
-    def store(self, space: str, address: Any, values: Any) -> None:
+    def store(self, space: str, address: Any, values: Any, dtype: Any = None) -> None:
         """Stores a value, or a tuple of them one after another. Raises `Stop`."""
         self.residents.writes += 1
-        self.residents.memory.store(self, space, address, values)
+        self.residents.memory.store(self, space, address, values, dtype)
 
-    def update(self, space: str, address: Any, function: Callable[..., Any], dtype: Any = None, *more: Any) -> Any:
-        """Replaces what is there by `function` of it, lanes with one address one after another; gives the old values. Raises `Stop`."""
+    def update(self, space: str, address: Any, update: Any, dtype: Any = None, *operands: Any) -> Any:
+        """Updates what is there, lanes with one address one after another; gives the old values. Raises `Stop`. See `Memory.update`."""
         self.residents.writes += 1
-        return self.residents.memory.update(self, space, address, function, dtype, *more)
+        return self.residents.memory.update(self, space, address, update, dtype, *operands)
 
     # --- state
 
@@ -221,7 +237,7 @@ class Lanes:
         """State kept for each thread, by `lanes.place`."""
         return self.residents.kept(("thread", key), factory)
 
-    def fault(self, mask: Any, reason: str, kind: str = "undefined") -> None:
+    def fault(self, mask: Any, reason: str, kind: str = "address") -> None:
         """Ends the launch and names the threads of a mask (None: all)."""
         raise Stop(kind, reason, mask)
 
@@ -229,7 +245,7 @@ class Lanes:
 class Frame:
     """A call that has not returned: the caller's lanes and registers, and where it goes on. A list of them ends with None."""
 
-    __slots__ = ("block", "body", "depth", "lanes", "parent", "path", "registers")
+    __slots__ = ("block", "body", "depth", "lanes", "parent", "path", "plan", "registers")
 
     def __init__(self, parent: Frame | None, path: tuple[int, ...], body: Body, block: int, lanes: Lanes, registers: list[Any]) -> None:
         self.parent = parent
@@ -238,6 +254,7 @@ class Frame:
         self.block = block
         self.lanes = lanes
         self.registers = registers
+        self.plan: Any = None
         self.depth: int = 1 + (parent.depth if parent is not None else 0)
 
     def of(self, lanes: Lanes) -> list[Any]:
@@ -320,7 +337,9 @@ def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, a
     for x, y in reversed(pairs):
         mine, theirs = x.of(a), y.of(b)
         registers = _merged(mine, theirs, at_a, at_b, lanes.count, range(len(mine)), list(mine))
+        plan = x.plan
         parent = Frame(parent, x.path, x.body, x.block, lanes, registers)
+        parent.plan = plan
     assert parent is not None
     return parent
 

@@ -1,4 +1,4 @@
-"""The contract between the instruction table and the semantics: `Operation` in, `Semantics` out. The README beside this file explains it."""
+"""The contract between the instruction table and the semantics: `Operation` in, `Semantics` out. The README beside it explains it."""
 
 from __future__ import annotations
 

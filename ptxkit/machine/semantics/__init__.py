@@ -20,7 +20,7 @@ def semantics_of(op: Operation) -> Semantics:
 
 
 def maker_of(form: Form) -> Maker:
-    """The function that serves a form: `add` of `semantics/integer.py` for the `add` of `isa/integer.isa`. Raises `Unsupported` if there is none."""
+    """The function that serves a form: `add` of `semantics/integer.py` for that of `isa/integer.isa`. Raises `Unsupported`."""
     found = _makers(form.file.removesuffix(".isa")).get(form.mnemonic)
     if found is None:
         raise Unsupported(f"`{form.mnemonic}` has no semantics yet ({form.file})")
@@ -30,8 +30,8 @@ def maker_of(form: Form) -> Maker:
 @cache
 def _makers(chapter: str) -> dict[str, Maker]:
     """The public functions of a chapter's module by mnemonic; Python's own words have an underscore there."""
-    name = f"{__name__}.{chapter}"
-    if find_spec(name) is None:
+    module = f"{__name__}.{chapter}"
+    if find_spec(module) is None:
         return {}
-    functions = vars(import_module(name)).items()
+    functions = vars(import_module(module)).items()
     return {name.removesuffix("_"): function for name, function in functions if isfunction(function) and not name.startswith("_")}

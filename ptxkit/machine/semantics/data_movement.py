@@ -9,7 +9,10 @@ import numpy as np
 from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.combining import combining
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
+from ptxkit.machine.semantics._moves import mov, shfl
 from ptxkit.machine.types import dtype_of
+
+__all__ = ["mov", "shfl"]
 
 _U64 = np.dtype(np.uint64)
 
