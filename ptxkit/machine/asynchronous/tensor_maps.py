@@ -83,6 +83,11 @@ class TensorMap:
     def __attrs_post_init__(self) -> None:
         self.encoded(0)
 
+    def encode(self, launch: Any) -> bytes:
+        """The 128 bytes for a launch, which gives an array its address (`launch.array(memoryview)`); a `Buffer` or a number has one."""
+        address = self.tensor if isinstance(self.tensor, int) else getattr(self.tensor, "address", None)
+        return self.encoded(launch.array(memoryview(self.tensor)) if address is None else address)
+
     def encoded(self, address: int) -> bytes:
         """The 128 bytes, for a tensor at an address."""
         shape = tuple(self.shape if self.shape is not None else np.shape(self.tensor))

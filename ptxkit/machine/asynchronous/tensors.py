@@ -239,9 +239,14 @@ def tensor(op: Operation) -> Semantics:
         def write(lane: int, data: Array) -> None:
             for at in columns[lane].tolist():
                 if at >= 0:
+                    memory.accessed(lanes.at(np.array([lane])), there, np.array([at]), len(data), "write", "async")
                     spread(there, at, data, plans[lane][0])
 
-        Transfer(lanes, lambda lane: fetched(memory.globals, *plans[lane]), write, rows, sizes).start()
+        def read(lane: int) -> Array:
+            _seen(lanes, lane, *plans[lane], "read")
+            return fetched(memory.globals, *plans[lane])
+
+        Transfer(lanes, read, write, rows, sizes).start()
 
     def store(lanes: Any, given: Any) -> None:
         plans = tiles(lanes, given)
@@ -251,11 +256,28 @@ def tensor(op: Operation) -> Semantics:
         changes = [combining(reduction, _reduced(one.type)) if reduction else None for one, _ in plans]
 
         def read(lane: int) -> Array:
-            return collected(here, int(start[lane]), int(sizes[lane]), plans[lane][0])
+            size = int(sizes[lane])
+            memory.accessed(lanes.at(np.array([lane])), here, start[lane : lane + 1], size, "read", "async")
+            return collected(here, int(start[lane]), size, plans[lane][0])
 
-        Transfer(lanes, read, lambda lane, data: stored(memory.globals, *plans[lane], data, changes[lane])).start(BULK)
+        def write(lane: int, data: Array) -> None:
+            _seen(lanes, lane, *plans[lane], "update" if reduction else "write")
+            stored(memory.globals, *plans[lane], data, changes[lane])
+
+        Transfer(lanes, read, write).start(BULK)
 
     return Semantics(by_name(op, load if loading else store), lanes=True)
+
+
+def _seen(lanes: Any, lane: int, one: Described, tile: Tile, kind: str) -> None:
+    """Tells the monitors of the rows of a tile in global memory."""
+    if lanes.memory.watch is None:
+        return
+    who = lanes.at(np.array([lane]))
+    for part in tile.parts:
+        for row in np.ndindex(*part.counts[:-1]):
+            at = part.address + sum(i * s for i, s in zip(row, part.strides, strict=False))
+            lanes.memory.accessed(who, lanes.memory.globals, np.array([at]), part.counts[-1] * one.size, kind, "async")
 
 
 def _sizes(plans: list[tuple[Described, Tile]]) -> Array:
