@@ -78,12 +78,12 @@ def addresses(descriptor: Descriptor, lines: int, chunks: int, k_major: bool) ->
     return result
 
 
-def load(lanes: Any, first: Array, where: Array) -> Array:
+def load(lanes: Any, first: Array, where: Array, space: str = ".shared") -> Array:
     """The bytes at addresses of shared memory (descriptors, lines, chunks) as (descriptors, lines, bytes).
 
     `first` are the positions in `lanes` of those on whose behalf each descriptor is read.
     """
     count = where.shape[1] * where.shape[2]
     readers = lanes.subset(np.repeat(first, count))
-    halves = readers.load(".shared", where.reshape(-1), np.dtype(np.uint64), 2)
+    halves = readers.load(space, where.reshape(-1), np.dtype(np.uint64), 2)
     return np.stack(halves, -1).view(np.uint8).reshape(len(first), where.shape[1], -1)
