@@ -15,15 +15,11 @@ from ptxkit.isa.notation import Form
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
 
-MOST = 2000
-"""Combinations of modifiers tried of one form."""
-
-
 @cache
-def operations(form: Form) -> tuple[Operation, ...]:
-    """An instruction for each combination of modifiers that a form allows; constants where only these may stand."""
+def operations(form: Form, most: int = 2000) -> tuple[Operation, ...]:
+    """An instruction for each combination of modifiers that a form allows, up to a number; constants where only these may stand."""
     found = []
-    for filling in _fillings(form):
+    for filling in _fillings(form, most):
         example = next(selftest._bound(form, filling), None)
         if example is None:
             continue
@@ -33,7 +29,7 @@ def operations(form: Form) -> tuple[Operation, ...]:
     return tuple(found)
 
 
-def _fillings(form: Form) -> Iterator[tuple[str, ...]]:
+def _fillings(form: Form, most: int) -> Iterator[tuple[str, ...]]:
     ways = [[c.modifier for c in slot.choices] + ([""] if slot.optional else []) for slot in form.slots]
     seen = set()
     for filling in product(*ways):
@@ -41,7 +37,7 @@ def _fillings(form: Form) -> Iterator[tuple[str, ...]]:
         if repaired is not None and repaired not in seen:
             seen.add(repaired)
             yield repaired
-            if len(seen) >= MOST:
+            if len(seen) >= most:
                 return
 
 

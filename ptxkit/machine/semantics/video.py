@@ -139,16 +139,16 @@ def vmad(op: Operation) -> Semantics:
         product = _python(_part(a, a_part, a_signed)) * _python(_part(b, b_part, b_signed))
         addend = _python(_part(c, "", c_signed))
         total = (-product if of_product else product) + (-addend if of_c else addend) + int(one)
-        result = np.asarray(total >> shift, object)
+        result = total >> shift
         if sat:
             result = np.minimum(np.maximum(result, least), most)
-        return np.asarray(result & 0xFFFFFFFF, np.uint32)[()]
+        return (result & 0xFFFFFFFF).astype(np.uint32).reshape(np.broadcast(a, b, c).shape)[()]
 
     return Semantics(run)
 
 
 def _python(x: Any) -> Any:
-    return np.array(x.tolist(), object)
+    return np.array(x.tolist(), object, ndmin=1)
 
 
 def vset(op: Operation) -> Semantics:

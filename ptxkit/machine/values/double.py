@@ -13,8 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.integers import select
 from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
+
+_BLOCK = 4096
+"""Lanes at a time of the fused product and sum."""
 
 _SPLITTER = 2.0**27 + 1
 
@@ -39,19 +43,35 @@ def multiply(a: Any, b: Any, mode: str = "rn") -> Any:
 
 
 def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
-    """a b + c, rounded once (Boldo and Melquiond, 2008)."""
+    """a b + c, rounded once."""
+    return in_blocks(lambda *values: _fma(*values, mode), _BLOCK, a, b, c)
+
+
+def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
+    """The exact product and sum as three doubles, the lower two rounded to odd (Boldo and Melquiond, 2008)."""
     upper, lower = _two_product(a, b)
     middle, low = two_sum(c, lower)
     high, rest = two_sum(upper, middle)
     result, rest = two_sum(high, odd(*two_sum(low, rest)))
     result = moved(result, rest, mode)
-    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
-    result = _mended(result, hard, _fma_of_fractions, mode, a, b, c)
-    if mode == "rm":
-        signs = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
-        result = select((result == 0) & signs, -0.0, result)
-    return result if finite.all() else select(finite, result, a * b + c)
+    # One look at the ends of the range first: as a rule there is nothing to mend.
+    size = np.absolute(upper)
+    if not (size.min() > 2.0**-800 and max(np.max(np.absolute(x)) for x in (a, b)) < 2.0**400 and np.max(np.absolute(c)) < 2.0**1000):
+        finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+        hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
+        result = select(finite, _mended(result, hard, _fma_of_fractions, mode, a, b, c), a * b + c)
+    zero = result == 0
+    return select(zero, _sign_of_zero(result, a, b, c, mode), result) if zero.any() else result
+
+
+def _sign_of_zero(result: Any, a: Any, b: Any, c: Any, mode: str) -> Any:
+    """A zero with its sign: of a sum of zeros, of what cancelled, or of a product too small that has it already."""
+    of_zeros = (a == 0) | (b == 0)
+    result = select(of_zeros, a * b + c, result)
+    if mode != "rm":
+        return result
+    differ = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
+    return select(differ & (of_zeros | (c != 0)), -0.0, result)
 
 
 def divide(a: Any, b: Any, mode: str = "rn") -> Any:

@@ -72,7 +72,7 @@ def encode(x: Any, format: Format, mode: str, random: Any = 0, random_bits: int 
     negative = np.signbit(x) & np.bool_(format.has_sign)
     least = format.smallest_exponent
     size = np.absolute(x) if format.mantissa else np.maximum(np.absolute(x), 2.0**least)
-    exponent = np.maximum(np.frexp(size)[1] - 1, least)
+    exponent = select(size == 0, least, np.maximum(np.frexp(size)[1] - 1, least))
     steps = _to_integer(np.ldexp(size, format.mantissa - exponent), mode, negative, random * 2.0**-random_bits)
     # A step more than the mantissa holds carries into the exponent, as it should.
     code = (exponent - least) * 2.0**format.mantissa + steps - (format.mantissa == 0)

@@ -25,10 +25,10 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
 def odd(value: Any, rest: Any) -> Any:
     """A rounded double and what rounding took from it, as one double rounded to odd."""
     bits = value.view(np.int64)
-    away = np.where(np.signbit(value), rest < 0, rest > 0)
-    towards = np.where(np.signbit(value), rest > 0, rest < 0)
-    step = np.where(bits & 1 == 0, away.astype(np.int64) - towards, 0)
-    return (bits + step).view(np.float64)[()]
+    # What is infinite or NaN has a rest that is NaN, and stays as it is.
+    inexact = np.absolute(rest) > 0
+    too_large = inexact & ((bits ^ rest.view(np.int64)) < 0)
+    return ((bits - too_large) | inexact).view(np.float64)
 
 
 def sum_to_odd(a: Any, b: Any) -> Any:

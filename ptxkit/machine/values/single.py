@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.floats import canonical
 from ptxkit.machine.values.integers import select
 from ptxkit.machine.values.rounding import moved, sum_to_odd, to_single, zero_of_sum
 
 _BLOCK = 8192
-"""Lanes at a time where there are temporary values in double precision: they stay in the first-level cache."""
+"""Lanes at a time where there are temporary values in double precision."""
 
 _DROPPED, _HALFWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
 
@@ -36,7 +36,7 @@ def multiply(a: Any, b: Any, mode: str = "rn") -> Any:
 def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
     """a b + c, rounded once."""
     if mode == "rn":
-        return _in_blocks(_fma_to_nearest, a, b, c)
+        return in_blocks(_fma_to_nearest, _BLOCK, a, b, c)
     return canonical(_fma_exactly(a, b, c, mode))
 
 
@@ -58,18 +58,6 @@ def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
         if (special & (np.absolute(total) < 2.0**-125) & (total != 0)).any():
             result = _fma_exactly(a, b, c, "rn")
         result = canonical(result)
-    return result
-
-
-def _in_blocks(function: Callable[..., Any], *values: Any) -> Any:
-    """A function of arrays of lanes (or of scalars), a block of lanes at a time."""
-    count = max(np.size(v) for v in values)
-    if count <= 2 * _BLOCK or max(np.ndim(v) for v in values) > 1:
-        return function(*values)
-    result = np.empty(count, np.float32)
-    for start in range(0, count, _BLOCK):
-        part = slice(start, start + _BLOCK)
-        result[part] = function(*(v[part] if np.ndim(v) else v for v in values))
     return result
 
 
