@@ -55,7 +55,7 @@ def _alloc(op: Operation) -> Semantics:
     """§ 9.1: 9.7.16.7: the first free columns; the address of them goes to shared memory."""
     space = op.space("dst")
 
-    def ready(lanes: Any, dst: Any, n: Any) -> Array:
+    def ready(lanes: Any, token: Any, dst: Any, n: Any) -> Array:
         memories = _memories(lanes)
         free = np.ones(lanes.count, bool)
         for first, (columns,) in _warps(lanes, n):
