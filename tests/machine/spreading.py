@@ -8,6 +8,9 @@ import numpy as np
 
 from ptxkit.machine.matrices.elements import BITS, format_of
 
+MODES = {0: 0, 128: 1, 64: 2, 32: 3}
+"""The swizzling modes of a descriptor of wgmma by their widths."""
+
 
 def words(bits: Any, size: int) -> tuple[Any, ...]:
     """Elements (lanes, n) of so many bits in 32-bit registers."""
@@ -120,3 +123,42 @@ def metadata(rows: Any, total: int, bits: int, selector: int) -> Any:
             else:
                 words[w, 4 * g : 4 * g + 4] = low & 0xFFFFFFFF, high & 0xFFFFFFFF, low >> 32, high >> 32
     return words.astype(np.uint32).reshape(-1)
+
+
+def place(lanes: Any, cta: int, start: int, tile: Any, bits: int, width: int, k_major: bool) -> int:
+    """Puts a tile (rows, K) of bit patterns into shared memory and gives its descriptor. Written from the pictures of core matrices."""
+    rows, depth = tile.shape
+    lines = tile if k_major else tile.T
+    per = 128 // bits
+    if width == 0:
+        core = {}
+        across, down = lines.shape[1] // per, lines.shape[0] // 8
+        near, far = 128, 128 * (across if k_major else down)
+        # neighbours along K lie `leading` apart, along rows `stride`
+        leading, stride = (near, far) if k_major else (far, near)
+        if not k_major:
+            leading, stride = 128 * across, 128
+        for i in range(lines.shape[0]):
+            for j in range(lines.shape[1]):
+                offset = (i // 8) * (stride if k_major else leading) + (j // per) * (leading if k_major else stride)
+                core[i, j] = offset * 8 + i % 8 * 128 + j % per * bits
+    else:
+        wide = width * 8 // bits
+        stride = 8 * width
+        leading = stride * (lines.shape[0] // 8)
+        core = {}
+        for i in range(lines.shape[0]):
+            for j in range(lines.shape[1]):
+                at = start * 8 + (j // wide) * leading * 8 + i * width * 8 + j % wide * bits
+                octet, bit = divmod(at, 8)
+                octet ^= (octet >> 7 & (width // 16 - 1)) << 4
+                core[i, j] = octet * 8 + bit - start * 8
+    memory = lanes.bytes[cta]
+    for (i, j), at in core.items():
+        octet, bit = divmod(start * 8 + at, 8)
+        value = int(lines[i, j])
+        if bits < 8:
+            memory[octet] |= value << bit
+        else:
+            memory[octet : octet + bits // 8] = np.frombuffer(value.to_bytes(bits // 8, "little"), np.uint8)
+    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | MODES[width] << 62

@@ -1,4 +1,4 @@
-"""Tensor memory: 128 lanes of 512 cells of 32 bits for each CTA, its allocation, and where matrices lie in it (ISA 9.1: 9.7.16.1 to 9.7.16.5).
+"""Tensor memory: 128 lanes of 512 cells of 32 bits for each CTA, its allocation, and where matrices lie in it (ISA 9.1: 9.7.16.1 ff.).
 
 An address has the lane in its upper half and the column in the lower.
 """
@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Index = NDArray[np.intp]
 
-LANES, COLUMNS, UNIT = 128, 512, 32
-"""Lanes, columns, and the columns that are allocated together."""
+LANES, COLUMNS = 128, 512
 
 UNDEFINED = 0xFFFF_FFFF
 """What is in cells that nobody has written: NaN as a float of any width."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import layouts, sparsity
 from ptxkit.machine.matrices.elements import BITS, packed, unpacked, widened
-from ptxkit.machine.matrices.fragments import Collect, gathered, one_or_all, scattered, spread_words, words
+from ptxkit.machine.matrices.fragments import Collect, as_written, gathered, scattered, spread_words, words
 from ptxkit.machine.matrices.instructions import REGISTER, product_of, shape_of, types_of
 from ptxkit.machine.matrices.layouts import Layout, to_fragments, to_matrix
 from ptxkit.machine.matrices.scaling import scaled_product
@@ -47,7 +47,7 @@ def mma(op: Operation) -> Semantics:
             rest = rest[2:]
         scales = _scale_factors(collect, op, *rest) if rest else ()
         result = compute(left, right, third, chosen, *scales)
-        return one_or_all(scattered(lanes.from_warp, result, c_layout, REGISTER[dtype]))
+        return as_written(op, "d", scattered(lanes.from_warp, result, c_layout, REGISTER[dtype]))
 
     return Semantics(run, lanes=True)
 
@@ -118,7 +118,7 @@ def ldmatrix(op: Operation) -> Semantics:
         registers = packed(to_fragments(layout, matrices), np.dtype(np.uint32))
         each = registers.shape[2]
         registers = registers.reshape(-1, count, 32, each).swapaxes(1, 2).reshape(-1, 32, count * each)
-        return one_or_all(spread_words(lanes.from_warp, registers))
+        return as_written(op, "r", spread_words(lanes.from_warp, registers))
 
     return Semantics(run, lanes=True)
 
@@ -152,6 +152,6 @@ def movmatrix(op: Operation) -> Semantics:
 
     def run(lanes: Any, a: Any) -> Any:
         matrices = gathered(lanes.by_warp, a, 16, layout).swapaxes(1, 2)
-        return one_or_all(scattered(lanes.from_warp, matrices, layout, "uint32"))
+        return as_written(op, "d", scattered(lanes.from_warp, matrices, layout, "uint32"))
 
     return Semantics(run, lanes=True)

@@ -1,7 +1,7 @@
 """What the forms of `isa/tcgen05.isa` do: the fifth generation of tensor cores (ISA 9.1: 9.7.16).
 
-Copies, shifts and products are in flight from their instruction on and complete in the order in which a thread has started them; a commit has
-an mbarrier arrived at when they have. Loads and stores of registers are done at once.
+Copies, shifts and products are in flight from their instruction on and complete in the order in which a thread has started them; a commit
+has an mbarrier arrived at when they have. Loads and stores of registers are done at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from ptxkit.machine.asynchronous.transfers import places
 from ptxkit.machine.matrices import descriptors, sparsity, tensor_memory
 from ptxkit.machine.matrices import tcgen05 as products
 from ptxkit.machine.matrices.elements import BITS, unpacked, widened
-from ptxkit.machine.matrices.tensor_memory import COLUMNS, LANES, UNIT, TensorMemory
+from ptxkit.machine.matrices.fragments import as_written
+from ptxkit.machine.matrices.tensor_memory import COLUMNS, LANES, TensorMemory
 from ptxkit.machine.memory import windows
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
@@ -115,7 +116,7 @@ def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, 
         lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
 
 
-def _cells(op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], packed: bool) -> Iterator[tuple[Array, Array, Array, Array]]:
+def _cells(op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], packed: bool) -> Iterator[tuple[int, Array, Array, Array]]:
     """For each warp its row in `by_warp`, the cells of its CTA, and the lane and column of each register of each of its lanes."""
     memories = _memories(lanes)
     rows, columns = table
@@ -129,7 +130,7 @@ def _cells(op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], pa
                 None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor memory"
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
-        yield np.intp(number), memory.cells, rows + lane, columns + column
+        yield number, memory.cells, rows + lane, columns + column
 
 
 def _load(op: Operation) -> Semantics:
@@ -146,10 +147,8 @@ def _load(op: Operation) -> Semantics:
             if packed:
                 held[number] = held[number] & 0xFFFF | cells[rows, columns + 1] << np.uint32(16)
         values = tuple(lanes.from_warp(np.ascontiguousarray(held[:, :, r])) for r in range(registers))
-        one = values if registers > 1 else values[0]
-        if reduce is None:
-            return one
-        return one, reduce(np.stack(values, -1))
+        loaded = as_written(op, "r", values)
+        return loaded if reduce is None else (loaded, as_written(op, "v", [reduce(np.stack(values, -1))]))
 
     return Semantics(run, lanes=True)
 
@@ -238,7 +237,7 @@ def _commit(op: Operation) -> Semantics:
 
 
 def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
-    """The CTAs that take part: for each the number among the resident ones and the rank in the cluster, the executing one's first rank lowest."""
+    """The CTAs that take part: for each the number among the resident ones and the rank in the cluster (-1: it is alone)."""
     cta, size = int(lane.cta[0]), int(lane.launch.cluster_size) if op.has(".cta_group::2") else 1
     if size == 1:
         return [(cta, -1)]
@@ -256,7 +255,8 @@ def _tile(lane: Any, descriptor: Any, rank: int, lines: int, chunks: int, k_majo
     where = descriptors.addresses(fields, lines, chunks, k_major)
     if rank >= 0:
         where = windows.cluster_address(where, rank)
-    return descriptors.load(lane, np.zeros(1, np.intp), where, ".shared" if rank < 0 else ".shared::cluster")[0]
+    tile: Array = descriptors.load(lane, np.zeros(1, np.intp), where, ".shared" if rank < 0 else ".shared::cluster")[0]
+    return tile
 
 
 def _copy(op: Operation) -> Semantics:
@@ -427,4 +427,3 @@ _MAKERS: dict[str, Callable[[Operation], Semantics]] = {
     ".mma": _multiply,
     ".commit": _commit,
 }
-assert UNIT <= COLUMNS

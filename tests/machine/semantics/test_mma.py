@@ -241,7 +241,7 @@ def test_ldmatrix_transposes_bytes_and_widens_small_elements() -> None:
                 assert (got[lane, matrix, half] == expected).all()
     for name, width in (("b4x16_p64", 4), ("b6x16_p32", 6)):
         op = operation(f"ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.{name}", regs(".b32", 1), pointer, target="sm_100a")
-        word = mma.ldmatrix(op).run(lanes, address)
+        (word,) = mma.ldmatrix(op).run(lanes, address)
         for lane in range(32):
             number = int.from_bytes(lanes.bytes[0, lane // 4 * 16 : lane // 4 * 16 + 16].tobytes(), "little")
             elements = [number >> width * (lane % 4 * 4 + i) & ((1 << width) - 1) for i in range(4)]

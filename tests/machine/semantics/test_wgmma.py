@@ -7,55 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 from lanes import Lanes, operation, regs
-from spreading import a_place, compressed, metadata, random, spread, value, words
+from spreading import a_place, compressed, metadata, place, random, spread, value, words
 
 from ptxkit.isa import shapes
 from ptxkit.machine.matrices.elements import BITS, format_of
 from ptxkit.machine.semantics import wgmma
 
 IMM = shapes.immediate("int")
-MODES = {0: 0, 128: 1, 64: 2, 32: 3}
-
-
-def place(lanes: Lanes, cta: int, start: int, tile: Any, bits: int, width: int, k_major: bool) -> int:
-    """Puts a tile (rows, K) of bit patterns into shared memory and gives its descriptor. Written from the pictures of core matrices."""
-    rows, depth = tile.shape
-    lines = tile if k_major else tile.T
-    per = 128 // bits
-    if width == 0:
-        core = {}
-        across, down = lines.shape[1] // per, lines.shape[0] // 8
-        near, far = 128, 128 * (across if k_major else down)
-        # neighbours along K lie `leading` apart, along rows `stride`
-        leading, stride = (near, far) if k_major else (far, near)
-        if not k_major:
-            leading, stride = 128 * across, 128
-        for i in range(lines.shape[0]):
-            for j in range(lines.shape[1]):
-                offset = (i // 8) * (stride if k_major else leading) + (j // per) * (leading if k_major else stride)
-                core[i, j] = offset * 8 + i % 8 * 128 + j % per * bits
-    else:
-        wide = width * 8 // bits
-        blocks = -(-lines.shape[1] // wide)
-        stride = 8 * width
-        leading = stride * (lines.shape[0] // 8)
-        core = {}
-        for i in range(lines.shape[0]):
-            for j in range(lines.shape[1]):
-                at = start * 8 + (j // wide) * leading * 8 + i * width * 8 + j % wide * bits
-                octet, bit = divmod(at, 8)
-                octet ^= (octet >> 7 & (width // 16 - 1)) << 4
-                core[i, j] = octet * 8 + bit - start * 8
-        assert blocks
-    memory = lanes.bytes[cta]
-    for (i, j), at in core.items():
-        octet, bit = divmod(start * 8 + at, 8)
-        value = int(lines[i, j])
-        if bits < 8:
-            memory[octet] |= value << bit
-        else:
-            memory[octet : octet + bits // 8] = np.frombuffer(value.to_bytes(bits // 8, "little"), np.uint8)
-    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | MODES[width] << 62
 
 
 def _collect(registers: Any, n: int) -> Any:
