@@ -19,7 +19,8 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.launching import Budget, Run, Size, launch
 from ptxkit.machine.loading import FUNCTIONS, Code
 from ptxkit.machine.memory import Memory
-from ptxkit.names import Symbol
+from ptxkit.names import Symbol, resolve
+from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Module
 
 MEMORY_LIMIT = 32 << 30
@@ -220,7 +221,16 @@ class Buffer:
 
 
 def _errors(module: Module) -> list[Diagnostic]:
-    return [diagnostic for diagnostic in module.diagnostics if diagnostic.severity is Severity.ERROR]
+    """Syntax errors, and names that nothing declares. What else an assembler would refuse is a fault where it is executed."""
+    found = [diagnostic for diagnostic in module.diagnostics if diagnostic.severity is Severity.ERROR]
+    unresolved = resolve(module).unresolved
+    if not unresolved:
+        return found
+    index = Index(module)
+    for use in unresolved:
+        message = f"`{use.name}` is not declared"
+        found.append(Diagnostic("E009", "undeclared-name", Severity.ERROR, message, index.span(use.path), path=module.path))
+    return sorted(found, key=lambda diagnostic: diagnostic.span.start)
 
 
 def __getattr__(name: str) -> Any:

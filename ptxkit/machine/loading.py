@@ -10,7 +10,7 @@ from ptxkit.check import Bounds
 from ptxkit.isa.types import types
 from ptxkit.machine.code import Body
 from ptxkit.machine.compiling import Compiler, constant
-from ptxkit.machine.fault import Fault
+from ptxkit.machine.fault import Fault, Stop
 from ptxkit.machine.memory import PARAM_FRAME, windows
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
@@ -91,7 +91,10 @@ class Code:
             if kernel not in self.kernels:
                 known = ", ".join(self.kernels) or "none"
                 raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
-            found = self._programs[key] = Program(self, kernel, clustered, watched)
+            try:
+                found = self._programs[key] = Program(self, kernel, clustered, watched)
+            except Stop as error:
+                raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
         return found
 
     def address(self, name: str) -> int:

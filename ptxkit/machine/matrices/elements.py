@@ -119,6 +119,15 @@ def unpacked(words: Bits, bits: int) -> Bits:
     return words.view(np.dtype(f"uint{bits}"))
 
 
+def widened(octets: Bits, width: int) -> Bits:
+    """Sixteen elements of 4 or 6 bits at the beginning of 16 bytes (…, 16), followed by padding, as bytes (`b4x16_p64`, `b6x16_p32`)."""
+    if width == 4:
+        return np.stack((octets[..., :8] & 15, octets[..., :8] >> 4), -1).reshape(octets.shape)
+    triples = octets[..., :12].reshape(*octets.shape[:-1], 4, 3).astype(np.uint32)
+    joined = triples[..., 0] | triples[..., 1] << 8 | triples[..., 2] << 16
+    return (joined[..., None] >> np.arange(0, 24, 6, dtype=np.uint32) & 63).astype(np.uint8).reshape(octets.shape)
+
+
 def packed(elements: Bits, register: np.dtype[Any]) -> Bits:
     """Elements (…, elements) in registers (…, registers) of this type."""
     return np.ascontiguousarray(elements).view(register)

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxkit.machine.matrices.elements import NO_BIT, NO_EXPONENT, Format
+from ptxkit.machine.values import double
 
 Array = NDArray[Any]
 
@@ -194,8 +195,6 @@ def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int3
 
 def double_product(a: Array, b: Array, c: Array, mode: str) -> NDArray[np.float64]:
     """a·b + c in double precision: fused multiply-adds one after another along K, each rounded in this mode (`rn` …)."""
-    from ptxkit.machine.values import double
-
     for k in range(a.shape[2]):
         c = double.fma(a[:, :, k, None], b[:, k, None, :], c, mode)
     return c
