@@ -229,7 +229,8 @@ def _errors(module: Module) -> list[Diagnostic]:
     index = Index(module)
     for use in unresolved:
         message = f"`{use.name}` is not declared"
-        found.append(Diagnostic("E009", "undeclared-name", Severity.ERROR, message, index.span(use.path), path=module.path))
+        rule = ("E010", "undeclared-register") if use.name.startswith("%") else ("E011", "undeclared-variable")
+        found.append(Diagnostic(*rule, Severity.ERROR, message, index.span(use.path), path=module.path))
     return sorted(found, key=lambda diagnostic: diagnostic.span.start)
 
 
