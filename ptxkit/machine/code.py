@@ -49,9 +49,9 @@ FIRST = 3
 _COMPONENTS = "xyzwrgba"
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Site:
-    """An instruction where it stands."""
+    """An instruction where it stands. Not to be changed."""
 
     instruction: Instruction
     bound: Bound | Mismatch
@@ -123,8 +123,8 @@ class Body:
         """What it declares that is no register: variables and parameters, its own parameters aside."""
         self.used: dict[int, Symbol] = {}
         """The variables and functions that its instructions name, by `id`."""
-        self.addressed = False
-        """Whether it names a function otherwise than to call it."""
+        self.takes_stack = False
+        """Whether `alloca` takes more of the stack than the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
@@ -325,13 +325,13 @@ class Body:
         leaders = {0}
         ends: dict[int, str] = {}
         jumps: dict[int, tuple[int, ...]] = {}
-        flows: dict[str, str] = {}
         kinds: dict[int, str] = {}
         for i, site in enumerate(sites):
             bound = site.bound
             kind = kinds.get(id(bound))
             if kind is None:
                 kind = kinds[id(bound)] = _kind(bound)
+                self.takes_stack |= isinstance(bound, Bound) and "alloca" in bound.effects
             if not kind:
                 continue
             guarded = type(site.instruction.children[0]) is Guard
@@ -342,7 +342,6 @@ class Body:
                 leaders.update(jumps[i])
             elif guarded or kind == "sync":
                 leaders.add(i)
-        del flows
         starts = sorted(start for start in leaders if start < count)
         at = {start: number for number, start in enumerate(starts)}
         blocks: list[BasicBlock] = []
