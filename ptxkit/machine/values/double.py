@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.values.blocks import in_blocks
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
 
 _BLOCK = 4096
@@ -62,7 +62,7 @@ def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
         hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
         result = select(finite, _mended(result, hard, _fma_of_fractions, mode, a, b, c), a * b + c)
     zero = result == 0
-    return select(zero, _sign_of_zero(result, a, b, c, mode), result) if zero.any() else result
+    return select(zero, _sign_of_zero(result, a, b, c, mode), result) if some(zero) else result
 
 
 def _sign_of_zero(result: Any, a: Any, b: Any, c: Any, mode: str) -> Any:
@@ -119,7 +119,7 @@ def _medium(a: Any, b: Any) -> Any:
 
 def _mended(result: Any, hard: Any, function: Callable[..., tuple[float, int]], mode: str, *values: Any) -> Any:
     """The result with the hard lanes done by a function of floats, which gives the nearest number and the sign of what rounding took."""
-    if not hard.any():
+    if not some(hard):
         return result
     mended = np.array(result, ndmin=1)
     lanes = np.nonzero(np.ravel(hard))[0]

@@ -13,7 +13,7 @@ from ptxkit.machine.types import dtype_of
 from ptxkit.machine.values.floats import canonical
 from ptxkit.machine.values.formats import FORMATS, decode, encode, largest
 from ptxkit.machine.values.half import to_bfloat, to_half, to_tf32
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.packed import join, split
 from ptxkit.machine.values.rounding import to_single
 
@@ -87,7 +87,7 @@ class Elements:
         if self.base == ".bf16":
             size = codes & np.uint16(0x7FFF)
             # From 2^-50 to 2^50, or zero.
-            if ((size - _MEDIUM > _SPAN) & (size != 0)).any():
+            if some((size - _MEDIUM > _SPAN) & (size != 0)):
                 return None
         return self.numbers(codes, np.float32) if self.base in (".f16", ".bf16") else None
 
