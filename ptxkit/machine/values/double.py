@@ -53,8 +53,8 @@ def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
     upper, lower = _two_product(a, b)
     middle, low = two_sum(c, lower)
     high, rest = two_sum(upper, middle)
-    result, rest = two_sum(high, odd(*two_sum(low, rest)))
-    result = moved(result, rest, mode)
+    rest = odd(*two_sum(low, rest))
+    result = high + rest if mode == "rn" else moved(*two_sum(high, rest), mode)
     # One look at the ends of the range first: as a rule there is nothing to mend.
     size = np.absolute(upper)
     if not (size.min() > 2.0**-800 and max(np.max(np.absolute(x)) for x in (a, b)) < 2.0**400 and np.max(np.absolute(c)) < 2.0**1000):
