@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.types import types
 from ptxkit.machine.types import dtype_of
 
 
@@ -68,13 +69,25 @@ class Operation:
         operand = self.operand(name)
         if operand is None or not operand.types:
             return np.dtype(np.uint64)
-        return dtype_of(operand.types[0])
+        return dtype_of(fitting(operand))
 
     def space(self, name: str) -> str:
         """The state space of an address operand (`.shared::cta` as `.shared`), `.generic` if none is written."""
         operand = self.operand(name)
         space = operand.spaces[0] if operand is not None and operand.spaces else ".generic"
         return ".shared" if space == ".shared::cta" else space
+
+
+def fitting(operand: BoundOperand) -> str:
+    """Of the types of which an operand may be, the first that has the size of the register that stands there; else the first."""
+    if len(operand.types) == 1:
+        return operand.types[0]
+    shape = operand.shape.parts[0] if operand.shape.kind == "vector" and operand.shape.parts else operand.shape
+    known = types()
+    if shape.kind == "register" and shape.type in known:
+        bits = known[shape.type].bits
+        return next((name for name in operand.types if known[name].bits == bits), operand.types[0])
+    return operand.types[0]
 
 
 @attrs.frozen(eq=False)
@@ -91,3 +104,5 @@ class Semantics:
     enter: Callable[..., Any] | None = None
     ready: Callable[..., Any] | None = None
     gives_up: bool = False
+    takes_token: bool = False
+    """Whether `run` is given the token of `enter` before the operands."""
