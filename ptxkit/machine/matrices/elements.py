@@ -99,7 +99,15 @@ def format_of(type: str, packed: bool = False) -> Format:
         trailing[significand % (1 << place) == 0] += 1
     exponents = np.where(zero, NO_EXPONENT, unbiased).astype(np.int16)
     lowest = np.where(zero, NO_BIT, unbiased - fraction_bits + trailing).astype(np.int16)
-    return Format(((1 << width) - 1) << shift, shift, values, exponents, lowest, bool(finite.all()), values.astype(np.float32) if exponent_bits <= 5 else np.empty(0, np.float32))
+    return Format(
+        ((1 << width) - 1) << shift,
+        shift,
+        values,
+        exponents,
+        lowest,
+        bool(finite.all()),
+        values.astype(np.float32) if exponent_bits <= 5 else np.empty(0, np.float32),
+    )
 
 
 @cache
@@ -111,7 +119,9 @@ def scale_format(type: str) -> Format:
         exponents = (codes - 127).astype(np.int16)
         return Format(255, 0, values, exponents, exponents, False, np.empty(0, np.float32))
     small = format_of(".e4m3")
-    return Format(255, 0, np.abs(small.values)[codes & 127], small.exponents[codes & 127], small.lowest[codes & 127], False, np.empty(0, np.float32))
+    return Format(
+        255, 0, np.abs(small.values)[codes & 127], small.exponents[codes & 127], small.lowest[codes & 127], False, np.empty(0, np.float32)
+    )
 
 
 def unpacked(words: Bits, bits: int) -> Bits:

@@ -13,7 +13,7 @@ own.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import attrs
@@ -62,14 +62,14 @@ def adder(target: str, instruction: str, type: str, k: int) -> Adder:
     return Adder()
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Factor:
     """A multiplicand: elements as indices into the tables of their format."""
 
     format: Format
     index: Array
 
-    @property
+    @cached_property
     def values(self) -> Array:
         return self.format.values.take(self.index)
 
@@ -78,15 +78,13 @@ class Factor:
         """The values as float32."""
         return self.format.single.take(self.index)
 
-    @property
+    @cached_property
     def exponents(self) -> Array:
         return self.format.exponents.take(self.index)
 
     def range(self) -> tuple[int, int]:
         """The greatest exponent and the lowest set bit of all elements."""
-        used = np.zeros(self.format.values.size, bool)
-        used[self.index.reshape(-1)] = True
-        return int(self.format.exponents.max(initial=NO_EXPONENT, where=used)), int(self.format.lowest.min(initial=NO_BIT, where=used))
+        return int(self.exponents.max(initial=NO_EXPONENT)), int(self.format.lowest.take(self.index).min(initial=NO_BIT))
 
     def finite(self) -> bool:
         return self.format.finite or bool(np.isfinite(self.values).all())
@@ -115,7 +113,7 @@ def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]
     """The aligned sum: an array of float64 and the exponent by which it is still to be scaled."""
     c = c.astype(np.float64)
     highest, lowest = (x + y for x, y in zip(a.range(), b.range(), strict=True))
-    if a.finite() and b.finite() and b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept):
+    if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept) and a.finite() and b.finite():
         return np.matmul(a.values, b.values) + c, 0
     if a.format.small and b.format.small:
         return aligned_sum(a.single, a.exponents, b.single, b.exponents, c, kept)
