@@ -6,7 +6,6 @@ for what is in flight. Blocks are numbered in reverse post-order, so that of two
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,10 +13,9 @@ import attrs
 import numpy as np
 
 from ptxkit.check import Bounds
-from ptxkit.isa.binding import Bound, BoundOperand, flow_of
+from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
-from ptxkit.isa.registers import special_register
-from ptxkit.isa.types import types
+from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind, Names, Scope, Symbol
 from ptxkit.syntax.nodes import (
@@ -36,7 +34,6 @@ from ptxkit.syntax.nodes import (
     Path,
     Prototype,
     Targets,
-    Unary,
 )
 
 STACK = 0
@@ -84,13 +81,19 @@ class BasicBlock:
     live: int = 0
     """The registers that are live at the start, as bits."""
     live_out: int = 0
-    registers: Any = None
-    """The numbers of the live ones."""
+    _registers: Any = None
     run: Any = None
     """The compiled code, made when the block is first executed."""
     wait: Any = None
     """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
     call: Any = None
+
+    @property
+    def registers(self) -> list[int]:
+        """The numbers of the registers that are live at the start."""
+        if self._registers is None:
+            self._registers = list(bits(self.live))
+        return self._registers  # type: ignore[no-any-return]
 
     @property
     def successors(self) -> tuple[int, ...]:
@@ -125,11 +128,14 @@ class Body:
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
         self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._plans: dict[int, _Plan] = {}
+        self._votes: dict[tuple[int, np.dtype[Any]], int] = {}
         self._flatten(bounds, index)
         self.formals = self._formals()
         self.blocks: list[BasicBlock] = []
         self._build()
         self._liveness()
+        self._choose_dtypes()
 
     # --- instructions, in document order
 
@@ -253,38 +259,44 @@ class Body:
         """The registers that an instruction reads, and those that it surely writes, as bits; the guard's aside."""
         site = self.sites[i]
         bound = site.bound
-        operands = site.instruction.operands
         if not isinstance(bound, Bound):
             return 0, 0
-        flow = bound.flow
-        if flow == "call":
+        plan = self._plans.get(id(bound))
+        if plan is None:
+            plan = self._plans[id(bound)] = _plan(bound)
+        if plan.flow == "call":
             return self._call_reads_writes(site)
-        reads = writes = 0
-        for operand in bound.operands:
-            node = part(operands[operand.path[0]], operand.path[1:])
-            for number in self.registers_of(site.scope, node):
-                if operand.writes:
+        children = site.instruction.children
+        first = 2 if type(children[0]) is Guard else 1
+        scope = site.scope
+        known = self._of_node
+        votes = self._votes
+        reads, writes = plan.reads, plan.writes
+        for at, rest, does_read, does_write, dtype in plan.operands:
+            node = children[first + at]
+            if rest:
+                node = part(node, rest)
+            numbers = known.get((id(node), id(scope)))
+            if numbers is None:
+                numbers = self.registers_of(scope, node)
+            for number in numbers:
+                if does_read:
+                    reads |= 1 << number
+                if does_write:
                     writes |= 1 << number
-                if not operand.writes or operand.role == "rw":
+                if dtype is not None:
+                    votes[number, dtype] = votes.get((number, dtype), 0) + 1
+        for at in plan.addresses:
+            node = children[first + at]
+            if len(node.children) > 1:
+                # the offset of an address, and what stands in it but is no part
+                for number in self.registers_of(scope, node):
                     reads |= 1 << number
-        # the offset of an address, and what stands in it but is no part
-        for operand in operands:
-            if type(operand) is Address:
-                for number in self.registers_of(site.scope, operand):
-                    reads |= 1 << number
-        carry = bound.carry
-        if carry:
-            reads |= (1 << CARRY) if "r" in carry else 0
-            writes |= (1 << CARRY) if "w" in carry else 0
-        if flow == "return":
+        if plan.flow == "return":
             for symbol, number in self.formals:
                 if symbol.kind is Kind.REGISTER:
                     reads |= 1 << number
-        return reads | self._implied(bound), writes | ((1 << TOP) if "alloca" in bound.effects or "stackrestore" in bound.effects else 0)
-
-    def _implied(self, bound: Bound) -> int:
-        effects = bound.effects
-        return (1 << TOP) if effects and ("alloca" in effects or "stacksave" in effects) else 0
+        return reads, writes
 
     def _call_reads_writes(self, site: Site) -> tuple[int, int]:
         called = call_parts(site.instruction)
@@ -468,7 +480,48 @@ class Body:
             for successor in block.successors:
                 if successor >= 0:
                     block.live_out |= live[successor]
-            block.registers = [i for i in bits(live[number])]
+
+
+    def _choose_dtypes(self) -> None:
+        """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
+        most: dict[int, int] = {}
+        for (number, dtype), count in self._votes.items():
+            own = self.dtypes[number]
+            if own.kind not in "ui" or dtype.itemsize != own.itemsize or dtype.kind not in "uif":
+                continue
+            if count > most.get(number, 0):
+                most[number] = count
+                self.dtypes[number] = dtype
+
+
+@attrs.frozen
+class _Plan:
+    """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
+
+    operands: tuple[tuple[int, Path, bool, bool, Any], ...]
+    addresses: tuple[int, ...]
+    reads: int
+    writes: int
+    flow: str
+
+
+def _plan(bound: Bound) -> _Plan:
+    operands = []
+    for operand in bound.operands:
+        reads = not operand.writes or operand.role == "rw"
+        voted = None
+        if operand.role != "addr" and operand.types and operand.how != "wide":
+            voted = dtype_of(fitting(operand))
+        operands.append((operand.path[0], operand.path[1:], reads, operand.writes, voted))
+    addresses = tuple(dict.fromkeys([operand.path[0] for operand in bound.operands if operand.role == "addr"]))
+    effects = bound.effects
+    reads = (1 << CARRY) if "r" in bound.carry else 0
+    writes = (1 << CARRY) if "w" in bound.carry else 0
+    if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
+        reads |= 1 << TOP
+    if "alloca" in effects or "stackrestore" in effects:
+        writes |= 1 << TOP
+    return _Plan(tuple(operands), addresses, reads, writes, bound.flow)
 
 
 @attrs.frozen
@@ -501,7 +554,7 @@ def _kind(bound: Bound | Mismatch) -> str:
     flow = bound.flow
     if flow:
         return {"branch": "branch", "branch-indexed": "indexed", "brkpt": ""}.get(flow, flow)
-    if bound.converges is not None or bound.barrier or bound.completes and bound.form.mnemonic == "mbarrier":
+    if bound.converges is not None or bound.barrier or (bound.completes and bound.form.mnemonic == "mbarrier"):
         return "sync"
     if bound.asynchronous and any(a.action == "wait" for a in bound.asynchronous):
         return "sync"
@@ -525,6 +578,3 @@ def part(node: Node, path: Path) -> Node:
     for step in path:
         node = node.parts[step] if isinstance(node, Address) else node.children[step]
     return node
-
-
-__all__ = ["Body", "BasicBlock", "Site", "BoundOperand", "Unary", "bisect", "bits", "call_parts", "part", "special_register", "flow_of", "types"]

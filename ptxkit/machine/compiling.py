@@ -20,9 +20,9 @@ from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.monitoring import is_observed, observed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
-from ptxkit.machine.semantics import semantics_of
+from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
-from ptxkit.machine.types import B128, dtype_of
+from ptxkit.machine.types import B128
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
 from ptxkit.syntax.constants import constant_value
@@ -132,6 +132,13 @@ class Compiler:
         return Waiting(semantics, fetch, put, level, mask, semantics.lanes)
 
 
+def nothing(*_: Any) -> None:
+    """A block with nothing in it but what is at its end."""
+
+
+nothing.places = {}  # type: ignore[attr-defined]
+
+
 @lru_cache(maxsize=65536)
 def _code(source: str) -> Any:
     return compile(source, FILE, "exec")
@@ -172,6 +179,10 @@ class _Writer:
 
     def constant(self, value: Any) -> str:
         return self.object(value, ("value", value.dtype.str, value.tobytes()))
+
+    def number(self, number: int) -> str:
+        """A register's number: no part of the source, so that blocks which differ in nothing else share it."""
+        return self.object(number, ("number", number))
 
     def temporary(self) -> str:
         self.temporaries += 1
@@ -497,8 +508,12 @@ class _Writer:
         if guard is not None:
             self._guarded(i, site, guard, semantics, arguments)
             return
-        inline = _INLINE.get(semantics.run) if type(semantics.run) is np.ufunc and not semantics.lanes else None
         results = self.results(i, semantics)
+        if semantics.run is same and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
+            self.lines.append("; ".join(self._store(results, arguments[0], results[0][1])))
+            self.places.append(i)
+            return
+        inline = _INLINE.get(semantics.run) if type(semantics.run) is np.ufunc and not semantics.lanes else None
         known: np.dtype[Any] | None = None
         if inline is not None and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
             call = inline.format(*arguments)
@@ -564,20 +579,20 @@ class _Writer:
     def finish(self, live_out: int, result: str, signature: str = "R, L") -> Any:
         """The function: registers in, the lines, registers out. `live_out` -1 keeps all that was written."""
         kept = [number for number in self.written if live_out < 0 or live_out >> number & 1]
-        lines = [f" {self.variable(number)} = R[{number}]" for number in self.loads]
+        if not (self.lines or result):
+            return nothing
+        lines = [f" {self.variable(number)} = R[{self.number(number)}]" for number in self.loads]
         before = len(lines)
         lines += [f" {line}" for line in self.lines]
         if result:
             lines.append(f" result = {result}")
         for number in kept:
             value = self.converted(self.variable(number), self.dtypes[number], self.body.dtypes[number])
-            lines.append(f" R[{number}] = {value}")
+            lines.append(f" R[{self.number(number)}] = {value}")
         lines.append(f" return {'result' if result else None}")
-        names = "".join([f", c{i}=c{i}" for i in range(len(self.objects))])
         outer = ", ".join([f"c{i}" for i in range(len(self.objects))])
         body = "\n ".join(lines)
         source = f"def make({outer}):\n def run({signature}):\n {body}\n return run\n"
-        del names
         space = dict(_HELPERS)
         exec(_code(source), space)
         run = space["make"](*self.objects)

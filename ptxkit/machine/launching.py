@@ -15,8 +15,8 @@ from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
 
 if TYPE_CHECKING:
-    from ptxkit.machine.code import Site
     from ptxkit.machine import Machine
+    from ptxkit.machine.code import Site
     from ptxkit.machine.loading import Code, Program
 
 Size = int | Sequence[int]

@@ -69,7 +69,7 @@ class Operation:
         operand = self.operand(name)
         if operand is None or not operand.types:
             return np.dtype(np.uint64)
-        return dtype_of(_fitting(operand))
+        return dtype_of(fitting(operand))
 
     def space(self, name: str) -> str:
         """The state space of an address operand (`.shared::cta` as `.shared`), `.generic` if none is written."""
@@ -78,7 +78,7 @@ class Operation:
         return ".shared" if space == ".shared::cta" else space
 
 
-def _fitting(operand: BoundOperand) -> str:
+def fitting(operand: BoundOperand) -> str:
     """Of the types of which an operand may be, the first that has the size of the register that stands there; else the first."""
     if len(operand.types) == 1:
         return operand.types[0]

@@ -286,7 +286,7 @@ class Scheduler:
         path = self.lot.choice(paths)
         group = self.ready.pop(path)
         lanes = group.lanes
-        if lanes.count > WARP and self.lot.random() < 0.25:
+        if lanes.count > WARP and self.lot.random() < 0.5:
             warps = lanes.warp
             seed = self.lot.getrandbits(32)
             chosen = ((warps * 0x9E3779B1 + seed) >> 7 & 1).astype(bool)

@@ -10,6 +10,7 @@ from stand_in import Lanes
 import ptxkit
 from ptxkit.check import Bounds
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous.arguments import order
 from ptxkit.machine.operation import Operation
 from ptxkit.machine.semantics import semantics_of
 from ptxkit.names import resolve
@@ -29,8 +30,10 @@ def operation(instruction: str, constants: dict[str, Any] | None = None) -> Oper
 
 
 def execute(instruction: str, lanes: Lanes, *values: Any, **constants: Any) -> Any:
-    """What an instruction gives on lanes, waiting until all are ready. `values` are its operands that are read, in order."""
+    """What an instruction gives on lanes, waiting until all are ready. `values` are its operands that are read, in order, or by name."""
     op = operation(instruction, constants)
+    if values and isinstance(values[0], dict):
+        values = tuple(values[0].get(name) for name in order(op))
     semantics = semantics_of(op)
     if semantics.enter is not None:
         token = semantics.enter(lanes, *values)

@@ -38,6 +38,9 @@ def copy(op: Operation) -> Semantics:
         here, start = _sources(lanes, given.s, counts, size)
 
         def land(positions: Array) -> None:
+            some, memory = lanes.at(positions), lanes.memory
+            memory.accessed(some, here, start[positions], size, "read", "generic")
+            memory.accessed(some, there, to[positions], size, "write", "generic")
             whole = positions[counts[positions] == size]
             if len(whole):
                 there.put(to[whole], here.get(start[whole], dtype, width), dtype)
@@ -136,11 +139,12 @@ def bulk(op: Operation) -> Semantics:
             assert barriers is not None
             barriers = in_ctas(memory, barriers[:, 0], mask)
         kept = _kept(lanes.broadcast(given.mask)) if op.has(".cp_mask") else None
-        write = writer(there, columns, change, memory, kept, left)
+        write = writer(lanes, there, columns, change, kept, left)
 
         def read(lane: int) -> Array:
-            first = int(start[lane] + left[lane])
-            return here.span(first, int(sizes[lane] - left[lane] - right[lane])).copy()
+            first, size = int(start[lane] + left[lane]), int(sizes[lane] - left[lane] - right[lane])
+            memory.accessed(lanes.at(np.array([lane])), here, np.array([first]), size, "read", "async")
+            return here.span(first, size).copy()
 
         Transfer(lanes, read, write, barriers, sizes).start("" if barriers is not None else BULK)
 
@@ -153,7 +157,7 @@ def _kept(mask: Array) -> Array:
 
 
 def writer(
-    there: Buffer, columns: Array, change: Combining | None, memory: Any, kept: Array | None = None, skip: Array | None = None
+    lanes: Any, there: Buffer, columns: Array, change: Combining | None, kept: Array | None = None, skip: Array | None = None
 ) -> Callable[[int, Array], None]:
     """`write(lane, data)` to each address in the lane's row, or combining with what is there."""
 
@@ -161,9 +165,12 @@ def writer(
         for at in columns[lane].tolist():
             if at < 0:
                 continue
-            span = there.span(at + (int(skip[lane]) if skip is not None else 0), len(data))
+            first = at + (int(skip[lane]) if skip is not None else 0)
+            kind = "write" if change is None else "update"
+            lanes.memory.accessed(lanes.at(np.array([lane])), there, np.array([first]), len(data), kind, "async")
+            span = there.span(first, len(data))
             if change is not None:
-                combine(span, data, change, there is memory.globals)
+                combine(span, data, change, there is lanes.memory.globals)
             elif kept is not None:
                 chosen = np.tile(kept[lane], len(data) // 16)
                 span[chosen] = data[chosen]

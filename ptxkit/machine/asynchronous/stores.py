@@ -29,6 +29,7 @@ def store_asynchronously(op: Operation) -> Semantics:
         whole = tuple(lanes.broadcast(v) for v in values)
 
         def land(positions: Array) -> None:
+            lanes.memory.accessed(lanes.at(positions), there, to[positions], size, "write", "generic")
             there.put(to[positions], tuple(v[positions] for v in whole), dtype)
 
         _start(lanes, space, given.mbar, land, size)
@@ -47,6 +48,7 @@ def reduce_asynchronously(op: Operation) -> Semantics:
         values = lanes.broadcast(given.b)
 
         def land(positions: Array) -> None:
+            lanes.memory.accessed(lanes.at(positions), there, to[positions], dtype.itemsize, "update", "generic")
             index = there.index(to[positions], dtype.itemsize)
             serially(there.view(dtype), index, change.update.silent(), (values[positions],), len(positions), False)
 

@@ -17,10 +17,8 @@ BULK = "bulk"
 """The groups of bulk operations that a thread commits and waits for."""
 
 
-def places(
-    lanes: Any, space: str, address: Any, sizes: Any, kind: str, align: int, proxy: str = "async", watched: bool = True
-) -> tuple[Buffer, Array]:
-    """The buffer and, for each lane, where in it the `sizes` bytes are. Faults as every access does."""
+def places(lanes: Any, space: str, address: Any, sizes: Any, kind: str, align: int, proxy: str = "async") -> tuple[Buffer, Array]:
+    """The buffer and, for each lane, where in it the `sizes` bytes are that will be accessed. Faults as every access does."""
     sizes = lanes.broadcast(np.asarray(sizes, np.int64)[()])
     address = lanes.broadcast(np.asarray(address, np.uint64)[()])
     at = np.empty(lanes.count, np.int64)
@@ -28,7 +26,7 @@ def places(
     for size in np.unique(sizes).tolist():
         mine = np.flatnonzero(sizes == size)
         some = lanes.at(mine)
-        for buffer, where, part in some.memory.locate(some, space, address[mine], max(size, 1), kind, align, proxy):
+        for buffer, where, part in some.memory.locate(some, space, address[mine], max(size, 1), kind, align, proxy, watched=False):
             if found is not None and buffer is not found:
                 lanes.fault(None, "an asynchronous operation on several state spaces at once", "address")
             found = buffer

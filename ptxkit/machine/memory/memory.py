@@ -184,22 +184,29 @@ class Memory:
     # -- from addresses to bytes
 
     def locate(
-        self, lanes: Any, space: str, address: Any, size: int, kind: str, align: int = 0, proxy: str = "generic"
+        self, lanes: Any, space: str, address: Any, size: int, kind: str, align: int = 0, proxy: str = "generic", watched: bool = True
     ) -> list[tuple[Buffer, Any, Any]]:
         """Where the bytes of an access are: buffers, addresses in them, and for which lanes (their numbers in `lanes`; None: all).
 
         Faults where an address is not a multiple of `align` (the size, if that is 0), lies outside of all allocations, or is not to be
-        written.
+        written. With `watched=False` no monitor is told: nothing is accessed yet.
         """
         pieces = []
         for which, local_address, mine in self._spaces(space, address):
             whom = lanes if mine is None else lanes.at(mine)
             at = self._check(whom, which, local_address, size, kind, align or size)
             buffer = self.buffer(which, local_address)
-            if self.watch is not None:
+            if watched and self.watch is not None:
                 self.watch(Access(kind, whom, which, at, size, proxy))
             pieces.append((buffer, at, mine))
         return pieces
+
+    def accessed(self, lanes: Any, buffer: Buffer, at: Any, size: int, kind: str, proxy: str) -> None:
+        """Tells the monitors of an access by what was in flight, whose place was asked for earlier."""
+        if self.watch is None:
+            return
+        space = next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)
+        self.watch(Access(kind, lanes, space, at, size, proxy))
 
     def buffer(self, space: str, address: Any = 0) -> Buffer:
         """The buffer of a state space."""

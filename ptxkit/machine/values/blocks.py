@@ -1,4 +1,4 @@
-"""Long calculations on many lanes, a block at a time: temporary arrays stay in the cache, and none is so large that the system must map it."""
+"""Long calculations on many lanes, a block at a time: temporary arrays stay in the cache, and none is too large for the heap."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 def in_blocks(function: Callable[..., Any], size: int, *values: Any) -> Any:
-    """A function of arrays of lanes and of scalars, which gives an array of the same dtype as they have, a block of `size` lanes at a time."""
+    """A function of arrays of lanes and of scalars, which gives an array of their dtype, a block of `size` lanes at a time."""
     count = max(np.size(v) for v in values)
     if count <= size + size // 2 or max(np.ndim(v) for v in values) > 1:
         return function(*values)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -44,7 +45,7 @@ def multiply(a: Any, b: Any, mode: str = "rn") -> Any:
 
 def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
     """a b + c, rounded once."""
-    return in_blocks(lambda *values: _fma(*values, mode), _BLOCK, a, b, c)
+    return in_blocks(partial(_fma, mode=mode), _BLOCK, a, b, c)
 
 
 def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
