@@ -127,7 +127,8 @@ def _nothing_is_cut(highest: int, lowest: int, c: Array, kept: int) -> bool:
     quantum = max(highest, exponents_of(np.array(greatest)).item()) - kept
     if lowest < quantum:
         return False
-    return greatest == 0 or bool((np.ldexp(c, -quantum) % 1 == 0).all())
+    scaled = c * 2.0 ** -max(quantum, LEAST)
+    return bool((scaled == np.trunc(scaled)).all())
 
 
 def aligned_sum(a: Array, ea: Array, b: Array, eb: Array, c: Array, kept: int) -> tuple[Array, Array]:
