@@ -11,20 +11,13 @@ from ptxkit.machine.operation import Semantics, Unsupported
 from ptxkit.machine.semantics import maker_of, semantics_of
 
 NOT_YET = {
-    "async_copy",
-    "atomics",
     "cluster",
     "control_flow",
-    "data_movement",
-    "mbarrier",
     "miscellaneous",
     "mma",
     "stack",
-    "surface",
     "synchronization",
     "tcgen05",
-    "tensormap",
-    "texture",
     "wgmma",
     "wmma",
 }
