@@ -21,7 +21,8 @@ from ptxkit.machine.loading import FUNCTIONS, Code
 from ptxkit.machine.memory import Memory
 from ptxkit.machine.textures import Sampler, Surface, Texture
 from ptxkit.machine.textures.objects import handle_of
-from ptxkit.names import Symbol
+from ptxkit.names import Symbol, resolve
+from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Module
 
 MEMORY_LIMIT = 32 << 30
@@ -238,7 +239,17 @@ class Buffer:
 
 
 def _errors(module: Module) -> list[Diagnostic]:
-    return [diagnostic for diagnostic in module.diagnostics if diagnostic.severity is Severity.ERROR]
+    """Syntax errors, and names that nothing declares. What else an assembler would refuse is a fault where it is executed."""
+    found = [diagnostic for diagnostic in module.diagnostics if diagnostic.severity is Severity.ERROR]
+    unresolved = resolve(module).unresolved
+    if not unresolved:
+        return found
+    index = Index(module)
+    for use in unresolved:
+        message = f"`{use.name}` is not declared"
+        rule = ("E010", "undeclared-register") if use.name.startswith("%") else ("E011", "undeclared-variable")
+        found.append(Diagnostic(*rule, Severity.ERROR, message, index.span(use.path), path=module.path))
+    return sorted(found, key=lambda diagnostic: diagnostic.span.start)
 
 
 def __getattr__(name: str) -> Any:

@@ -97,10 +97,11 @@ class Compiler:
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
             result = writer.value(site, site.instruction.operands[0], np.dtype(np.uint32))
-        block.run = writer.finish(block.live_out, result)
+        run = writer.finish(block.live_out, result)
         if block.kind == "sync":
             block.wait = self.waiting(block.last)
-        return block.run
+        block.run = run
+        return run
 
     def first_failing(self, block: BasicBlock, otherwise: int) -> int:
         """The first instruction of a block that cannot be compiled."""

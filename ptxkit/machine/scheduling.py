@@ -513,11 +513,11 @@ class Scheduler:
             n = self.arrive(part, block, forced=True)
             if n != -2:
                 self.go(part, n)
-        path = group.path
-        other = self.parked.pop(path, None)
-        if other is not None:
-            group = joined(other, group, block.registers, self.blank(group.body))
-        self.parked[path] = group
+        if group.path in self.parked:
+            # with those that wait here already they may be complete
+            self.put(group)
+        else:
+            self.parked[group.path] = group
         return -2
 
     def go(self, group: Group, n: int) -> None:

@@ -15,6 +15,7 @@ from ptxkit.isa.notation import Form
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
 
+
 @cache
 def operations(form: Form, most: int = 2000) -> tuple[Operation, ...]:
     """An instruction for each combination of modifiers that a form allows, up to a number; constants where only these may stand."""

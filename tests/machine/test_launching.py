@@ -160,6 +160,16 @@ def test_shuffles_and_votes_within_part_of_a_warp() -> None:
 
 
 @every_schedule
+def test_parts_of_a_warp_that_come_to_a_shuffle_one_after_another(schedule: Any) -> None:
+    text = kernel("""
+    and.b32 %r5, %r4, 3; mov.u32 %r6, %r1;
+    LOOP: setp.eq.s32 %p1, %r5, 0; @%p1 bra MEET; add.s32 %r6, %r6, 1; add.s32 %r5, %r5, -1; bra LOOP;
+    MEET: shfl.sync.bfly.b32 %r7, %r6, 1, 31, -1; st.global.u32 [%rd3], %r7; ret;""")
+    number = np.arange(256) ^ 1
+    assert (run(text, count=256, schedule=schedule) == number + number % 4).all()
+
+
+@every_schedule
 def test_recursion(schedule: Any) -> None:
     fib = """.func (.param .b32 ret) fib(.param .b32 n)
     { .reg .pred %p<3>; .reg .b32 %r<9>;

@@ -1,8 +1,8 @@
 """Matrices in shared memory that a descriptor names: the addresses of their elements (ISA 9.7.16.5.1.2, 9.1: 9.7.16.4, 9.7.16.5).
 
-What is read at once are chunks of 16 bytes. A matrix that is *K-major* has a line of chunks for each row of A or column of B, one that is
-*MN-major* a line for each K. Eight lines make a core matrix, or several of them side by side where they are swizzled: then a line is as long
-as the swizzle is wide. `leading` and `stride` are the two distances of the descriptor:
+What is read at once are chunks of 16 bytes. A matrix that is *K-major* has a line of chunks for each row of A or column of B, one that
+is *MN-major* a line for each K. Eight lines make a core matrix, or several of them side by side where they are swizzled: then a line is
+as long as the swizzle is wide. `leading` and `stride` are the two distances of the descriptor:
 
 | | from eight lines to the next | from chunk (or swizzled line) to the next |
 | --- | --- | --- |
@@ -10,8 +10,8 @@ as the swizzle is wide. `leading` and `stride` are the two distances of the desc
 | MN-major, swizzled | stride | leading |
 | MN-major, not swizzled | leading | stride |
 
-A swizzle exchanges the chunks within lines of 128 bytes, by bits of the address: of bits 4 to 6 as many as the swizzle has are combined with
-those from bit 7 on, counted from where the pattern begins (the base offset).
+A swizzle exchanges the chunks within lines of 128 bytes, by bits of the address: of bits 4 to 6 as many as the swizzle has are combined
+with those from bit 7 on, counted from where the pattern begins (the base offset).
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def addresses(descriptor: Descriptor, lines: int, chunks: int, k_major: bool) ->
     return result
 
 
-def load(lanes: Any, first: Array, where: Array) -> Array:
+def load(lanes: Any, first: Array, where: Array, space: str = ".shared") -> Array:
     """The bytes at addresses of shared memory (descriptors, lines, chunks) as (descriptors, lines, bytes).
 
     `first` are the positions in `lanes` of those on whose behalf each descriptor is read.
     """
     count = where.shape[1] * where.shape[2]
     readers = lanes.subset(np.repeat(first, count))
-    halves = readers.load(".shared", where.reshape(-1), np.dtype(np.uint64), 2)
+    halves = readers.load(space, where.reshape(-1), np.dtype(np.uint64), 2)
     return np.stack(halves, -1).view(np.uint8).reshape(len(first), where.shape[1], -1)

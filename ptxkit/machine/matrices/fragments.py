@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ptxkit.machine.matrices.elements import packed, unpacked
 from ptxkit.machine.matrices.layouts import Layout, to_fragments, to_matrix
+from ptxkit.machine.operation import Operation
 
 Array = NDArray[Any]
 Collect = Callable[[Any], Array]
@@ -37,6 +38,7 @@ def spread_words(spread: Collect, registers: Array) -> tuple[Array, ...]:
     return tuple(spread(np.ascontiguousarray(registers[:, :, r])) for r in range(registers.shape[2]))
 
 
-def one_or_all(values: Sequence[Array]) -> Any:
-    """The value of an operand that is no vector, or the tuple of one that is."""
-    return values[0] if len(values) == 1 else tuple(values)
+def as_written(op: Operation, operand: str, values: Sequence[Array]) -> Any:
+    """The values of an operand's registers: a tuple where it is written as a vector."""
+    bound = op.operand(operand)
+    return tuple(values) if bound is not None and bound.shape.kind == "vector" else values[0]

@@ -176,7 +176,7 @@ def to_fragments(layout: Layout, matrices: NDArray[Any]) -> NDArray[Any]:
     return flat.take(layout.target, axis=1).reshape(-1, *layout.rows.shape)
 
 
-# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. Registers that are left (halves of A, B) have copies.
+# Fragments of wmma are opaque; here they are those of mma, as many as the shape needs. Registers that are left (of halves) have copies.
 
 
 @cache

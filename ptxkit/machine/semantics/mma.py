@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import layouts, sparsity
-from ptxkit.machine.matrices.elements import BITS, packed, unpacked
-from ptxkit.machine.matrices.fragments import Collect, gathered, one_or_all, scattered, spread_words, words
+from ptxkit.machine.matrices.elements import BITS, packed, unpacked, widened
+from ptxkit.machine.matrices.fragments import Collect, as_written, gathered, scattered, spread_words, words
 from ptxkit.machine.matrices.instructions import REGISTER, product_of, shape_of, types_of
 from ptxkit.machine.matrices.layouts import Layout, to_fragments, to_matrix
 from ptxkit.machine.matrices.scaling import scaled_product
@@ -47,7 +47,7 @@ def mma(op: Operation) -> Semantics:
             rest = rest[2:]
         scales = _scale_factors(collect, op, *rest) if rest else ()
         result = compute(left, right, third, chosen, *scales)
-        return one_or_all(scattered(lanes.from_warp, result, c_layout, REGISTER[dtype]))
+        return as_written(op, "d", scattered(lanes.from_warp, result, c_layout, REGISTER[dtype]))
 
     return Semantics(run, lanes=True)
 
@@ -106,33 +106,21 @@ def ldmatrix(op: Operation) -> Semantics:
     layout = layouts.moved(rows, columns, bits)
     if op.has(".trans"):
         layout = layouts.transposed(layouts.moved(columns, rows, bits))
-    widen = {".b6x16_p32": _six, ".b4x16_p64": _four}.get(op.slot(".src_fmt"))
+    width = {".b6x16_p32": 6, ".b4x16_p64": 4}.get(op.slot(".src_fmt"))
 
     def run(lanes: Any, p: Array) -> Any:
         held = lanes.subset(lanes.lane < rows * count)
         loaded = held.load(space, np.broadcast_to(p, lanes.count)[lanes.lane < rows * count], np.dtype(np.uint32), 4)
         octets = np.ascontiguousarray(words(held.by_warp, loaded)[:, : rows * count]).view(np.uint8)
-        if widen is not None:
-            octets = widen(octets)
+        if width is not None:
+            octets = widened(octets, width)
         matrices = octets.view(f"uint{bits}").reshape(-1, rows, columns)
         registers = packed(to_fragments(layout, matrices), np.dtype(np.uint32))
         each = registers.shape[2]
         registers = registers.reshape(-1, count, 32, each).swapaxes(1, 2).reshape(-1, 32, count * each)
-        return one_or_all(spread_words(lanes.from_warp, registers))
+        return as_written(op, "r", spread_words(lanes.from_warp, registers))
 
     return Semantics(run, lanes=True)
-
-
-def _four(octets: Array) -> Array:
-    """Sixteen elements of 4 bits in 8 bytes, and 8 bytes of padding, as bytes."""
-    return np.stack((octets[..., :8] & 15, octets[..., :8] >> 4), -1).reshape(octets.shape)
-
-
-def _six(octets: Array) -> Array:
-    """Sixteen elements of 6 bits in 12 bytes, and 4 bytes of padding, as bytes."""
-    triples = octets[..., :12].reshape(*octets.shape[:-1], 4, 3).astype(np.uint32)
-    joined = triples[..., 0] | triples[..., 1] << 8 | triples[..., 2] << 16
-    return (joined[..., None] >> np.arange(0, 24, 6, dtype=np.uint32) & 63).astype(np.uint8).reshape(octets.shape)
 
 
 def stmatrix(op: Operation) -> Semantics:
@@ -164,6 +152,6 @@ def movmatrix(op: Operation) -> Semantics:
 
     def run(lanes: Any, a: Any) -> Any:
         matrices = gathered(lanes.by_warp, a, 16, layout).swapaxes(1, 2)
-        return one_or_all(scattered(lanes.from_warp, matrices, layout, "uint32"))
+        return as_written(op, "d", scattered(lanes.from_warp, matrices, layout, "uint32"))
 
     return Semantics(run, lanes=True)

@@ -1,8 +1,8 @@
 """What the forms of `isa/wgmma.isa` do: matrix multiply-accumulate by a warpgroup, asynchronously (ISA 9.7.16).
 
-A `wgmma.mma_async` is in flight until the group that it is committed to has been waited for. Its registers get the result at once: nobody may
-look at them before. Its tiles in shared memory are read again when it completes, and if they are no longer what they were the result is that
-of the new ones: who overwrites a tile that is in use sees it, as on a GPU, when operations complete late.
+A `wgmma.mma_async` is in flight until the group that it is committed to has been waited for. Its registers get the result at once: nobody
+may look at them before. Its tiles in shared memory are read again when it completes, and if they are no longer what they were the result
+is that of the new ones: who overwrites a tile that is in use sees it, as on a GPU, when operations complete late.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.matrices import descriptors, layouts, sparsity
 from ptxkit.machine.matrices.elements import BITS, format_of, unpacked
 from ptxkit.machine.matrices.fragments import gathered, scattered, words
@@ -105,8 +106,6 @@ def _multiply(op: Operation) -> Semantics:
 
 
 def _start(lanes: Any, land: Callable[[Array], None]) -> None:
-    from ptxkit.machine.asynchronous.agents import Flight
-
     lanes.agents.start(Flight(lanes, land), QUEUE)
 
 

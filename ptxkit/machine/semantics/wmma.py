@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ptxkit.machine.matrices import layouts
 from ptxkit.machine.matrices.elements import BITS, packed
-from ptxkit.machine.matrices.fragments import gathered, one_or_all, scattered, words
+from ptxkit.machine.matrices.fragments import as_written, gathered, scattered, words
 from ptxkit.machine.matrices.instructions import FLOATS, REGISTER, product_of, shape_of, types_of
 from ptxkit.machine.matrices.layouts import Layout
 from ptxkit.machine.operation import Operation, Semantics
@@ -33,7 +33,7 @@ def _load(op: Operation) -> Semantics:
     def run(lanes: Any, p: Any, stride: Any = None) -> Any:
         loaded = [lanes.load(space, address, places.unit) for address in places.addresses(lanes, p, stride)]
         held = packed(np.stack(loaded, -1), register)
-        return one_or_all([np.ascontiguousarray(held[:, r % held.shape[1]]) for r in range(registers)])
+        return as_written(op, "r", [np.ascontiguousarray(held[:, r % held.shape[1]]) for r in range(registers)])
 
     return Semantics(run, lanes=True)
 
@@ -103,7 +103,7 @@ def _multiply(op: Operation) -> Semantics:
         result = compute(left, right, third, None)
         if finite:
             result = np.nan_to_num(result, nan=0.0)
-        return one_or_all(scattered(lanes.from_warp, result, c_layout, REGISTER[dtype]))
+        return as_written(op, "d", scattered(lanes.from_warp, result, c_layout, REGISTER[dtype]))
 
     return Semantics(run, lanes=True)
 

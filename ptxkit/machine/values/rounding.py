@@ -12,27 +12,28 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, signed
 
 
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
-    """The sum of two doubles, and what rounding took from it (Knuth)."""
+    """The sum of two numbers, and what rounding took from it (Knuth)."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
 
 
 def odd(value: Any, rest: Any) -> Any:
-    """A rounded double and what rounding took from it, as one double rounded to odd."""
-    bits = value.view(np.int64)
+    """A rounded number and what rounding took from it, as one number rounded to odd. Both are doubles, or singles."""
+    integers = signed(value.dtype)
+    bits = value.view(integers)
     # What is infinite or NaN has a rest that is NaN, and stays as it is.
     inexact = np.absolute(rest) > 0
-    too_large = inexact & ((bits ^ rest.view(np.int64)) < 0)
-    return ((bits - too_large) | inexact).view(np.float64)
+    too_large = inexact & ((bits ^ rest.view(integers)) < 0)
+    return ((bits - too_large) | inexact).view(value.dtype)
 
 
 def sum_to_odd(a: Any, b: Any) -> Any:
-    """The sum of two doubles, rounded to odd."""
+    """The sum of two numbers, rounded to odd."""
     return odd(*two_sum(a, b))
 
 
@@ -40,7 +41,7 @@ def zero_of_sum(total: Any, a: Any, b: Any, mode: str) -> Any:
     """A sum with the sign that an exact zero has: when rounding down, minus from different signs."""
     if mode != "rm":
         return total
-    return select((total == 0) & (np.signbit(a) != np.signbit(b)), -0.0, total)
+    return select((total == 0) & (np.signbit(a) != np.signbit(b)), total.dtype.type(-0.0), total)
 
 
 def moved(rounded: Any, rest: Any, mode: str) -> Any:

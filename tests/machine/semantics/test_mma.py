@@ -7,56 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lanes import Lanes, operation, regs
+from spreading import a_place, b_place, c_place, collect, compressed, metadata, random, spread, value, words
 
 from ptxkit.isa import shapes
 from ptxkit.machine.matrices.elements import BITS, format_of
 from ptxkit.machine.semantics import mma
-from tests.machine.lanes import Lanes, operation, regs
 
 WARPS = 3
-
-
-def _words(bits: Any, size: int) -> tuple[Any, ...]:
-    """Elements (lanes, n) of so many bits in 32-bit registers."""
-    per = 32 // size
-    grouped = bits.reshape(len(bits), -1, per).astype(np.uint64)
-    words = (grouped << np.arange(0, 32, size, dtype=np.uint64)).sum(-1).astype(np.uint32)
-    return tuple(words.T)
-
-
-def _a_place(lane: int, i: int, m: int, bits: int) -> tuple[int, int]:
-    per = max(1, 32 // bits)
-    register, element, group, within = i // per, i % per, lane // 4, lane % 4
-    if m == 8:
-        return group, within * per + element
-    return group + 8 * (register % 2), within * per + element + 4 * per * (register // 2)
-
-
-def _b_place(lane: int, i: int, bits: int) -> tuple[int, int]:
-    per = max(1, 32 // bits)
-    return lane % 4 * per + i % per + 4 * per * (i // per), lane // 4
-
-
-def _c_place(lane: int, i: int) -> tuple[int, int]:
-    return lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
-
-
-def _spread(matrices: Any, place: Any, count: int) -> Any:
-    """Matrices (warps, rows, columns) as fragments (lanes, elements)."""
-    out = np.zeros((len(matrices) * 32, count), matrices.dtype)
-    for lane in range(32):
-        for i in range(count):
-            out[lane::32, i] = matrices[(slice(None), *place(lane, i))]
-    return out
-
-
-def _collect(registers: Any, m: int, n: int) -> Any:
-    held = np.stack(registers, -1)
-    out = np.zeros((len(held) // 32, m, n), held.dtype)
-    for lane in range(32):
-        for i in range(held.shape[1]):
-            out[(slice(None), *_c_place(lane, i))] = held[lane::32, i]
-    return out
 
 
 FORMS = [
@@ -77,46 +35,19 @@ FORMS = [
 ]
 
 
-def _value(bits: Any, type: str) -> Any:
-    if type == ".f16":
-        return bits.astype(np.uint16).view(np.float16).astype(float)
-    if type in (".bf16", ".tf32"):
-        return (bits.astype(np.uint32) << (16 if type == ".bf16" else 0)).view(np.float32).astype(float)
-    if type[1:] in ("s8", "u8"):
-        return bits.astype(np.uint8).view(np.int8 if type == ".s8" else np.uint8).astype(int)
-    if type[1:] in ("s4", "u4"):
-        return np.where((bits > 7) & (type == ".s4"), bits.astype(int) - 16, bits.astype(int))
-    table = format_of(type)
-    return table.values[table.index(bits)]
-
-
-def _random(rng: Any, shape: tuple[int, ...], type: str) -> Any:
-    """Bits of values that are finite and not far from 1."""
-    if type == ".f16":
-        return rng.standard_normal(shape).astype(np.float16).view(np.uint16)
-    if type == ".bf16":
-        return (rng.standard_normal(shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    if type == ".tf32":
-        return rng.standard_normal(shape).astype(np.float32).view(np.uint32) & ~np.uint32(0x1FFF)
-    if type in (".e4m3", ".e5m2"):
-        return rng.choice(np.flatnonzero(np.isfinite(format_of(type).values)), shape).astype(np.uint8)
-    width = {".e2m1": 4, ".e3m2": 6, ".e2m3": 6}.get(type, BITS[type])
-    return (rng.integers(0, 1 << width, shape) << (2 if type == ".e2m1" else 0)).astype(np.uint8)
-
-
 @pytest.mark.parametrize(("opcode", "atype", "btype"), FORMS)
 def test_a_product_is_the_sum_of_products(opcode: str, atype: str, btype: str) -> None:
     rng = np.random.default_rng(1)
     m, n, k = (int(x) for x in re.search(r"m(\d+)n(\d+)k(\d+)", opcode).groups())  # type: ignore[union-attr]
     dtype = {"f32": ".f32", "f16": ".f16", "s32": ".s32"}[re.search(r"\.(f32|f16|s32)\.", opcode)[1]]  # type: ignore[index]
     size_a, size_b = BITS[atype], BITS[btype]
-    a, b = _random(rng, (WARPS, m, k), atype), _random(rng, (WARPS, k, n), btype)
+    a, b = random(rng, (WARPS, m, k), atype), random(rng, (WARPS, k, n), btype)
     c = rng.integers(-1000, 1000, (WARPS, m, n)) if dtype == ".s32" else rng.standard_normal((WARPS, m, n))
     c = c.astype({".f32": np.float32, ".f16": np.float16, ".s32": np.int32}[dtype])
-    ra = _words(_spread(a, lambda lane, i: _a_place(lane, i, m, size_a), m * k // 32), size_a)
-    rb = _words(_spread(b, lambda lane, i: _b_place(lane, i, size_b), k * n // 32), size_b)
-    fragment = _spread(c, _c_place, m * n // 32)
-    rc = _words(fragment.view(np.uint16), 16) if dtype == ".f16" else tuple(fragment.T)
+    ra = words(spread(a, lambda lane, i: a_place(lane, i, m, size_a), m * k // 32), size_a)
+    rb = words(spread(b, lambda lane, i: b_place(lane, i, size_b), k * n // 32), size_b)
+    fragment = spread(c, c_place, m * n // 32)
+    rc = words(fragment.view(np.uint16), 16) if dtype == ".f16" else tuple(fragment.T)
     held = ".f16x2" if dtype == ".f16" else dtype
     ab = ".f16x2" if atype == ".f16" else ".b32"
     target = "sm_120a" if "kind" in opcode else "sm_90a"
@@ -124,12 +55,12 @@ def test_a_product_is_the_sum_of_products(opcode: str, atype: str, btype: str) -
     got = mma.mma(op).run(Lanes(WARPS), ra, rb, rc)
     if dtype == ".f16":
         got = tuple(np.stack(got, -1).view(np.float16).T)
-    found = _collect(got, m, n)
-    exact = np.matmul(_value(a, atype), _value(b, btype)) + c
+    found = collect(got, m, n)
+    exact = np.matmul(value(a, atype), value(b, btype)) + c
     if dtype == ".s32":
         assert (found == exact).all()
         return
-    magnitude = np.matmul(abs(_value(a, atype)), abs(_value(b, btype))) + abs(c)
+    magnitude = np.matmul(abs(value(a, atype)), abs(value(b, btype))) + abs(c)
     assert (abs(found - exact) <= magnitude * (2.0**-10 if dtype == ".f16" else 2.0**-22) * 2).all()
 
 
@@ -139,12 +70,12 @@ def test_bits_are_combined_and_counted() -> None:
         for name in ("xor", "and"):
             a, b = rng.integers(0, 2, (WARPS, m, k)), rng.integers(0, 2, (WARPS, k, 8))
             c = rng.integers(-9, 9, (WARPS, m, 8)).astype(np.int32)
-            ra = _words(_spread(a, lambda lane, i, m=m: _a_place(lane, i, m, 1), m * k // 32), 1)
-            rb = _words(_spread(b, lambda lane, i: _b_place(lane, i, 1), k // 4), 1)
-            rc = tuple(_spread(c, _c_place, m // 4).T)
+            ra = words(spread(a, lambda lane, i, m=m: a_place(lane, i, m, 1), m * k // 32), 1)
+            rb = words(spread(b, lambda lane, i: b_place(lane, i, 1), k // 4), 1)
+            rc = tuple(spread(c, c_place, m // 4).T)
             text = f"mma.sync.aligned.{opcode}.row.col.s32.b1.b1.s32.{name}.popc"
             op = operation(text, regs(".s32", len(rc)), regs(".b32", len(ra)), regs(".b32", len(rb)), regs(".s32", len(rc)))
-            found = _collect(mma.mma(op).run(Lanes(WARPS), ra, rb, rc), m, 8)
+            found = collect(mma.mma(op).run(Lanes(WARPS), ra, rb, rc), m, 8)
             both = a[:, :, :, None] ^ b[:, None] if name == "xor" else a[:, :, :, None] & b[:, None]
             assert (found == both.sum(2) + c).all()
 
@@ -162,64 +93,21 @@ SPARSE = [
 ]
 
 
-def _compressed(rng: Any, a: Any, bits: int) -> tuple[Any, Any, Any]:
-    """A sparse matrix, its kept elements and the indices of each row as one integer of 2 bits an index (4 bits for tf32)."""
-    warps, m, k = a.shape
-    unit = 2 if bits == 4 else 1
-    chunk = 2 if bits == 32 else 4 * unit
-    kept, rows = np.zeros((warps, m, k // 2), a.dtype), np.zeros((warps, m), object)
-    full = np.zeros_like(a)
-    for w in range(warps):
-        for row in range(m):
-            out, places = [], 0
-            for at in range(0, k, chunk):
-                if bits == 32:
-                    pick = int(rng.integers(0, 2))
-                    chosen, code = [at + pick], 0b1110 if pick else 0b0100
-                else:
-                    pair = sorted(rng.choice(4, 2, replace=False))
-                    chosen = [at + p * unit + u for p in pair for u in range(unit)]
-                    code = int(pair[0]) | int(pair[1]) << 2
-                places |= code << (4 * (at // chunk))
-                out += chosen
-            kept[w, row], full[w, row, out] = a[w, row, out], a[w, row, out]
-            rows[w, row] = places
-    return full, kept, rows
-
-
-def _metadata(rows: Any, total: int, bits: int, selector: int) -> Any:
-    """The words of the lanes (the table in `sparsity`)."""
-    words = np.full((len(rows), 32), 0x4444_4444, np.uint64)
-    for w in range(len(rows)):
-        for g in range(8):
-            low, high = rows[w, g], rows[w, g + 8]
-            if total == 16:
-                words[w, 4 * g + selector] = low | high << 16
-            elif total == 32 and bits >= 16:
-                words[w, 4 * g + 2 * selector] = low & 0xFFFF | (high & 0xFFFF) << 16
-                words[w, 4 * g + 2 * selector + 1] = low >> 16 | high >> 16 << 16
-            elif total == 32:
-                words[w, 4 * g + 2 * selector], words[w, 4 * g + 2 * selector + 1] = low, high
-            else:
-                words[w, 4 * g : 4 * g + 4] = low & 0xFFFFFFFF, high & 0xFFFFFFFF, low >> 32, high >> 32
-    return words.astype(np.uint32).reshape(-1)
-
-
 @pytest.mark.parametrize(("shape", "names", "type", "selectors"), SPARSE)
 def test_sparse_products_use_the_metadata(shape: str, names: str, type: str, selectors: int) -> None:
     rng = np.random.default_rng(3)
     m, n, k = (int(x) for x in re.findall(r"\d+", shape))
     bits = BITS[type]
     for selector in range(selectors):
-        full, kept, rows = _compressed(rng, _random(rng, (1, m, k), type), bits)
-        b = _random(rng, (1, k, n), type)
+        full, kept, rows = compressed(rng, random(rng, (1, m, k), type), bits)
+        b = random(rng, (1, k, n), type)
         total = k // (2 if bits == 32 else 8 if bits == 4 else 4) * 4
-        meta = _metadata(rows, total, bits, selector)
-        ra = _words(_spread(kept, lambda lane, i: _a_place(lane, i, m, bits), m * k // 64), bits)
-        rb = _words(_spread(b, lambda lane, i: _b_place(lane, i, bits), k * n // 32), bits)
+        meta = metadata(rows, total, bits, selector)
+        ra = words(spread(kept, lambda lane, i: a_place(lane, i, m, bits), m * k // 64), bits)
+        rb = words(spread(b, lambda lane, i: b_place(lane, i, bits), k * n // 32), bits)
         integer = names.startswith("s32")
         c = rng.integers(-99, 99, (1, m, n)).astype(np.int32 if integer else np.float32)
-        rc = tuple(_spread(c, _c_place, 4).T)
+        rc = tuple(spread(c, c_place, 4).T)
         ab, held = (".f16x2" if type == ".f16" else ".b32"), ".s32" if integer else ".f32"
         op = operation(
             f"mma.sp::ordered_metadata.sync.aligned.{shape}.row.col.{names}",
@@ -231,9 +119,9 @@ def test_sparse_products_use_the_metadata(shape: str, names: str, type: str, sel
             shapes.immediate("int"),
             f=selector,
         )
-        found = _collect(mma.mma(op).run(Lanes(1), ra, rb, rc, meta, selector), m, n)
-        exact = np.matmul(_value(full, type), _value(b, type)) + c
-        magnitude = np.matmul(abs(_value(full, type)), abs(_value(b, type))) + abs(c)
+        found = collect(mma.mma(op).run(Lanes(1), ra, rb, rc, meta, selector), m, n)
+        exact = np.matmul(value(full, type), value(b, type)) + c
+        magnitude = np.matmul(abs(value(full, type)), abs(value(b, type))) + abs(c)
         assert (abs(found - exact) <= magnitude * (0 if integer else 2.0**-21)).all()
 
 
@@ -246,8 +134,8 @@ def test_block_scales_are_those_of_the_rows_and_columns(kind: str) -> None:
     table = format_of(type, packed=k == 64)
     codes = np.flatnonzero(np.isfinite(table.values))
     a, b = rng.choice(codes, (1, 16, k)).astype(np.uint8), rng.choice(codes, (1, k, 8)).astype(np.uint8)
-    ra = _words(_spread(a, lambda lane, i: _a_place(lane, i, 16, bits), 16 * k // 32), bits)
-    rb = _words(_spread(b, lambda lane, i: _b_place(lane, i, bits), k // 4), bits)
+    ra = words(spread(a, lambda lane, i: a_place(lane, i, 16, bits), 16 * k // 32), bits)
+    rb = words(spread(b, lambda lane, i: b_place(lane, i, bits), k // 4), bits)
     c = rng.standard_normal((1, 16, 8)).astype(np.float32)
     low, high = (0x30, 0x48) if stype == "ue4m3" else (120, 134)
     sa, sb = rng.integers(low, high, (16, count)), rng.integers(low, high, (8, count))
@@ -271,9 +159,9 @@ def test_block_scales_are_those_of_the_rows_and_columns(kind: str) -> None:
         *(regs(".f32", 4), regs(".b32", 4), regs(".b32", 2), regs(".f32", 4), regs(".b32"), ids, regs(".b32"), ids),
         target="sm_120a",
     )
-    fragments = tuple(_spread(c, _c_place, 4).T)
+    fragments = tuple(spread(c, c_place, 4).T)
     run = mma.mma(op).run
-    found = _collect(run(Lanes(1), ra, rb, fragments, wa.astype(np.uint32), abyte, athread, wb.astype(np.uint32), bbyte, bthread), 16, 8)
+    found = collect(run(Lanes(1), ra, rb, fragments, wa.astype(np.uint32), abyte, athread, wb.astype(np.uint32), bbyte, bthread), 16, 8)
 
     def scale(codes: Any) -> Any:
         return format_of(".e4m3").values[codes] if stype == "ue4m3" else 2.0 ** (codes - 127)
@@ -353,7 +241,7 @@ def test_ldmatrix_transposes_bytes_and_widens_small_elements() -> None:
                 assert (got[lane, matrix, half] == expected).all()
     for name, width in (("b4x16_p64", 4), ("b6x16_p32", 6)):
         op = operation(f"ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.{name}", regs(".b32", 1), pointer, target="sm_100a")
-        word = mma.ldmatrix(op).run(lanes, address)
+        (word,) = mma.ldmatrix(op).run(lanes, address)
         for lane in range(32):
             number = int.from_bytes(lanes.bytes[0, lane // 4 * 16 : lane // 4 * 16 + 16].tobytes(), "little")
             elements = [number >> width * (lane % 4 * 4 + i) & ((1 << width) - 1) for i in range(4)]
@@ -370,7 +258,7 @@ def test_stmatrix_of_bytes_stores_an_accumulator_by_columns() -> None:
     stored = lanes.bytes[0].reshape(8, 16)
     for lane in range(32):
         for i in range(4):
-            row, column = _c_place(lane, i)
+            row, column = c_place(lane, i)
             assert stored[column, row] == words[lane].tobytes()[i]
 
 

@@ -20,7 +20,7 @@ LANES = 17
 
 
 def _random(generator: np.random.Generator, dtype: np.dtype[Any]) -> Any:
-    if dtype == bool:
+    if dtype.kind == "b":
         return generator.random(LANES) < 0.5
     return generator.integers(0, 256, (LANES, dtype.itemsize), dtype=np.uint8).view(dtype)[:, 0].copy()
 

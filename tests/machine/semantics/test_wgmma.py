@@ -6,56 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lanes import Lanes, operation, regs
+from spreading import a_place, compressed, metadata, place, random, spread, value, words
 
 from ptxkit.isa import shapes
 from ptxkit.machine.matrices.elements import BITS, format_of
 from ptxkit.machine.semantics import wgmma
-from tests.machine.lanes import Lanes, operation, regs
-from tests.machine.semantics.test_mma import _a_place, _compressed, _metadata, _random, _spread, _value, _words
 
 IMM = shapes.immediate("int")
-MODES = {0: 0, 128: 1, 64: 2, 32: 3}
-
-
-def place(lanes: Lanes, cta: int, start: int, tile: Any, bits: int, width: int, k_major: bool) -> int:
-    """Puts a tile (rows, K) of bit patterns into shared memory and gives its descriptor. Written from the pictures of core matrices."""
-    rows, depth = tile.shape
-    lines = tile if k_major else tile.T
-    per = 128 // bits
-    if width == 0:
-        core = {}
-        across, down = lines.shape[1] // per, lines.shape[0] // 8
-        near, far = 128, 128 * (across if k_major else down)
-        # neighbours along K lie `leading` apart, along rows `stride`
-        leading, stride = (near, far) if k_major else (far, near)
-        if not k_major:
-            leading, stride = 128 * across, 128
-        for i in range(lines.shape[0]):
-            for j in range(lines.shape[1]):
-                offset = (i // 8) * (stride if k_major else leading) + (j // per) * (leading if k_major else stride)
-                core[i, j] = offset * 8 + i % 8 * 128 + j % per * bits
-    else:
-        wide = width * 8 // bits
-        blocks = -(-lines.shape[1] // wide)
-        stride = 8 * width
-        leading = stride * (lines.shape[0] // 8)
-        core = {}
-        for i in range(lines.shape[0]):
-            for j in range(lines.shape[1]):
-                at = start * 8 + (j // wide) * leading * 8 + i * width * 8 + j % wide * bits
-                octet, bit = divmod(at, 8)
-                octet ^= (octet >> 7 & (width // 16 - 1)) << 4
-                core[i, j] = octet * 8 + bit - start * 8
-        assert blocks
-    memory = lanes.bytes[cta]
-    for (i, j), at in core.items():
-        octet, bit = divmod(start * 8 + at, 8)
-        value = int(lines[i, j])
-        if bits < 8:
-            memory[octet] |= value << bit
-        else:
-            memory[octet : octet + bits // 8] = np.frombuffer(value.to_bytes(bits // 8, "little"), np.uint8)
-    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | MODES[width] << 62
 
 
 def _collect(registers: Any, n: int) -> Any:
@@ -77,7 +35,7 @@ def test_tiles_in_every_layout(width: int, atrans: int, btrans: int) -> None:
     rng = np.random.default_rng(1)
     lanes = Lanes(8, memory=65536)
     n = 64
-    a, b = _random(rng, (2, 64, 16), ".f16"), _random(rng, (2, n, 16), ".f16")
+    a, b = random(rng, (2, 64, 16), ".f16"), random(rng, (2, n, 16), ".f16")
     da = [place(lanes, g, 1024, a[g], 16, width, not atrans) for g in range(2)]
     db = [place(lanes, g, 32768, b[g], 16, width, not btrans) for g in range(2)]
     d = regs(".f32", n // 2)
@@ -92,8 +50,8 @@ def test_tiles_in_every_layout(width: int, atrans: int, btrans: int) -> None:
     )
     before = tuple(np.full(256, np.nan, np.float32) for _ in range(n // 2))
     got = wgmma.wgmma(op).run(lanes, before, _descriptors(da), _descriptors(db), 0, -1, 1, atrans, btrans)
-    exact = -np.matmul(_value(a, ".f16"), _value(b, ".f16").swapaxes(1, 2))
-    magnitude = np.matmul(abs(_value(a, ".f16")), abs(_value(b, ".f16")).swapaxes(1, 2))
+    exact = -np.matmul(value(a, ".f16"), value(b, ".f16").swapaxes(1, 2))
+    magnitude = np.matmul(abs(value(a, ".f16")), abs(value(b, ".f16")).swapaxes(1, 2))
     assert (abs(_collect(got, n) - exact) <= magnitude * 2.0**-21).all()
 
 
@@ -106,14 +64,14 @@ TYPES += [(".s8", ".s32", "u8", 32), (".b1", ".s32", "b1", 256)]
 def test_types(type: str, dtype: str, second: str, k: int, in_registers: bool) -> None:
     rng = np.random.default_rng(2)
     lanes, n, bits = Lanes(4, memory=65536), 24, BITS[type]
-    a, b = _random(rng, (1, 64, k), type), _random(rng, (1, n, k), f".{second}")
+    a, b = random(rng, (1, 64, k), type), random(rng, (1, n, k), f".{second}")
     c = rng.integers(-9, 9, (1, 64, n)).astype({".f16": np.float16, ".f32": np.float32, ".s32": np.int32}[dtype])
     db = place(lanes, 0, 8192, b[0], bits, 32, True)
     fragment = _spread_64(c)
     d = tuple(fragment.view(np.uint32).T if dtype == ".f16" else fragment.T)
     kind = regs(".f16x2" if dtype == ".f16" else dtype, len(d))
     if in_registers:
-        ra = tuple(np.concatenate([r], 0) for r in _words(_spread_a(a, bits), bits))
+        ra = tuple(np.concatenate([r], 0) for r in words(_spread_a(a, bits), bits))
         first: Any = regs(".b32" if type in (".s8", ".b1") else ".f16x2", 4)
         given: Any = ra
     else:
@@ -135,7 +93,7 @@ def test_types(type: str, dtype: str, second: str, k: int, in_registers: bool) -
     if type == ".b1":
         assert (found == np.matmul(a.astype(int), b.astype(int).swapaxes(1, 2)) + c).all()
         return
-    left, right = _value(a, type), _value(b, f".{second}").swapaxes(1, 2)
+    left, right = value(a, type), value(b, f".{second}").swapaxes(1, 2)
     slack = {".f16": 2.0**-9, ".s32": 0}.get(dtype, 2.0**-21 if type != ".e4m3" else 2.0**-9)
     assert (abs(found - (np.matmul(left, right) + c)) <= (np.matmul(abs(left), abs(right)) + abs(c)) * slack).all()
 
@@ -152,7 +110,7 @@ def _spread_64(c: Any) -> Any:
 def _spread_a(a: Any, bits: int) -> Any:
     """A of a warpgroup: sixteen rows a warp."""
     k = a.shape[2]
-    return np.concatenate([_spread(a[:, 16 * w : 16 * w + 16], lambda lane, i: _a_place(lane, i, 16, bits), k // 2) for w in range(4)])
+    return np.concatenate([spread(a[:, 16 * w : 16 * w + 16], lambda lane, i: a_place(lane, i, 16, bits), k // 2) for w in range(4)])
 
 
 @pytest.mark.parametrize(("type", "k"), [(".f16", 32), (".tf32", 16), (".e4m3", 64), (".s8", 64)])
@@ -160,11 +118,11 @@ def test_sparse(type: str, k: int) -> None:
     rng = np.random.default_rng(3)
     bits, n = BITS[type], 16
     lanes = Lanes(4, memory=65536)
-    full, kept, rows = _compressed(rng, _random(rng, (1, 64, k), type), bits)
-    b = _random(rng, (1, n, k), type)
+    full, kept, rows = compressed(rng, random(rng, (1, 64, k), type), bits)
+    b = random(rng, (1, n, k), type)
     total = k // (2 if bits == 32 else 4) * 4
     selector = 1 if total == 32 else 0
-    meta = np.concatenate([_metadata(rows[:, 16 * w : 16 * w + 16], total, bits, selector) for w in range(4)])
+    meta = np.concatenate([metadata(rows[:, 16 * w : 16 * w + 16], total, bits, selector) for w in range(4)])
     da, db = place(lanes, 0, 0, kept[0], bits, 32, True), place(lanes, 0, 8192, b[0], bits, 64, True)
     dtype = ".s32" if type == ".s8" else ".f32"
     floating = type != ".s8"
@@ -180,7 +138,7 @@ def test_sparse(type: str, k: int) -> None:
     )
     zero = tuple(np.zeros(128, np.int32 if dtype == ".s32" else np.float32) for _ in range(n // 2))
     found = _collect(wgmma.wgmma(op).run(lanes, zero, _descriptors([da]), _descriptors([db]), meta, selector, 0, *signs.values()), n)
-    left, right = _value(full, type), _value(b, type).swapaxes(1, 2)
+    left, right = value(full, type), value(b, type).swapaxes(1, 2)
     slack = 0 if type == ".s8" else 2.0**-9 if type == ".e4m3" else 2.0**-20
     assert (abs(found - np.matmul(left, right)) <= np.matmul(abs(left), abs(right)) * slack).all()
 

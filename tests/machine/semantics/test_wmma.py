@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lanes import Lanes, operation, regs
 
 from ptxkit.isa import shapes
 from ptxkit.machine.matrices.elements import BITS
 from ptxkit.machine.semantics import wmma
-from tests.machine.lanes import Lanes, operation, regs
 
 POINTER = shapes.address(shapes.register(".u64"))
 EXTRA = 16
