@@ -95,6 +95,8 @@ def differences(record: Sequence[dict[str, Any]], found: Sequence[launcher.Outpu
             continue
         before, after = both(entry, output)
         wrong = [at for at, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
+        if not wrong and "data" in entry:
+            continue
         if not wrong:
             said.append(f"argument {entry['argument']}: the hash differs, none of the {len(before)} elements kept does")
             continue
