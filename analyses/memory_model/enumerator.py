@@ -280,6 +280,8 @@ class Search:
                         and (not limits or spaces[one.location] in limits)
                     ):
                         self.sided[one.index] |= 1 << fence.index
+        for copy, wait in skeleton.implicit_fences:
+            self.sided[copy] |= 1 << wait
         for one in events:
             for j in members(skeleton.same_address[one.index]):
                 other = events[j]

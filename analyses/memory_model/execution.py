@@ -144,6 +144,7 @@ class Execution:
             for fence in fences
             if fence.proxy == one.proxy and self._same_cta(fence, one) and self._covers(fence, one)
         ]
+        sided += self.skeleton.implicit_fences
         leave = generic | (Relation.of(n, sided) & base)
         enter = generic | (Relation.of(n, ((b, a) for a, b in sided)) & base)
         alias = Relation.identity(n, as_set(one.index for one in fences if one.proxy == "alias"))

@@ -16,6 +16,7 @@ from ptxkit.analyses.memory_model.paths import Path, Step
 from ptxkit.analyses.memory_model.program import (
     STRONG,
     AsyncCopy,
+    AsyncWait,
     Atomic,
     Barrier,
     Fence,
@@ -122,6 +123,8 @@ class Skeleton:
     program_order: list[int]
     asynchronous: list[int]
     """Order that asynchronous operations have with those of their thread (8.9.1.1), which is not program order."""
+    implicit_fences: tuple[tuple[int, int], ...]
+    """Copies by the async proxy, and the waits that are a proxy fence for them."""
     depends: list[int]
     """From reads to writes: by data, address or control."""
     morally_strong: list[int]
@@ -394,6 +397,12 @@ def _related(
         final,
         order,
         asynchronous,
+        tuple(
+            (i, j)
+            for i, row in enumerate(asynchronous)
+            for j in members(row)
+            if events[i].proxy == "async" and events[i].is_memory and isinstance(events[j].operation, AsyncWait)
+        ),
         depends,
         strong,
         address,
