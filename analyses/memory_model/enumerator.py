@@ -8,6 +8,7 @@ it is enough. Writes and fences that must be ordered, but which nothing orders y
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
@@ -21,6 +22,8 @@ from ptxkit.analyses.memory_model.relations import Relation, closed, composed, m
 from ptxkit.analyses.memory_model.skeleton import Observed, Skeleton, includes, skeletons
 from ptxkit.frozen import frozen
 
+PATIENCE = (300, 600, 1200, 2400, 4800, 9600)
+"""After how many steps a search starts again."""
 LOOPS = 3
 """How often a branch backwards is taken, at most."""
 
@@ -211,6 +214,9 @@ class Search:
                     else:
                         self.fence_pairs.append((i, j))
         self.strong = skeleton.morally_strong
+        self.strong_writes = [row & self.writes if self.writes >> i & 1 else 0 for i, row in enumerate(strong_overlap)]
+        self.updates = self.writes & sum(1 << one.index for one in events if one.is_atomic and one.is_read)
+        self.forces = bool(self.pairs) and all(self.checks.values())
         self.cliques = [one for one in cliques(strong_overlap) if one.bit_count() > 1]
         self.strong_overlap = strong_overlap
         self.is_plain = all(one.proxy == "generic" for one in events if one.is_memory or one.sem == "proxy") and all(
@@ -320,6 +326,8 @@ class Search:
         for a, b in coherence:
             order[a] |= 1 << b
         closed(order)
+        if self.forces and not self._forced(sources, cause, order):
+            return None
         if self.checks["coherence"] and any(row >> i & 1 for i, row in enumerate(order)):
             return None
         if not self._communicates(sources, preserved, cause, order):
@@ -422,6 +430,34 @@ class Search:
             return not any(row >> i & 1 for i, row in enumerate(chain))
         return True
 
+    def _forced(self, sources: Sources, cause: list[int], order: list[int]) -> bool:
+        """Orders pairs of writes of which only one order can satisfy the axioms, in place. False if none can."""
+        strong_writes = self.strong_writes
+        changed = True
+        while changed:
+            changed = False
+            for (read, cell), write in sources.items():
+                updates = self.updates >> read & 1
+                others = strong_writes[write] & self.writers[cell] & ~(1 << read)
+                for other in members(others):
+                    if order[other] >> write & 1:
+                        continue
+                    if order[write] >> other & 1:
+                        # it comes between what the atomic operation reads and, unless it follows, what it writes
+                        if updates and strong_writes[read] >> other & 1 and not order[read] >> other & 1:
+                            order[read] |= 1 << other
+                            changed = True
+                    elif cause[other] >> read & 1 or (
+                        updates and strong_writes[read] >> other & 1 and order[other] >> read & 1
+                    ):
+                        order[other] |= 1 << write
+                        changed = True
+            if changed:
+                closed(order)
+                if any(row >> i & 1 for i, row in enumerate(order)):
+                    return False
+        return True
+
     def _is_sequential(self, node: Node) -> bool:
         """8.10.5, once everything is chosen."""
         if not self.checks["sc-per-location"]:
@@ -443,12 +479,35 @@ class Search:
         value = value_of(condition, values.in_thread(thread))
         return None if value is None else bool(value) == truth
 
+    def _candidates(self, node: Node, decision: Pair) -> int:
+        """The writes that a read can take a cell from, as far as causality says."""
+        read, cell = decision
+        writers = self.writers[cell] & ~(1 << read)
+        if not self.checks["causality"]:
+            return writers
+        found = writers & ~node.preserved[read]
+        earlier = 0
+        for write in members(writers):
+            if node.cause[write] >> read & 1:
+                earlier |= 1 << write
+        for write in members(found):
+            if node.order[write] & earlier:
+                found ^= 1 << write
+        return found
+
+    def _tightest(self, node: Node) -> Pair | None:
+        """The read with the fewest writes to choose from; None if all are chosen."""
+        best, fewest = None, self.n + 1
+        for pair in self.decisions:
+            if pair not in node.sources:
+                count = self._candidates(node, pair).bit_count()
+                if count < fewest:
+                    best, fewest = pair, count
+        return best
+
     def _choices(self, node: Node, decision: Pair) -> Iterator[Node]:
         """The nodes in which a read takes a cell from each write that it can."""
-        read, cell = decision
-        for write in members(self.writers[cell] & ~(1 << read)):
-            if node.preserved[read] >> write & 1 and self.checks["causality"]:
-                continue
+        for write in members(self._candidates(node, decision)):
             sources = {**node.sources, decision: write}
             following = self._node(sources, node.coherence, node.fences)
             if following is None:
@@ -508,20 +567,42 @@ class Search:
                 yield tuple(one for one in found if one is not None), node
 
     def complete(self, node: Node, racy: bool = False) -> Execution | None:
-        """An execution in which everything is chosen, starting from a node; with a data race, if that is asked for."""
+        """An execution in which everything is chosen, starting from a node; with a data race, if that is asked for.
+
+        An early choice that cannot be completed is found out late. So a search that takes long starts again and chooses in another order,
+        each time with more patience, the last time with as much as it takes.
+        """
+        for attempt, patience in enumerate((*PATIENCE, None)):
+            found, is_settled = self._completed(node, racy, random.Random(attempt) if attempt else None, patience)
+            if is_settled:
+                return found
+        return None
+
+    def _completed(
+        self, node: Node, racy: bool, shuffled: random.Random | None, patience: int | None
+    ) -> tuple[Execution | None, bool]:
+        """An execution, and whether the answer is final: False if patience ran out."""
         pending = [node]
+        steps = 0
         while pending:
+            steps += 1
+            if patience is not None and steps > patience:
+                return None, False
             one = pending.pop()
             if racy and not self._race_candidates(one):
                 continue
-            decision = next((pair for pair in self.decisions if pair not in one.sources), None)
+            decision = self._tightest(one)
             if decision is not None:
-                pending += self._choices(one, decision)
+                choices = list(self._choices(one, decision))
+                if shuffled is not None:
+                    shuffled.shuffle(choices)
+                pending += choices
                 continue
+            steps += 10
             finished = self._ordered(one, racy)
             if finished is not None:
-                return self._execution(finished)
-        return None
+                return self._execution(finished), True
+        return None, True
 
     def all(self) -> Iterator[Execution]:
         """Every execution of the skeleton, all orders included."""

@@ -125,9 +125,9 @@ class _Writer:
         used = "".join(body)
         declarations = [f"  .reg .b64 %rd<{self.temporaries + 24}>;", "  .reg .b32 %r<16>;", "  .reg .pred %p<4>;"]
         for t, thread in enumerate(self.program.threads):
-            names = [f"%{_name(t, name)}" for name in _register_names(thread)]
-            if names:
-                declarations.append(f"  .reg .b64 {', '.join(names)};")
+            used_here = [f"%{_name(t, name)}" for name in _register_names(thread)]
+            if used_here:
+                declarations.append(f"  .reg .b64 {', '.join(used_here)};")
         if self.shared_size:
             declarations.append(f"  .shared .align 16 .b8 variables[{self.shared_size * self.lanes}];")
         if "[completion" in used:

@@ -6,7 +6,7 @@ What remains open is what each read reads from and how writes and fences are ord
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 import attrs
 
@@ -175,7 +175,7 @@ def _all_meetings(program: Program, chosen: Sequence[Path], numbers: list[list[i
         ctas.setdefault(_place(thread), []).append(t)
     choices = []
     for places in ctas.values():
-        arrivals = [[one for one in _arrivals(chosen[t], numbers[t])] for t in places]
+        arrivals = [list(_arrivals(chosen[t], numbers[t])) for t in places]
         them = meetings(arrivals, program.awaits_all)
         choices.append([Meeting(one.phases, tuple((places[t], event) for t, event in one.stuck)) for one in them])
     for combination in product(*choices):
@@ -273,7 +273,7 @@ def _address(variables: dict[str, Variable], name: str) -> str:
 def _event(index: int, thread: int, number: int, step: Step, variables: dict[str, Variable]) -> Event:
     operation = step.operation
     if isinstance(operation, Load | Store | Atomic | AsyncCopy):
-        is_copy = isinstance(operation, AsyncCopy)
+        sem, scope = ("weak", None) if isinstance(operation, AsyncCopy) else (operation.sem, operation.scope)
         return Event(
             index,
             thread,
@@ -284,8 +284,8 @@ def _event(index: int, thread: int, number: int, step: Step, variables: dict[str
             isinstance(operation, Atomic),
             step.is_read and not (isinstance(operation, Atomic) and operation.register is None),
             False,
-            "weak" if is_copy else operation.sem,
-            None if is_copy else operation.scope,
+            sem,
+            scope,
             operation.proxy,
             _address(variables, step.variable),
             _base(variables, step.variable),
@@ -309,7 +309,7 @@ def _cells(events: list[Event]) -> tuple[Cell, ...]:
     cells = []
     for location, them in bounds.items():
         ordered = sorted(them)
-        cells += [Cell(location, a, b) for a, b in zip(ordered, ordered[1:], strict=False)]
+        cells += [Cell(location, a, b) for a, b in pairwise(ordered)]
     return tuple(cells)
 
 
