@@ -19,7 +19,7 @@ from ptxkit.analyses.memory_model.expressions import Expression, Read, reads_of,
 from ptxkit.analyses.memory_model.paths import Path, paths
 from ptxkit.analyses.memory_model.program import AsyncCopy, Program, ProxyFence
 from ptxkit.analyses.memory_model.relations import Relation, closed, composed, members
-from ptxkit.analyses.memory_model.skeleton import Observed, Skeleton, includes, skeletons
+from ptxkit.analyses.memory_model.skeleton import Event, Observed, Skeleton, includes, skeletons
 from ptxkit.frozen import frozen
 
 PATIENCE = (300, 600, 1200, 2400, 4800, 9600)
@@ -124,13 +124,29 @@ def outcomes(
     return Outcomes(asked, tuple(found[key] for key in sorted(found)), is_cut)
 
 
-def find_race(program: Program, *, loops: int = LOOPS) -> Execution | None:
-    """An allowed execution with a data race (8.7.1), if the program has one. Raises CannotFollow."""
+def find_race(
+    program: Program,
+    *,
+    loops: int = LOOPS,
+    between: Callable[[Event, Event], bool] = lambda a, b: True,
+    observing: Callable[[Event, Event], bool] | None = None,
+) -> Execution | None:
+    """An allowed execution with a data race (8.7.1), if the program has one.
+
+    `between`: only races of such operations. `observing`: only executions in which such a write is read by such a read.
+    Raises CannotFollow.
+    """
     for combination, _ in _combinations(program, loops):
         for skeleton in skeletons(program, combination):
             search = Search(skeleton)
-            if search.is_possible:
-                execution = search.complete(search.start(), racy=True)
+            events = skeleton.events
+            search.conflicts = [(i, j) for i, j in search.conflicts if between(events[i], events[j])]
+            if not search.conflicts:
+                continue
+            if not search.is_possible:
+                continue
+            for node in [search.start()] if observing is None else search.observing(observing):
+                execution = search.complete(node, racy=True)
                 if execution is not None:
                     return execution
     return None
@@ -303,6 +319,16 @@ class Search:
         if node is None:
             raise AssertionError("an execution without reads contradicts an axiom")
         return node
+
+    def observing(self, is_wanted: Callable[[Event, Event], bool]) -> Iterator[Node]:
+        """Nodes in which a read that is wanted reads all from a write that is wanted."""
+        events = self.skeleton.events
+        for read in events:
+            for write in events:
+                if read.is_read and write.is_write and read is not write and set(read.cells) <= set(write.cells) and is_wanted(write, read):
+                    node = self._node({(read.index, cell): write.index for cell in read.cells}, (), self.fixed_fences)
+                    if node is not None:
+                        yield node
 
     # The relations of chapter 8, from what is chosen so far. `execution` has them as they are written.
 
