@@ -164,7 +164,7 @@ class _Writer:
         yield "  shr.u32 %r2, %r0, 5;"
         yield "  and.b32 %r3, %r0, 31;"
         if self.stress:
-            yield from self._stressing(count * (self.instances // self.lanes))
+            yield from self._stressing()
         yield f"  rem.u32 %r4, %r1, {count};"
         yield f"  div.u32 %r5, %r1, {count};"
         yield f"  mad.lo.u32 %r6, %r5, {self.lanes}, %r3;"
@@ -229,8 +229,9 @@ class _Writer:
         yield "  setp.lt.and.u32 %p0, %r9, 2000, %p0;"
         yield "  @%p0 bra GATHER;"
 
-    def _stressing(self, first: int) -> Iterator[str]:
-        yield f"  setp.lt.u32 %p0, %r1, {first};"
+    def _stressing(self) -> Iterator[str]:
+        """The first CTAs of the grid, so that they run while the others do."""
+        yield f"  setp.ge.u32 %p0, %r1, {self.stress};"
         yield "  @%p0 bra RUN;"
         yield "  ld.param.u64 %rd2, [scratch];"
         yield "  cvta.to.global.u64 %rd2, %rd2;"
@@ -249,6 +250,7 @@ class _Writer:
         yield "  @%p0 bra STRESS;"
         yield "  bra END;"
         yield "RUN:"
+        yield f"  sub.u32 %r1, %r1, {self.stress};"
 
     def _operation(self, t: int, thread: Thread, operation: Operation) -> Iterator[str]:
         if isinstance(operation, Load):
