@@ -27,7 +27,7 @@ from ptxkit.analyses.bindings import bindings
 from ptxkit.analyses.routine import Routine
 from ptxkit.analyses.rule import Facts
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", *range(1, 11))
 BUDGET = 20.0

@@ -72,7 +72,7 @@ def cta(size: int, variables: str, code: str, *, more: str = "", dump: str = "%t
     """
     bytes = bytes or size
     lines = [HEAD.format(more=more, variables=f".shared .align 1024 .b8 s[{size}]; .shared .align 8 .b64 bar; .reg .b32 %cta, %s, %bar, %rank, %n; .reg .b64 %y, %z, %v; .reg .pred %leader, %done; {variables}")]
-    lines.append(f"mov.u32 %cta, %ctaid.x; mov.u32 %tt, %tid.x; setp.eq.u32 %leader, %tt, 0; mov.u32 %s, s; mov.u32 %bar, bar; mov.u32 %rank, %cluster_ctarank;")
+    lines.append("mov.u32 %cta, %ctaid.x; mov.u32 %tt, %tid.x; setp.eq.u32 %leader, %tt, 0; mov.u32 %s, s; mov.u32 %bar, bar; mov.u32 %rank, %cluster_ctarank;")
     lines.append(f"mul.wide.u32 %tq, %cta, {bytes}; add.u64 %tp, %tin, %tq; mul.wide.u32 %tq, %tt, 8; add.u64 %tp, %tp, %tq; mov.u64 %ta, s; add.u64 %ta, %ta, %tq; shl.b32 %ts, %tt, 3;")
     lines.append(f"fill: setp.ge.u32 %tskip, %ts, {size}; @%tskip bra filled; ld.global.b64 %y, [%tp]; st.shared.b64 [%ta], %y; add.u64 %tp, %tp, {8 * BLOCK}; add.u64 %ta, %ta, {8 * BLOCK}; add.u32 %ts, %ts, {8 * BLOCK}; bra fill;")
     lines.append("filled: @%leader mbarrier.init.shared.b64 [bar], 1; @%leader fence.mbarrier_init.release.cluster; fence.proxy.async; barrier.cluster.arrive; barrier.cluster.wait;")

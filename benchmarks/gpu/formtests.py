@@ -224,7 +224,7 @@ def register_tests(form: Form) -> Iterator[Test]:
     for candidate in opcodes(form):
         for number, variant in enumerate(form.variants):
             first = bound_as(candidate, variant, [unknown(item) for item in variant])
-            if first is None or not possible(first.requirement) or first.removed and _is_removed(first):
+            if first is None or not possible(first.requirement) or (first.removed and _is_removed(first)):
                 continue
             yield from _registers(candidate, number, variant, first)
 

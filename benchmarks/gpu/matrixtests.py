@@ -57,7 +57,7 @@ def _ldmatrix(form: Form) -> Iterator[Test]:
         opcode = form.mnemonic + "".join(candidate.modifiers)
         # 64 rows of 16 bytes for each warp: a thread brings two, and names any
         code = [HEAD.format(more="", variables=f".shared .align 16 .b8 rows[{32 * BLOCK}]; .reg .b32 {', '.join(names)}, %row; .reg .b64 %x0, %x1;")]
-        code.append(f"mul.wide.u32 %tq, %ti, 32; add.u64 %tp, %tin, %tq; mov.u64 %ta, rows; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 32; add.u64 %ta, %ta, %tq;")
+        code.append("mul.wide.u32 %tq, %ti, 32; add.u64 %tp, %tin, %tq; mov.u64 %ta, rows; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 32; add.u64 %ta, %ta, %tq;")
         code += [f"ld.global.v2.b64 {{%x0, %x1}}, [%tp+{at}]; st.shared.v2.b64 [%ta+{at}], {{%x0, %x1}};" for at in (0, 16)]
         code.append("bar.sync 0;")
         code.append(f"mul.wide.u32 %tq, %ti, 4; add.u64 %tp, %tin, %tq; ld.global.b32 %row, [%tp+{32 * COUNT}]; and.b32 %row, %row, 63;")

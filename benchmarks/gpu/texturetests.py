@@ -110,7 +110,7 @@ def _sample(form: Form, opcode: str, candidate: Any, mode: Texture, geometry: st
     x = [f"%x{n}" for n in range(axes)]
     inputs = [("unit", one) for one in x] + [("b32", "%layer")]
     sizes = mode.image.size()
-    code = [f"and.b32 %layer, %layer, 7; sub.u32 %layer, %layer, 1; max.s32 %layer, %layer, 0;"]
+    code = ["and.b32 %layer, %layer, 7; sub.u32 %layer, %layer, 1; max.s32 %layer, %layer, 0;"]
     if not mode.normalized or ctype == "s32":
         code += [f"mul.rn.f32 {one}, {one}, 0f{_hex(sizes[n])};" for n, one in enumerate(x)]
     if "cube" in geometry:
@@ -212,7 +212,7 @@ def _surfaces(form: Form) -> Iterator[Test]:
         else:
             if clamp == ".clamp":
                 # what is outside is drawn to the edge, where several threads would meet: only one row of threads is outside
-                code.append(f"setp.lt.s32 %tskip, %x0, 0;")
+                code.append("setp.lt.s32 %tskip, %x0, 0;")
                 code.append("@%tskip bra over;")
             instruction = f"{opcode} {place}, {value};"
             inputs = [(f"b{max(bits, 16)}", name) for name in names]
