@@ -65,9 +65,8 @@ def main() -> None:
             flush=True,
         )
     for name, values in (("load over parse", loads), ("load and one kernel over parse", launches)):
-        print(
-            f"{name}: median {statistics.median(values):.2f}, most {max(values):.2f}, of {len(values)} files; {sum(v <= 1 for v in values)} at most"
-        )
+        few = sum(value <= 1 for value in values)
+        print(f"{name}: median {statistics.median(values):.2f}, most {max(values):.2f}, of {len(values)} files; {few} at most 1.0")
 
 
 if __name__ == "__main__":
