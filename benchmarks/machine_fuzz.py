@@ -2,7 +2,8 @@
 
     python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--show]
 
-Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8 bytes, and
+Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8
+bytes, and
 zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
 machine too: it says that a semantics function raised.
 

@@ -48,7 +48,7 @@ class Lanes:
         found = self._known.get("index")
         if found is None:
             found = self._known["index"] = self.place + self.residents.first
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def cta(self) -> Array:
@@ -79,7 +79,7 @@ class Lanes:
         return found
 
     def special(self, name: str) -> Any:
-        """A special register that differs from thread to thread (ISA 10), as uint32; a scalar where it does not, among the resident ones."""
+        """A special register of each thread (ISA 10), as uint32; a scalar where all resident threads have the same."""
         found = self._known.get(name)
         if found is None:
             found = self.residents.special(name)
@@ -135,13 +135,13 @@ class Lanes:
             full = len(numbers) * width == self.count
             position = None if full else (np.cumsum(starts) - 1) * width + column
             found = self._known[key] = (position, numbers, len(numbers))
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _spread(self, x: Any, fill: Any, width: int) -> Array:
         position, _, rows = self._rows(width)
         x = self.broadcast(x)
         if position is None:
-            return x.reshape(rows, width)
+            return x.reshape(rows, width)  # type: ignore[no-any-return]
         out = np.full(rows * width, fill, x.dtype) if x.dtype.names is None else np.zeros(rows * width, x.dtype)
         out[position] = x
         return out.reshape(rows, width)
@@ -154,7 +154,7 @@ class Lanes:
         if y.shape[1] != width:
             y = np.broadcast_to(y, (rows, width))
         flat = y.reshape(-1)
-        return flat if position is None else flat.take(position)
+        return flat if position is None else flat.take(position)  # type: ignore[no-any-return]
 
     def by_warp(self, x: Any, fill: Any = 0) -> Array:
         """A row of 32 for each warp; `fill` for the lanes that are not there."""
@@ -170,7 +170,7 @@ class Lanes:
         found = self._known.get("active")
         if found is None:
             found = self._known["active"] = self._spread(np.True_, False, WARP)
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def warps(self) -> Array:
@@ -194,7 +194,7 @@ class Lanes:
         found = self._known.get("mask")
         if found is None:
             found = self._known["mask"] = np.packbits(self.active, axis=1, bitorder="little").view(np.uint32)[:, 0]
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def is_whole(self) -> bool:
@@ -282,7 +282,9 @@ class Group:
         """Where it is: call sites and functions from the outside in, then the block. The lowest has furthest to go."""
         return (*self.frame.path, self.block) if self.frame is not None else (self.block,)
 
-    def part(self, positions: Array, lanes: Lanes | None = None, live: Iterable[int] | None = None, blank: list[Any] | None = None) -> Group:
+    def part(
+        self, positions: Array, lanes: Lanes | None = None, live: Iterable[int] | None = None, blank: list[Any] | None = None
+    ) -> Group:
         """The lanes at these positions, with the registers that are live."""
         lanes = lanes if lanes is not None else self.lanes.at(positions)
         if live is None:

@@ -123,7 +123,7 @@ class Residents:
         found = self._columns.get(name)
         if found is None:
             found = self._columns[name] = self._column(name)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _column(self, name: str) -> Array:
         if name == "cta":
@@ -133,7 +133,7 @@ class Residents:
         if name == "lane":
             return self.column("thread") & 31
         if name == "warp":
-            return self.column("cta") * self.warps_per_cta + (self.column("thread") >> 5)
+            return self.column("cta") * self.warps_per_cta + (self.column("thread") >> 5)  # type: ignore[no-any-return]
         raise KeyError(name)
 
     def special(self, name: str) -> Any:
@@ -422,7 +422,9 @@ class Scheduler:
             targets = block.targets
             wrong = value >= len(targets)
             if np.any(wrong):
-                raise self.fault(Stop("branch", "an index beyond the list of targets", wrong if wrong.ndim else None), group, None, block.last)
+                raise self.fault(
+                    Stop("branch", "an index beyond the list of targets", wrong if wrong.ndim else None), group, None, block.last
+                )
             if not value.ndim:
                 return targets[int(value)]
             places = np.array(targets)[value]
@@ -494,13 +496,13 @@ class Scheduler:
             here = np.bincount(group_of, minlength=residents.ctas * per_cta)
             everyone = residents.column("cta") * per_cta + residents.column("thread") // (4 * WARP)
             alive = np.bincount(everyone[residents.alive], minlength=residents.ctas * per_cta)
-            return (here == alive)[group_of]
+            return (here == alive)[group_of]  # type: ignore[no-any-return]
         missing = residents.alive_mask[lanes.warps] & ~lanes.warp_mask
         missing = lanes.from_warp(missing)
         if wait.members >= 0:
             mask = arguments[wait.members]
             missing = missing & mask.astype(np.uint32)
-        return missing == 0
+        return missing == 0  # type: ignore[no-any-return]
 
     def park(self, group: Group, wait: Waiting, arguments: tuple[Any, ...]) -> int:
         """Lanes wait for others of their warp; those that are complete go on."""
@@ -721,7 +723,7 @@ class Scheduler:
         lanes = group.lanes
         mask = getattr(error, "mask", None)
         places = lanes.place
-        if mask is not None and getattr(mask, "ndim", 0) and len(mask) == len(places):
+        if mask is not None and getattr(mask, "ndim", 0) and len(mask) == len(places):  # type: ignore[arg-type]
             places = places[mask]
         kind = getattr(error, "kind", "") or "internal"
         reason = getattr(error, "reason", "") or str(error)

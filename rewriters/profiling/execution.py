@@ -33,7 +33,7 @@ def execute(
     monitors: tuple[Any, ...] = (),
     progress: Callable[[Any], None] | None = None,
 ) -> Execution:
-    """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays, ValueError for kinds of arguments."""
+    """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays."""
     arguments: list[Any] = []
     held: dict[int, bytearray] = {}
     for i, argument in enumerate(launch.arguments):
