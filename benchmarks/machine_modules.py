@@ -27,6 +27,16 @@ LEFT_OUT = frozenset(("ret", "exit", "bra", "brx", "call", "trap", "brkpt", "set
 """What is written where it fits, or ends a kernel at once."""
 
 
+OFTEN = frozenset(f"{name}.isa" for name in ("integer", "logic", "comparison", "conversion", "floating_point", "half_precision", "video", "extended_precision", "data_movement", "atomics", "synchronization"))
+"""Chapters that are chosen more often: what the others do ends most launches that have nothing prepared for it."""
+
+
+@cache
+def chapters() -> tuple[str, ...]:
+    """The chapters to choose from, some several times."""
+    return tuple([file for file in sorted(able()) for _ in range(8 if file in OFTEN else 1)])
+
+
 @cache
 def able() -> dict[str, tuple[Form, ...]]:
     """The forms to choose from, by chapter: so that each chapter is as frequent as another."""
@@ -115,7 +125,7 @@ class Writer:
     def instruction(self, is_entry: bool) -> str:
         """One instruction of a form chosen at random, perhaps guarded."""
         for _ in range(40):
-            form = self.lot.choice(able()[self.lot.choice(sorted(able()))])
+            form = self.lot.choice(able()[self.lot.choice(chapters())])
             found = self._written(form, is_entry)
             if found:
                 guard = f"@{self.lot.choice(('', '!'))}%p{self.lot.randrange(6)} " if self.lot.random() < 0.1 else ""
