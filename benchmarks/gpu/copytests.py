@@ -254,7 +254,7 @@ def _tensor_test(form: Form, opcode: str, candidate: Any, map: TensorMap, policy
     code = f"{policy} mov.u64 %map, map; cvta.param.u64 %map, %map; mov.b16 %mask, 3; mov.b16 %o0, 0; mov.b16 %o1, 1; mov.b16 %o2, 0;\n"
     coordinates = "{" + ", ".join(f"%x{d}" for d in range(rank)) + "}"
     label = map.label()
-    more = ", .param .align 64 .b8 map[128]"
+    more = ", .param .align 128 .b8 map[128]"
     if loads:
         offsets = (", {" + ", ".join(f"%o{n}" for n in range(rank - 2)) + "}") if map.im2col else ""
         mask = ", %mask" if multicast else ""
