@@ -19,6 +19,8 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.launching import Budget, Run, Size, launch
 from ptxkit.machine.loading import FUNCTIONS, Code
 from ptxkit.machine.memory import Memory
+from ptxkit.machine.textures import Sampler, Surface, Texture
+from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
 from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Module
@@ -95,6 +97,22 @@ class Machine:
     def alloc(self, size: int) -> Buffer:
         """Global memory of so many bytes, zeros. Raises `Fault` if there is not as much."""
         return Buffer(self, self.new_global(size, "", 256), size)
+
+    def texture(self, array: Any, **properties: Any) -> Texture:
+        """A texture object of an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the properties."""
+        made = Texture(array=array, **properties)
+        handle_of(self.memory, made)
+        return made
+
+    def surface(self, array: Any, **properties: Any) -> Surface:
+        """A surface object on an array, to be passed to kernels, which read and write the array. See `Surface`."""
+        made = Surface(array=array, **properties)
+        handle_of(self.memory, made)
+        return made
+
+    def bind(self, code: Code, name: str, thing: Texture | Sampler | Surface) -> None:
+        """Lets a `.texref`, `.samplerref` or `.surfref` variable of a module stand for an object. Raises KeyError if there is none."""
+        self.memory.objects[code.address(name)] = thing
 
     # --- what loading and launching need
 
@@ -249,4 +267,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'ptxkit.machine' has no attribute {name!r}")
 
 
-__all__ = ["Budget", "Buffer", "Code", "Fault", "Machine", "Run", "TensorMap"]
+__all__ = ["Budget", "Buffer", "Code", "Fault", "Machine", "Run", "Sampler", "Surface", "TensorMap", "Texture"]

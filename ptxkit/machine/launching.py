@@ -320,6 +320,7 @@ class Passed:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.copies: list[tuple[int, memoryview]] = []
+        self.addresses: dict[tuple[int, int], int] = {}
 
     def parameters(self, program: Program, arguments: Sequence[Any]) -> bytes:
         """The parameters of a kernel, laid out. Raises TypeError or ValueError for arguments that are not the kernel's."""
@@ -363,13 +364,19 @@ class Passed:
         return self.array(view, name).to_bytes(8, "little")
 
     def array(self, view: memoryview, name: str = "") -> int:
-        """The address of a copy of an array, which is copied back at the end if it can be written to."""
+        """The address of a copy of an array, which is copied back at the end if it can be written to; an array that is given twice has one."""
+        own = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
+        key = (own, view.nbytes)
+        known = self.addresses.get(key)
+        if known is not None and view.nbytes:
+            return known
         if self.machine.memory.host:
-            address = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
-            self.machine.memory.register(address, view.nbytes, name)
-            self.copies.append((address, view))
-            return address
-        address = self.machine.new_global(view.nbytes, name, 256)
+            self.addresses[key] = own
+            if not self.machine.memory.allocations.hold(own, own + view.nbytes):
+                self.machine.memory.register(own, view.nbytes, name)
+                self.copies.append((own, view))
+            return own
+        address = self.addresses[key] = self.machine.new_global(view.nbytes, name, 256)
         self.copies.append((address, view))
         if view.nbytes:
             self.machine.memory.view(address, view.nbytes)[:] = np.frombuffer(view, np.uint8)
