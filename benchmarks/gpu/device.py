@@ -26,7 +26,7 @@ from formtests import HEADER, TARGET, Buffer, Test
 
 HARMLESS = ("cuTensorMap", "cuTexObject", "cuSurfObject", "cuArray", "cuMipmapped", "cuMemcpy3D", "cuModuleGetFunction")
 """Calls whose failure leaves the context as it was."""
-RISKY = ("tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
+RISKY = ("tensormap", "query", "tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
 GRACE, STARTING = 30.0, 60.0
 """Seconds for which a module that was begun in time may go on, and those that a child may take until it launches."""
 CHUNK = 120
@@ -100,6 +100,8 @@ def filled(fill: str, kinds: tuple[str, ...], count: int, salt: int) -> bytes:
         return operands.packed(operands.sets(kinds, count, salt))
     if fill == "fragments":
         return operands.packed(operands.fragments(kinds, count, salt))
+    if fill == "magnitudes":
+        return operands.packed([operands.magnitude(value, kind) for value, kind in zip(operands.fragments(kinds, count, salt), kinds, strict=True)])
     if fill == "zeros":
         return bytes(operands.offsets(kinds, count)[-1])
     if fill == "iota":
