@@ -20,11 +20,11 @@ from pathlib import Path
 import attrs
 
 from ptxkit.analyses import Routine, registers, routines, ssa
-from ptxkit.analyses.accesses import accesses
-from ptxkit.analyses.known import Known, top
-from ptxkit.analyses.terms import Term, evaluate
-from ptxkit.analyses.values import Values, values
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.numbers.known_bits import Known, top
+from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

@@ -15,19 +15,18 @@ from typing import Any, NamedTuple
 import attrs
 from plan import LARGE, Fixture
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.known import top
-from ptxkit.analyses.registers import CARRY, Register, registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.terms import Term, evaluate
-from ptxkit.analyses.values import Values, values
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.numbers.known_bits import top
+from ptxkit.analyses.registers.registers import CARRY, Register, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.names import Kind, Symbol
 from ptxkit.rewriters import AddParameter, After, AtEntry, Declare, Site, apply, fresh
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.extract import extract
-from ptxkit.syntax.nodes import Module, Name, Opcode
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, Name, Opcode, parse
 
 SLOT = 32
 """Bytes of a slot: four 64-bit words."""

@@ -14,9 +14,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ptxkit.analyses import registers, routines
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.rewriters.engine.parameters import bytes_of, layout
-from ptxkit.syntax.nodes import Address, Component, Declaration, Module, Name, Node, Number, Pair, Unary, Vector
+from ptxkit.syntax import Address, Component, Declaration, Module, Name, Node, Number, Pair, Unary, Vector
 
 Shape = tuple[int, int, int]
 SHARED, LOCAL = 1 << 24, 1 << 25

@@ -19,7 +19,7 @@ from ptxkit.analyses.memory_model import (
 from ptxkit.analyses.memory_model.shapes import shapes
 from ptxkit.check import problems
 from ptxkit.names import resolve
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 
 @pytest.mark.parametrize("seed", range(25))

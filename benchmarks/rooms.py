@@ -1,0 +1,112 @@
+"""How `analyses/` is arranged: `python benchmarks/rooms.py`.
+
+Prints modules in no room, pairs of modules of `protocols/` of which one imports the other, through others of `protocols/` too, and
+through any, ids of rules outside of `rules/`, circles of imports (of modules, at the top level of their files, in all of ptxkit), who
+imports whom among the rooms, lines outside of `rules/`, and words in names and docstrings that are not those of the field.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import networkx
+
+ROOT = Path(__file__).resolve().parent.parent
+ANALYSES = ROOT / "analyses"
+ID = re.compile(r"^[A-Z]\d{3}$")
+
+Graph = Mapping[str, frozenset[str]]
+"""By module, those that it imports."""
+
+
+def modules() -> dict[str, Path]:
+    """The modules of ptxkit by their dotted names."""
+    found = {}
+    for top in ("ptxkit", "analyses", "rewriters"):
+        for path in sorted((ROOT / top).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
+            if parts[:2] in (("ptxkit", "analyses"), ("ptxkit", "rewriters")):
+                continue
+            name = ".".join(parts if top == "ptxkit" else ("ptxkit", *parts))
+            found[name.removesuffix(".__init__")] = path
+    return found
+
+
+def imports(every: Mapping[str, Path]) -> dict[str, frozenset[str]]:
+    """Who imports whom at the top level of files; what stands below `if TYPE_CHECKING` or in a function is not counted."""
+    return {name: frozenset(_imported(ast.parse(path.read_text("utf-8")).body, every) - {name}) for name, path in every.items()}
+
+
+def _imported(body: Iterable[ast.stmt], every: Mapping[str, Path]) -> set[str]:
+    found: set[str] = set()
+    for node in body:
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            deeper = {f"{node.module}.{alias.name}" for alias in node.names} & set(every)
+            found |= deeper or {node.module}
+    return found & set(every)
+
+
+def pairs(graph: Graph, prefix: str, through: str = "") -> int:
+    """How many pairs of modules below a package there are of which one comes to the other, through modules below `through`."""
+    nodes = networkx.DiGraph([(a, b) for a, to in graph.items() for b in to if a.startswith(through) and b.startswith(through)])
+    own = {name for name in graph if name.startswith(prefix) and name in nodes}
+    return sum(len(networkx.descendants(nodes, name) & own) for name in own)
+
+
+def circles(graph: Graph) -> list[list[str]]:
+    """Modules that import one another."""
+    nodes = networkx.DiGraph([(a, b) for a, to in graph.items() for b in to])
+    return [sorted(circle) for circle in networkx.strongly_connected_components(nodes) if len(circle) > 1]
+
+
+def room(name: str, depth: int = 1) -> str:
+    """The room of a module of `ptxkit.analyses`, or with more depth the family in it."""
+    return ".".join(name.removeprefix("ptxkit.analyses.").split(".")[:depth])
+
+
+def rooms(graph: Graph, below: str = "", depth: int = 1) -> dict[str, set[str]]:
+    """Who imports whom among the rooms; with `below` and depth 2, among the families of a room."""
+    prefix = f"ptxkit.analyses.{below}"
+    found: dict[str, set[str]] = {}
+    for name, to in graph.items():
+        if name.startswith(prefix) and name.count(".") > depth + 1:
+            own = found.setdefault(room(name, depth), set())
+            own |= {room(other, depth) for other in to if other.startswith(prefix) and other.count(".") > depth + 1}
+    return {name: to - {name} for name, to in found.items()}
+
+
+def ids(every: Mapping[str, Path]) -> list[str]:
+    """Ids of rules that stand as strings in modules of the analyses outside of `rules/`."""
+    return [
+        f"{name}: {node.value}"
+        for name, path in every.items()
+        if name.startswith("ptxkit.analyses.") and not name.startswith("ptxkit.analyses.rules")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and ID.match(node.value)
+    ]
+
+
+def main() -> None:
+    every = modules()
+    graph = imports(every)
+    flat = [path for folder in (ANALYSES, ANALYSES / "protocols") for path in folder.glob("*.py") if path.name != "__init__.py"]
+    protocols = "ptxkit.analyses.protocols."
+    print(f"modules in no room: {len(flat)}")
+    print(f"import pairs of protocol modules: {pairs(graph, protocols, protocols)}, through engines too {pairs(graph, protocols)}")
+    print(f"ids of rules outside of rules/: {len(ids(every))}")
+    print("circles of imports:", circles(graph) or "none")
+    lines = sum(len(path.read_text("utf-8").splitlines()) for path in ANALYSES.rglob("*.py") if "rules" not in path.parts)
+    print(f"lines of analyses/ without rules: {lines}")
+    for name, to in sorted(rooms(graph).items()):
+        print(f"  {name}: {', '.join(sorted(to))}")
+    for name, to in sorted(rooms(graph, "protocols", 2).items()):
+        print(f"  {name}: {', '.join(sorted(to))}")
+
+
+if __name__ == "__main__":
+    main()

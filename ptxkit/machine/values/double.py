@@ -1,0 +1,152 @@
+"""Double precision, correctly rounded in every mode, and the fused product and sum that NumPy lacks.
+
+What rounding takes from a sum or a product is a double itself, if no exponent is near an end of the range. Lanes where one is near
+are done one after another with fractions. NaNs are as the processor makes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.values.blocks import in_blocks
+from ptxkit.machine.values.integers import select, some
+from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
+
+_BLOCK = 4096
+"""Lanes at a time of the fused product and sum."""
+
+_SPLITTER = 2.0**27 + 1
+
+
+def add(a: Any, b: Any, mode: str = "rn") -> Any:
+    """a + b"""
+    if mode == "rn":
+        return a + b
+    total, rest = two_sum(a, b)
+    # Too large for a finite number: rounding added to it.
+    rest = select(np.isinf(total) & np.isfinite(a) & np.isfinite(b), -total, rest)
+    return zero_of_sum(moved(total, rest, mode), a, b, mode)
+
+
+def multiply(a: Any, b: Any, mode: str = "rn") -> Any:
+    """a b"""
+    if mode == "rn":
+        return a * b
+    product, rest = _two_product(a, b)
+    hard = ~_medium(a, b) & np.isfinite(a) & np.isfinite(b)
+    return _mended(moved(product, rest, mode), hard, lambda x, y: _nearest(Fraction(x) * Fraction(y), x * y), mode, a, b)
+
+
+def fma(a: Any, b: Any, c: Any, mode: str = "rn") -> Any:
+    """a b + c, rounded once."""
+    return in_blocks(partial(_fma, mode=mode), _BLOCK, a, b, c)
+
+
+def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
+    """The exact product and sum as three doubles, the lower two rounded to odd (Boldo and Melquiond, 2008)."""
+    upper, lower = _two_product(a, b)
+    middle, low = two_sum(c, lower)
+    high, rest = two_sum(upper, middle)
+    rest = odd(*two_sum(low, rest))
+    result = high + rest if mode == "rn" else moved(*two_sum(high, rest), mode)
+    # One look at the ends of the range first: as a rule there is nothing to mend.
+    size = np.absolute(upper)
+    if not (size.min() > 2.0**-800 and max(np.max(np.absolute(x)) for x in (a, b)) < 2.0**400 and np.max(np.absolute(c)) < 2.0**1000):
+        finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+        hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
+        result = select(finite, _mended(result, hard, _fma_of_fractions, mode, a, b, c), a * b + c)
+    zero = result == 0
+    return select(zero, _sign_of_zero(result, a, b, c, mode), result) if some(zero) else result
+
+
+def _sign_of_zero(result: Any, a: Any, b: Any, c: Any, mode: str) -> Any:
+    """A zero with its sign: of a sum of zeros, of what cancelled, or of a product too small that has it already."""
+    of_zeros = (a == 0) | (b == 0)
+    result = select(of_zeros, a * b + c, result)
+    if mode != "rm":
+        return result
+    differ = np.signbit(a) ^ np.signbit(b) ^ np.signbit(c)
+    return select(differ & (of_zeros | (c != 0)), -0.0, result)
+
+
+def divide(a: Any, b: Any, mode: str = "rn") -> Any:
+    """a / b"""
+    quotient = a / b
+    if mode == "rn":
+        return quotient
+    product, lower = _two_product(quotient, b)
+    left = (a - product) - lower
+    hard = ~(_medium(a, b) & _medium(quotient, b)) & np.isfinite(a) & np.isfinite(b) & (b != 0)
+    result = moved(quotient, select(np.signbit(b), -left, left), mode)
+    return _mended(result, hard, lambda x, y: _nearest(Fraction(x) / Fraction(y), math.copysign(0.0, x) * y), mode, a, b)
+
+
+def square_root(a: Any, mode: str = "rn") -> Any:
+    """The square root."""
+    root = np.sqrt(a)
+    if mode == "rn":
+        return root
+    product, lower = _two_product(root, root)
+    hard = ~_medium(a, root) & np.isfinite(a) & (a > 0)
+    return _mended(moved(root, (a - product) - lower, mode), hard, _root_of_fraction, mode, a)
+
+
+def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The product of two doubles, and what rounding took from it (Dekker)."""
+    product = a * b
+    a1, a0 = _halves(a)
+    b1, b0 = _halves(b)
+    return product, a0 * b0 - (((product - a1 * b1) - a0 * b1) - a1 * b0)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    scaled = x * _SPLITTER
+    upper = scaled - (scaled - x)
+    return upper, x - upper
+
+
+def _medium(a: Any, b: Any) -> Any:
+    """Where the exponents are far from the ends of the range (or a factor is zero)."""
+    x, y = np.absolute(a), np.absolute(b)
+    return ((x > 2.0**-400) & (x < 2.0**400) & (y > 2.0**-400) & (y < 2.0**400)) | (((x == 0) | (y == 0)) & (x < 2.0**400) & (y < 2.0**400))
+
+
+def _mended(result: Any, hard: Any, function: Callable[..., tuple[float, int]], mode: str, *values: Any) -> Any:
+    """The result with the hard lanes done by a function of floats, which gives the nearest number and the sign of what rounding took."""
+    if not some(hard):
+        return result
+    mended = np.array(result, ndmin=1)
+    lanes = np.nonzero(np.ravel(hard))[0]
+    columns = [np.broadcast_to(v, mended.shape).ravel()[lanes].tolist() for v in values]
+    nearest, rest = zip(*(function(*row) for row in zip(*columns, strict=True)), strict=True)
+    mended.ravel()[lanes] = moved(np.array(nearest), np.array(rest), mode)
+    return mended.reshape(np.shape(result))[()]
+
+
+def _nearest(exact: Fraction, zero: float) -> tuple[float, int]:
+    if exact == 0:
+        return zero, 0
+    try:
+        nearest = float(exact)
+    except OverflowError:
+        return (math.inf, -1) if exact > 0 else (-math.inf, 1)
+    if nearest == 0:
+        nearest = 0.0 if exact > 0 else -0.0
+    rest = exact - Fraction(nearest)
+    return nearest, (rest > 0) - (rest < 0)
+
+
+def _fma_of_fractions(a: float, b: float, c: float) -> tuple[float, int]:
+    return _nearest(Fraction(a) * Fraction(b) + Fraction(c), a * b + c if c == 0 else 0.0)
+
+
+def _root_of_fraction(a: float) -> tuple[float, int]:
+    root = math.sqrt(a)
+    rest = Fraction(a) - Fraction(root) ** 2
+    return root, (rest > 0) - (rest < 0)
