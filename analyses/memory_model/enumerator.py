@@ -67,7 +67,7 @@ class Outcomes:
 
 
 def registers(program: Program) -> tuple[Register, ...]:
-    """Every register that is the result of a read, thread by thread in the order of the text."""
+    """Every register that an operation writes, thread by thread in the order of the text."""
     found: dict[Register, None] = {}
     for t, thread in enumerate(program.threads):
         for operation in thread.code:
@@ -89,7 +89,7 @@ def outcomes(
 ) -> Outcomes:
     """Every allowed outcome of a program.
 
-    `wanted`: the registers and bytes of memory that an outcome consists of; by default all registers that reads write. `races`: also look
+    `wanted`: the registers and bytes of memory that an outcome consists of; by default all registers that are written. `races`: also look
     for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest. Raises
     CannotFollow.
     """
@@ -343,8 +343,7 @@ class Search:
         preserved = self._preserved(base)
         updates = self.atomics & self.writes
         cause = [
-            row | self._image(seen, preserved) | (seen & updates) if seen else row
-            for row, seen in zip(preserved, observed, strict=True)
+            row | self._image(seen, preserved) | (seen & updates) if seen else row for row, seen in zip(preserved, observed, strict=True)
         ]
         order = [0] * self.n
         for i in members(self.writes):
@@ -473,9 +472,7 @@ class Search:
                         if updates and strong_writes[read] >> other & 1 and not order[read] >> other & 1:
                             order[read] |= 1 << other
                             changed = True
-                    elif cause[other] >> read & 1 or (
-                        updates and strong_writes[read] >> other & 1 and order[other] >> read & 1
-                    ):
+                    elif cause[other] >> read & 1 or (updates and strong_writes[read] >> other & 1 and order[other] >> read & 1):
                         order[other] |= 1 << write
                         changed = True
             if changed:
@@ -604,9 +601,7 @@ class Search:
                 return found
         return None
 
-    def _completed(
-        self, node: Node, racy: bool, shuffled: random.Random | None, patience: int | None
-    ) -> tuple[Execution | None, bool]:
+    def _completed(self, node: Node, racy: bool, shuffled: random.Random | None, patience: int | None) -> tuple[Execution | None, bool]:
         """An execution, and whether the answer is final: False if patience ran out."""
         pending = [node]
         steps = 0
@@ -714,12 +709,13 @@ class Search:
 
 
 def as_mapping(program: Program, wanted: Sequence[Wanted], values: Sequence[int]) -> Mapping[str, int]:
-    """An outcome by name: `P0:r1` for a register of thread P0, `x` for memory, `x+4` for bytes further on."""
+    """An outcome by name: `P0:r1` for a register of thread P0 (`%r1@0:1` in PTX), `x` for memory, `x+4` for bytes further on."""
     return {name_of(program, one): value for one, value in zip(wanted, values, strict=True)}
 
 
 def name_of(program: Program, wanted: Wanted) -> str:
     """How a part of an outcome is written."""
     if isinstance(wanted, Register):
-        return f"{program.threads[wanted.thread].name}:{wanted.name}"
+        thread = program.threads[wanted.thread].name
+        return f"{wanted.name}@{thread}" if wanted.name.startswith("%") else f"{thread}:{wanted.name}"
     return wanted.variable + (f"+{wanted.offset}" if wanted.offset else "")

@@ -85,11 +85,7 @@ class Execution:
     def observation_order(self) -> Relation:
         """8.9.2: from a write to a read that is morally strong with it and reads its value, also through atomic operations."""
         n = len(self.events)
-        whole = [
-            (write, read)
-            for write, read in self.reads_from
-            if all(self.sources[read, c] == write for c in self.events[read].cells)
-        ]
+        whole = [(write, read) for write, read in self.reads_from if all(self.sources[read, c] == write for c in self.events[read].cells)]
         step = Relation.of(n, whole) & self.morally_strong
         through = Relation.identity(n, self._set(lambda one: one.is_atomic)) >> step
         return step >> through.plus().optional()
@@ -172,9 +168,7 @@ class Execution:
         fences = self._set(lambda one: one.is_fence)
         updates = Relation.identity(n, self._set(lambda one: one.is_read and one.is_write))
         return (
-            self.proxy_preserved
-            | (self.observation_order >> (self.proxy_preserved | updates))
-            | self.base_causality.within(fences, fences)
+            self.proxy_preserved | (self.observation_order >> (self.proxy_preserved | updates)) | self.base_causality.within(fences, fences)
         )
 
     @cached_property
@@ -216,9 +210,7 @@ class Execution:
     @cached_property
     def has_mixed_race(self) -> bool:
         """8.7.2: whether a data race is between operations that overlap partially; the axioms say nothing then."""
-        return any(
-            (self.events[i].offset, self.events[i].size) != (self.events[j].offset, self.events[j].size) for i, j in self.data_races
-        )
+        return any((self.events[i].offset, self.events[i].size) != (self.events[j].offset, self.events[j].size) for i, j in self.data_races)
 
     def value(self, event: int) -> int | None:
         """What a read returns, or a write writes; None where values depend on each other in a circle (8.10.4)."""

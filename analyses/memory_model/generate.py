@@ -245,9 +245,7 @@ class _Generator:
     def _insert(self, code: list[Operation], barriers: list[Barrier]) -> None:
         for one in barriers:
             free = [
-                k
-                for k in range(len(code) + 1)
-                if not any(isinstance(op, Branch) and op.label not in _labels(code[:k]) for op in code[:k])
+                k for k in range(len(code) + 1) if not any(isinstance(op, Branch) and op.label not in _labels(code[:k]) for op in code[:k])
             ]
             code.insert(self.random.choice(free), one)
 

@@ -70,9 +70,7 @@ class Kernel:
         return max(8 * len(self.registers) * self.instances, 8)
 
 
-def to_ptx(
-    program: Program, *, instances: int = 1, lanes: int = 1, apart: int = 16, gathers: bool = False, stress: int = 0
-) -> Kernel:
+def to_ptx(program: Program, *, instances: int = 1, lanes: int = 1, apart: int = 16, gathers: bool = False, stress: int = 0) -> Kernel:
     """The kernel that runs a program.
 
     `apart`: bytes from one variable to the next. `gathers`: threads of an instance wait for each other at the start, with relaxed
@@ -216,6 +214,8 @@ class _Writer:
                 width = min(4, one.size - start)
                 yield f"  mov.u32 %r9, {value};"
                 yield f"  st.shared.u{8 * width} [%r7+{offset + start}], %r9;"
+        if copies:
+            yield "  fence.proxy.async;"
         yield "INITIALIZED:"
         yield "  bar.sync 0;"
 

@@ -65,11 +65,15 @@ class Missing:
         lines = [f"data race: {skeleton.describe(a)} and {skeleton.describe(b)}", f"missing: {self.relation}: {self.why}"]
         for one in self.changes:
             thread = program.threads[one.thread]
+            operation = thread.code[one.position]
+            event = next((event for event in skeleton.events if event.operation is operation and event.thread == one.thread), None)
+            before = written(operation) if event is None else skeleton.text(event)
+            line = f" (line {operation.line})" if operation.line and not program.threads[one.thread].name.startswith("P") else ""
             if one.is_new:
-                where = f"before {written(thread.code[one.position])}" if one.position < len(thread.code) else "at the end"
-                lines.append(f"add to {thread.name}: {written(one.operation)} {where}")
+                lines.append(f"add to {thread.name}: {written(one.operation)} before {before}{line}")
             else:
-                lines.append(f"change in {thread.name}: {written(thread.code[one.position])} -> {written(one.operation)}")
+                after = written(one.operation) if event is None else skeleton.text(attrs.evolve(event, operation=one.operation))
+                lines.append(f"change in {thread.name}: {before} -> {after}{line}")
         return lines
 
 
@@ -146,9 +150,7 @@ def _hindrance(execution: Execution, a: Event, b: Event) -> str | None:
     return f"{said}{ends} are not morally strong: the scope of one does not include the other thread"
 
 
-def _smallest(
-    execution: Execution, race: tuple[int, int], seen: tuple[Event, Event] | None, loops: int
-) -> tuple[Change, ...]:
+def _smallest(execution: Execution, race: tuple[int, int], seen: tuple[Event, Event] | None, loops: int) -> tuple[Change, ...]:
     program = execution.skeleton.program
     a, b = (execution.events[i] for i in race)
     if a.operation is None or b.operation is None:

@@ -6,7 +6,7 @@ or does not. Loops are followed a bounded number of times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 
@@ -33,6 +33,8 @@ from ptxkit.analyses.memory_model.program import (
 
 BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
+MOST_OFFSETS = 8
+"""How many places in a variable an address that was read may point to."""
 
 
 @attrs.frozen(eq=False)
@@ -199,7 +201,7 @@ def _constrain(state: _State, condition: Expression, truth: bool) -> None:
     state.control |= reads_of(condition)
 
 
-def _fixed(state: _State, expression: Expression, candidates: range) -> Iterator[tuple[_State, int]]:
+def _fixed(state: _State, expression: Expression, candidates: Iterable[int]) -> Iterator[tuple[_State, int]]:
     """The states in which an expression has each of these values."""
     if isinstance(expression, int):
         yield state, expression
@@ -218,16 +220,40 @@ def _placed(
     address: Address, size: int, state: _State, variables: Mapping[str, Variable], line: int
 ) -> Iterator[tuple[_State, tuple[str, int, int]]]:
     """Where an address may lie: variable, offset, and the reads that it depends on."""
+    index: Expression = 0 if address.index is None else _operand(state, address.index)
+    depends = reads_of(index)
+    if not address.variable:
+        for after, value in _fixed(state, index, _addresses(variables, address.offset, size)):
+            found = _found(variables, (value + address.offset) & MASK, size)
+            if found is None:
+                raise CannotFollow(f"no variable has the bytes at {(value + address.offset) & MASK:#x}", line)
+            yield after, (*found, depends)
+        return
     if address.variable not in variables:
         raise CannotFollow(f"there is no variable {address.variable}", line)
     room = variables[address.variable].size
-    index: Expression = 0 if address.index is None else _operand(state, address.index)
-    depends = reads_of(index)
     for after, value in _fixed(state, index, range(0, max(room - address.offset - size, 0) + 1, size)):
         offset = address.offset + value
         if not 0 <= offset <= room - size:
             raise CannotFollow(f"bytes {offset} to {offset + size - 1} are not in {address.variable}, which has {room}", line)
         yield after, (address.variable, offset, depends)
+
+
+def _addresses(variables: Mapping[str, Variable], offset: int, size: int) -> list[int]:
+    """What an address may be that was read: any in a small variable, the first ones in a large one."""
+    return [
+        one.base + at - offset
+        for one in variables.values()
+        if one.base
+        for at in range(0, min(one.size - size, MOST_OFFSETS * size) + 1, size)
+    ]
+
+
+def _found(variables: Mapping[str, Variable], address: int, size: int) -> tuple[str, int] | None:
+    for one in variables.values():
+        if one.base and one.base <= address and address + size <= one.base + one.size:
+            return one.name, address - one.base
+    return None
 
 
 def _elements(operation: Load | Store | Atomic) -> int:
@@ -296,9 +322,7 @@ def _copy(operation: AsyncCopy, state: _State, source: tuple[str, int, int], tar
     depends = source[2] | target[2] | state.control
     size = operation.size
     read = Step(operation, True, False, source[0], source[1], size, 0, depends, group, True, constraints=known)
-    write = Step(
-        operation, False, True, target[0], target[1], size, Read(number), depends | 1 << number, group, True, constraints=known
-    )
+    write = Step(operation, False, True, target[0], target[1], size, Read(number), depends | 1 << number, group, True, constraints=known)
     state.steps += [read, write]
     state.in_flight.append((number, number + 1))
 

@@ -12,7 +12,6 @@ import attrs
 
 from ptxkit.analyses.memory_model.execution import SECTIONS, Execution
 from ptxkit.analyses.memory_model.skeleton import FINAL, INITIAL, Event
-from ptxkit.analyses.memory_model.text import written
 from ptxkit.analyses.memory_model.verdicts import Forbidden
 
 COLORS = {
@@ -22,9 +21,10 @@ COLORS = {
     "fr": "#ef6c00",
     "sw": "#2e7d32",
     "sc": "#6a1b9a",
+    "cause": "#00695c",
     "race": "#000000",
 }
-"""Program order, reads-from, coherence order, from-reads, synchronizes, Fence-SC order; and data races, dashed."""
+"""Program order, reads-from, coherence order, from-reads, synchronizes, Fence-SC order; causality order in a cycle; data races, dashed."""
 NAMES = {
     "po": "program order (8.9.1)",
     "rf": "reads from (8.9.7)",
@@ -32,6 +32,7 @@ NAMES = {
     "fr": "from-reads (8.9.7)",
     "sw": "synchronizes (8.9.4)",
     "sc": "Fence-SC order (8.9.3)",
+    "cause": "causality order (8.9.5)",
     "race": "data race (8.7.1)",
 }
 CHARACTER, ROW, GAP, MARGIN = 7.3, 56, 90, 24
@@ -76,7 +77,7 @@ def arrows(execution: Execution, cycle: tuple[int, ...] = ()) -> list[Arrow]:
                 found.append(Arrow(kind, a, b, (a, b) in around))
     found += [Arrow("race", a, b, False) for a, b in execution.data_races]
     drawn = {(one.source, one.target) for one in found}
-    found += [Arrow("sw", a, b, True) for a, b in around if (a, b) not in drawn]
+    found += [Arrow("cause", a, b, True) for a, b in around if (a, b) not in drawn]
     return found
 
 
@@ -115,7 +116,7 @@ def _placed(execution: Execution) -> tuple[dict[int, _Box], float, float]:
     left, bottom = float(MARGIN), top
     for thread in range(len(skeleton.program.threads)):
         events = columns.get(thread, [])
-        texts = [(written(one.operation) if one.operation is not None else "", _value(execution, one)) for one in events]
+        texts = [(skeleton.text(one), _value(execution, one)) for one in events]
         width = CHARACTER * max([len(text) + (len(note) + 2 if note else 0) for text, note in texts] + [16]) + 16
         for row, (event, (text, note)) in enumerate(zip(events, texts, strict=True)):
             boxes[event.index] = _Box(left, top + row * ROW, width, text, note)
@@ -195,7 +196,7 @@ def _arrow(one: Arrow, number: int, boxes: dict[int, _Box]) -> Iterator[str]:
     thick = 3 if one.in_cycle else 1.3
     dashes = ' stroke-dasharray="5 4"' if one.kind == "race" else ""
     ends = "" if one.kind == "race" else f' marker-end="url(#to-{one.kind})"'
-    if a.x == b.x and abs(y1 - y2) <= ROW and one.kind == "po":
+    if a.x == b.x and abs(y1 - y2) < 1.5 * ROW and one.kind == "po":
         path, middle = f"M{x1:.0f},{a.y + 24:.0f} L{x2:.0f},{b.y:.0f}", (x1 + 8, (y1 + y2) / 2 + 4)
     elif a.x == b.x:
         bend = 26 + 10 * (number % 4)

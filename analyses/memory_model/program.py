@@ -21,7 +21,10 @@ PROXIES = ("generic", "texture", "surface", "constant", "async", "tensormap")
 
 @frozen
 class Address:
-    """Bytes of a variable, `offset` from its start. `index`, a register, is added to the offset."""
+    """Bytes of a variable, `offset` from its start. `index`, a register, is added to the offset.
+
+    Without a variable the sum is an address: the variables have a `base`.
+    """
 
     variable: str
     offset: int = 0
@@ -75,7 +78,7 @@ class Atomic:
 
 @frozen
 class Fence:
-    """`fence.sc` or `fence.acq_rel`; a `membar` is the `fence.sc` of its level (9.7.14.4)."""
+    """`fence.sc` or `fence.acq_rel`; a `membar` is the `fence.sc` of its level (9.7.14.4). `sem` acquire or release: one side of it."""
 
     sem: str = "acq_rel"
     scope: str = "gpu"
@@ -190,6 +193,8 @@ class Variable:
     space: str = "global"
     cta: int | None = None
     """Whose shared memory it is in, if it is."""
+    base: int = 0
+    """The address of its first byte, where addresses are computed."""
 
 
 @frozen

@@ -15,6 +15,7 @@ from ptxkit.analyses.memory_model.expressions import Expression
 from ptxkit.analyses.memory_model.paths import Path, Step
 from ptxkit.analyses.memory_model.program import (
     STRONG,
+    Address,
     AsyncCopy,
     AsyncWait,
     Atomic,
@@ -29,6 +30,7 @@ from ptxkit.analyses.memory_model.program import (
     Variable,
 )
 from ptxkit.analyses.memory_model.relations import as_set, members
+from ptxkit.analyses.memory_model.text import written
 
 INITIAL = -1
 """The thread of W0, the hypothetical write before any thread (8.2.6)."""
@@ -141,13 +143,18 @@ class Skeleton:
 
     def describe(self, event: Event) -> str:
         """An event in a few words: its thread and its text in PTX."""
-        from ptxkit.analyses.memory_model.text import written
-
         if event.thread == INITIAL:
             return f"initial write of {event.variable}"
         if event.thread == FINAL:
             return f"value of {event.variable} at the end"
-        return f"{self.program.threads[event.thread].name}: {written(event.operation) if event.operation is not None else ''}"
+        return f"{self.program.threads[event.thread].name}: {self.text(event)}"
+
+    def text(self, event: Event) -> str:
+        """The operation of an event in PTX, with the variable that its address turned out to point into."""
+        operation = event.operation
+        if isinstance(operation, Load | Store | Atomic) and (operation.address.index is not None or not operation.address.variable):
+            operation = attrs.evolve(operation, address=Address(event.variable, event.offset))
+        return "" if operation is None else written(operation)
 
 
 def skeletons(program: Program, chosen: Sequence[Path], observed: Sequence[Observed] = ()) -> Iterator[Skeleton]:
@@ -222,17 +229,13 @@ def _skeleton(
     for location in locations:
         size = variables[location].size
         value = variables[location].value
-        events.append(
-            Event(len(events), INITIAL, 0, None, is_write=True, variable=location, location=location, size=size, value=value)
-        )
+        events.append(Event(len(events), INITIAL, 0, None, is_write=True, variable=location, location=location, size=size, value=value))
     finals = {}
     for one in observed:
         base = _base(variables, one.variable)
         finals[one] = len(events)
         size = one.size or variables[base].size - one.offset
-        events.append(
-            Event(len(events), FINAL, 0, None, True, returns=True, variable=base, location=base, offset=one.offset, size=size)
-        )
+        events.append(Event(len(events), FINAL, 0, None, True, returns=True, variable=base, location=base, offset=one.offset, size=size))
     cells = _cells(events)
     by_location: dict[str, list[int]] = {}
     for number, cell in enumerate(cells):
@@ -241,9 +244,7 @@ def _skeleton(
         attrs.evolve(
             event,
             cells=tuple(
-                c
-                for c in by_location[event.location]
-                if cells[c].start >= event.offset and cells[c].end <= event.offset + event.size
+                c for c in by_location[event.location] if cells[c].start >= event.offset and cells[c].end <= event.offset + event.size
             ),
         )
         if event.is_memory
@@ -471,8 +472,8 @@ def _patterns(events: list[Event], by_thread: list[list[int]], order: list[int])
                 if not order[i] >> j & 1:
                     continue
                 on_same = a.is_memory and b.is_memory and (a.variable, a.offset, a.size) == (b.variable, b.offset, b.size)
-                if b.is_write and b.is_strong and (a.is_fence or (a.releases and on_same)):
+                if b.is_write and b.is_strong and ((a.is_fence and a.sem != "acquire") or (a.releases and on_same)):
                     release[i] |= 1 << j
-                if a.returns and a.is_strong and (b.is_fence or (b.acquires and on_same)):
+                if a.returns and a.is_strong and ((b.is_fence and b.sem != "release") or (b.acquires and on_same)):
                     acquire[i] |= 1 << j
     return release, acquire

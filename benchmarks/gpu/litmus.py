@@ -188,9 +188,7 @@ def run(plan: Path, out: Path, runs: int, limit: float) -> None:
             for variant in job["variants"]:
                 few = variant["instances"] < INSTANCES
                 done += run_variant(driver, archive.read(variant["text"]), job, variant, runs // 10 if few else share, seen)
-            histogram = [
-                [[int.from_bytes(one[i : i + 8], "little") for i in range(0, len(one), 8)], count] for one, count in seen.items()
-            ]
+            histogram = [[[int.from_bytes(one[i : i + 8], "little") for i in range(0, len(one), 8)], count] for one, count in seen.items()]
             records.append({"name": job["name"], "runs": done, "seen": histogram})
             out.write_text(json.dumps({"device": driver.name, "tests": records}), encoding="utf-8")
             if number % 20 == 0:

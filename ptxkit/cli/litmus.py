@@ -55,7 +55,7 @@ def command(
     for path in paths:
         try:
             text = files.read(path)
-            test = _kernel(text, path, threads, kernel, parameters, exists, loops) if path.endswith(".ptx") else _litmus(text, path)
+            test = _kernel(text, path, threads, kernel, parameters, exists) if path.endswith(".ptx") else _litmus(text, path)
             found = answer(test, loops=loops)
         except files.CannotRead as error:
             click.echo(f"ptxkit: {error}", err=True)
@@ -103,15 +103,13 @@ def _complain(text: str, path: str, at: int, message: str) -> None:
     click.echo(" " * 7 + "| " + "".join("\t" if one == "\t" else " " for one in source[:column]) + "^", err=True)
 
 
-def _kernel(
-    text: str, path: str, threads: str | None, kernel: str | None, parameters: tuple[str, ...], exists: str | None, loops: int
-) -> Litmus:
+def _kernel(text: str, path: str, threads: str | None, kernel: str | None, parameters: tuple[str, ...], exists: str | None) -> Litmus:
     from ptxkit.analyses.memory_model.ptx import BadQuestion, litmus_of
 
     if threads is None:
         raise click.UsageError("a PTX file needs --threads CTA:THREAD,...")
     try:
-        return litmus_of(text, path, threads, kernel=kernel, parameters=parameters, exists=exists, loops=loops)
+        return litmus_of(text, path, threads, kernel=kernel, parameters=parameters, exists=exists)
     except BadQuestion as error:
         click.echo(f"{path}:{error.line}:{error.column}: error: {error}" if error.line else f"ptxkit: {error}", err=True)
         raise _Refused from None
@@ -125,9 +123,7 @@ def _names(test: Litmus, outcomes: Outcomes) -> list[str]:
 
 def _record(path: str, test: Litmus, holds: bool, outcomes: Outcomes) -> dict[str, Any]:
     names = _names(test, outcomes)
-    shown = [
-        {"values": dict(zip(names, one.values, strict=True)), "racy": one.racy is not None} for one in outcomes.outcomes
-    ]
+    shown = [{"values": dict(zip(names, one.values, strict=True)), "racy": one.racy is not None} for one in outcomes.outcomes]
     return {"path": path, "holds": holds, "outcomes": shown}
 
 
