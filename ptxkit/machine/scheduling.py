@@ -386,7 +386,8 @@ class Scheduler:
         return self.quantum <= 0
 
     def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
-        """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: cheaper than to part and join.
+        """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
+        part.
 
         Gives the block where the sides meet, or -2 if these are no such sides.
         """
@@ -418,15 +419,16 @@ class Scheduler:
             return False
         taken, fall = blocks[block.taken], blocks[block.fall]
         if taken.kind == "fall" and taken.fall == block.fall:
-            sides, meet = (taken, None), block.fall
+            pair: tuple[BasicBlock | None, BasicBlock | None] = (taken, None)
+            meet = block.fall
         elif fall.kind == "fall" and fall.fall == block.taken:
-            sides, meet = (None, fall), block.taken
+            pair, meet = (None, fall), block.taken
         elif taken.kind == fall.kind == "fall" and taken.fall == fall.fall >= 0:
-            sides, meet = (taken, fall), taken.fall
+            pair, meet = (taken, fall), taken.fall
         else:
             return False
         written: set[int] = set()
-        for side in sides:
+        for side in pair:
             if side is None:
                 continue
             if side.end - side.start > SHORT:
@@ -442,7 +444,7 @@ class Scheduler:
         kept = [i for i in written if live >> i & 1]
         if any(body.dtypes[i].kind == "V" for i in kept):
             return False
-        return (*sides, meet, kept)
+        return (*pair, meet, kept)
 
     def split(self, group: Group, parts: list[tuple[int, Array]]) -> None:
         """Sends parts of a group to different blocks."""

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 pytest.importorskip("numpy")
 
-from ptxkit.cli import main  # noqa: E402
+from ptxkit.cli import main
 
 PTX = """.version 8.0
 .target sm_80
