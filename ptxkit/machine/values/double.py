@@ -60,7 +60,7 @@ def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
     if not (size.min() > 2.0**-800 and max(np.max(np.absolute(x)) for x in (a, b)) < 2.0**400 and np.max(np.absolute(c)) < 2.0**1000):
         finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
         hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
-        result = select(finite, _mended(result, hard, _fma_of_fractions, mode, a, b, c), a * b + c)
+        result = select(finite, _mended(result, hard, _fma_of_fractions, mode, a, b, c), _of_infinities(a, b, c))
     zero = result == 0
     return select(zero, _sign_of_zero(result, a, b, c, mode), result) if zero.any() else result
 
@@ -95,6 +95,11 @@ def square_root(a: Any, mode: str = "rn") -> Any:
     product, lower = _two_product(root, root)
     hard = ~_medium(a, root) & np.isfinite(a) & (a > 0)
     return _mended(moved(root, (a - product) - lower, mode), hard, _root_of_fraction, mode, a)
+
+
+def _of_infinities(a: Any, b: Any, c: Any) -> Any:
+    """a b + c where one of them is no number; a product of numbers is finite, however large, beside an infinite `c`."""
+    return select(np.isinf(c) & np.isfinite(a) & np.isfinite(b), c, a * b + c)
 
 
 def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
