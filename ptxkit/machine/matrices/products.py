@@ -51,7 +51,7 @@ class Adder:
 
 @cache
 def adder(target: str, instruction: str, type: str, k: int) -> Adder:
-    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and a number of
+    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and as many
     products."""
     found = re.search(r"\d+", target)
     architecture = int(found[0]) if found else 90
