@@ -15,6 +15,7 @@ import numpy as np
 from ptxkit.check import Bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
+from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind, Names, Scope, Symbol
@@ -48,9 +49,9 @@ FIRST = 3
 _COMPONENTS = "xyzwrgba"
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Site:
-    """An instruction where it stands."""
+    """An instruction where it stands. Not to be changed."""
 
     instruction: Instruction
     bound: Bound | Mismatch
@@ -65,8 +66,8 @@ class BasicBlock:
     """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
 
     `fall` and `taken` are positions in `Body.blocks`: -1 where control runs off the end of the function.
-    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes may
-    wait; it is alone in its block).
+    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes
+    may wait; it is alone in its block).
     """
 
     start: int
@@ -87,6 +88,8 @@ class BasicBlock:
     wait: Any = None
     """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
     call: Any = None
+    both: Any = None
+    """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
 
     @property
     def registers(self) -> list[int]:
@@ -122,8 +125,8 @@ class Body:
         """What it declares that is no register: variables and parameters, its own parameters aside."""
         self.used: dict[int, Symbol] = {}
         """The variables and functions that its instructions name, by `id`."""
-        self.addressed = False
-        """Whether it names a function otherwise than to call it."""
+        self.takes_stack = False
+        """Whether `alloca` takes more of the stack than the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
@@ -324,13 +327,13 @@ class Body:
         leaders = {0}
         ends: dict[int, str] = {}
         jumps: dict[int, tuple[int, ...]] = {}
-        flows: dict[str, str] = {}
         kinds: dict[int, str] = {}
         for i, site in enumerate(sites):
             bound = site.bound
             kind = kinds.get(id(bound))
             if kind is None:
                 kind = kinds[id(bound)] = _kind(bound)
+                self.takes_stack |= isinstance(bound, Bound) and "alloca" in bound.effects
             if not kind:
                 continue
             guarded = type(site.instruction.children[0]) is Guard
@@ -341,7 +344,6 @@ class Body:
                 leaders.update(jumps[i])
             elif guarded or kind == "sync":
                 leaders.add(i)
-        del flows
         starts = sorted(start for start in leaders if start < count)
         at = {start: number for number, start in enumerate(starts)}
         blocks: list[BasicBlock] = []
@@ -358,7 +360,7 @@ class Body:
                 block.kind, block.last, block.end = "branch", last, last
                 block.taken = at.get(jumps[last][0], -1) if jumps[last] else -1
                 if guard is not None:
-                    block.guard, block.negated = self.registers_of(site.scope, guard)[0], guard.negated
+                    block.guard, block.negated = self._guard(site, guard), guard.negated
             elif kind == "indexed":
                 block.kind, block.last, block.end = "indexed", last, last
                 block.targets = tuple([at.get(target, -1) for target in jumps[last]])
@@ -377,7 +379,7 @@ class Body:
             guard = site.instruction.guard
             assert guard is not None
             test = BasicBlock(blocks[number].start, blocks[number].end, "branch", -1)
-            test.guard, test.negated = self.registers_of(site.scope, guard)[0], guard.negated
+            test.guard, test.negated = self._guard(site, guard), guard.negated
             blocks[number].start = blocks[number].end
             test.taken, test.fall = number, blocks[number].fall
             heads[number] = len(blocks)
@@ -393,6 +395,13 @@ class Body:
                 block.targets = tuple([heads.get(target, target) for target in block.targets])
         entry = heads.get(0, 0) if blocks else -1
         self._order(blocks, entry)
+
+    def _guard(self, site: Site, guard: Guard) -> int:
+        """The register of a guard. Raises `Stop` if it is none."""
+        numbers = self.registers_of(site.scope, guard)
+        if not numbers or self.types[numbers[0]] != ".pred":
+            raise Stop("unsupported", f"`{guard.text}` is no predicate")
+        return numbers[0]
 
     def _order(self, blocks: list[BasicBlock], entry: int) -> None:
         """Numbers the blocks that can be reached in reverse post-order; of the two ways of a branch the one that is taken comes later."""
@@ -481,7 +490,6 @@ class Body:
                 if successor >= 0:
                     block.live_out |= live[successor]
 
-
     def _choose_dtypes(self) -> None:
         """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
         most: dict[int, int] = {}
@@ -515,13 +523,13 @@ def _plan(bound: Bound) -> _Plan:
         operands.append((operand.path[0], operand.path[1:], reads, operand.writes, voted))
     addresses = tuple(dict.fromkeys([operand.path[0] for operand in bound.operands if operand.role == "addr"]))
     effects = bound.effects
-    reads = (1 << CARRY) if "r" in bound.carry else 0
-    writes = (1 << CARRY) if "w" in bound.carry else 0
+    read_too = (1 << CARRY) if "r" in bound.carry else 0
+    written_too = (1 << CARRY) if "w" in bound.carry else 0
     if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
-        reads |= 1 << TOP
+        read_too |= 1 << TOP
     if "alloca" in effects or "stackrestore" in effects:
-        writes |= 1 << TOP
-    return _Plan(tuple(operands), addresses, reads, writes, bound.flow)
+        written_too |= 1 << TOP
+    return _Plan(tuple(operands), addresses, read_too, written_too, bound.flow)
 
 
 @attrs.frozen

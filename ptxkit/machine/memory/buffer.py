@@ -9,7 +9,7 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 
-_WHOLE = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
+_WHOLE: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
 """Vectors of these sizes are gathered as one element, which is several times faster. Their bits are only copied."""
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.values import integers
+from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.integers import WIDER, clamp, high, select, signed, unsigned
 from ptxkit.machine.values.packed import join, split
 
@@ -183,11 +184,14 @@ def bfind(op: Operation) -> Semantics:
 
 
 def fns(op: Operation) -> Semantics:
-    """§ 9.7.1.17: a position of the mask at a time, from the base upwards and downwards."""
+    """§ 9.7.1.17: a position of the mask at a time, from the base upwards and downwards.
+
+    A base above 31 is undefined; on sm_90 nothing is found. An offset without an absolute value gives 0 there.
+    """
 
     def run(mask: Any, base: Any, offset: Any) -> Any:
         start, step = base.astype(np.int64), np.sign(offset).astype(np.int64)
-        left = select(offset == 0, 0, np.absolute(offset.astype(np.int64)) - 1)
+        left = select((offset == 0) | (start > 31), 32 * (start > 31), np.absolute(offset.astype(np.int64)) - 1)
         found = np.full(np.broadcast(mask, base, offset).shape, 0xFFFFFFFF, np.uint32)
         for count in range(32):
             position = start + step * count
@@ -195,7 +199,7 @@ def fns(op: Operation) -> Semantics:
             is_set = inside & ((mask >> np.clip(position, 0, 31).astype(np.uint32)) & 1 != 0) & ((step != 0) | (count == 0))
             found = np.where(is_set & (left == 0), position.astype(np.uint32), found)
             left = left - is_set
-        return found[()]
+        return select(offset == np.iinfo(np.int32).min, np.uint32(0), found)
 
     return Semantics(run, reads={"mask": np.uint32, "base": np.uint32, "offset": np.int32})
 
@@ -210,29 +214,36 @@ def _low_bits(count: Any, dtype: np.dtype[Any]) -> Any:
     return ~(~dtype.type(0) << count.astype(dtype))
 
 
+def _field_mask(dtype: np.dtype[Any]) -> Any:
+    """The bits of a position or length that count."""
+    return np.uint32(0xFF if dtype.itemsize == 4 else 0xFFFFFFFF)
+
+
 def bfe(op: Operation) -> Semantics:
-    """§ 9.7.1.19: of position and length the low eight bits count."""
+    """§ 9.7.1.19: position and length are 0 to 255; of larger ones the low eight bits count with 32-bit types (on sm_90)."""
     dtype = op.dtype("a")
     bits = 8 * dtype.itemsize
+    mask = _field_mask(dtype)
     if dtype.kind == "u":
-        return Semantics(lambda a, pos, len: (a >> (pos & 255).astype(dtype)) & _low_bits(len & 255, dtype))
+        return Semantics(lambda a, pos, len: (a >> (pos & mask).astype(dtype)) & _low_bits(len & mask, dtype))
 
     def run(a: Any, pos: Any, len: Any) -> Any:
         # Beyond the top there are copies of the sign, which the arithmetic shift brings.
-        unused = bits - np.minimum(len & 255, bits).astype(dtype)
-        field = (a >> np.minimum(pos & 255, bits - 1).astype(dtype)) << unused >> unused
-        return select(len & 255 == 0, dtype.type(0), field)
+        unused = bits - np.minimum(len & mask, bits).astype(dtype)
+        field = (a >> np.minimum(pos & mask, bits - 1).astype(dtype)) << unused >> unused
+        return select(len & mask == 0, dtype.type(0), field)
 
     return Semantics(run)
 
 
 def bfi(op: Operation) -> Semantics:
-    """§ 9.7.1.20: of position and length the low eight bits count."""
+    """§ 9.7.1.20: position and length as for bfe."""
     dtype = op.dtype("d")
+    counted = _field_mask(dtype)
 
     def run(a: Any, b: Any, pos: Any, len: Any) -> Any:
-        at = (pos & 255).astype(dtype)
-        mask = _low_bits(len & 255, dtype) << at
+        at = (pos & counted).astype(dtype)
+        mask = _low_bits(len & counted, dtype) << at
         return (b & ~mask) | ((a << at) & mask)
 
     return Semantics(run)
@@ -259,25 +270,29 @@ def bmsk(op: Operation) -> Semantics:
     return Semantics(lambda a, b: _low_bits(b, dtype) << a)
 
 
-def dp4a(op: Operation) -> Semantics:
-    """§ 9.7.1.23"""
-    atype, btype = (np.dtype("i1" if op.slot(s) == ".s32" else "u1") for s in (".atype", ".btype"))
+def _parts(x: Any, bits: int, signed: bool) -> list[Any]:
+    """The bytes or halves of words, extended to `int32`."""
+    words = x.view(np.int32 if signed else np.uint32)
+    return [((words << (32 - bits - place)) >> (32 - bits)).view(np.int32) for place in range(0, 32, bits)]
+
+
+def _dot(op: Operation, a_bits: int, half: slice) -> Semantics:
+    a_signed, b_signed = op.slot(".atype") == ".s32", op.slot(".btype") == ".s32"
 
     def run(a: Any, b: Any, c: Any) -> Any:
-        products = split(a, atype).astype(np.int32) * split(b, btype)
-        return c + products.sum(axis=-1, dtype=np.int32).view(np.uint32)
+        total = c.view(np.int32)
+        for x, y in zip(_parts(a, a_bits, a_signed), _parts(b, 8, b_signed)[half], strict=True):
+            total = total + x * y
+        return total.view(np.uint32)
 
-    return Semantics(run)
+    return Semantics(lambda a, b, c: in_blocks(run, 16384, a, b, c))
+
+
+def dp4a(op: Operation) -> Semantics:
+    """§ 9.7.1.23"""
+    return _dot(op, 8, slice(4))
 
 
 def dp2a(op: Operation) -> Semantics:
     """§ 9.7.1.24"""
-    atype = np.dtype("i2" if op.slot(".atype") == ".s32" else "u2")
-    btype = np.dtype("i1" if op.slot(".btype") == ".s32" else "u1")
-    half = slice(2, 4) if op.has(".hi") else slice(0, 2)
-
-    def run(a: Any, b: Any, c: Any) -> Any:
-        products = split(a, atype).astype(np.int32) * split(b, btype)[..., half]
-        return c + products.sum(axis=-1, dtype=np.int32).view(np.uint32)
-
-    return Semantics(run)
+    return _dot(op, 16, slice(2, 4) if op.has(".hi") else slice(2))

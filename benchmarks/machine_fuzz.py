@@ -1,0 +1,110 @@
+"""Random modules on the machine: each launch ends, or is a `Fault`; none raises anything else, none goes on past its budget.
+
+    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--show]
+
+Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8
+bytes, and
+zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
+machine too: it says that a semantics function raised.
+
+Exit status 1 if something else than a fault is raised, or a budget is not kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import sys
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+BUDGET = 0.5
+SLACK = 2.0
+"""Seconds that a launch may take beyond its budget, one block and compilation among them."""
+
+
+def _fuzz() -> Any:
+    spec = importlib.util.spec_from_file_location("fuzz", Path(__file__).with_name("fuzz.py"))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fuzz"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
+    """What came of each kernel: a word, and more."""
+    from ptxkit.analyses.linting import lint
+    from ptxkit.analyses.rule import all_rules
+    from ptxkit.diagnostics import Severity
+    from ptxkit.machine import Fault, Machine
+    from ptxkit.syntax.parsing import parse
+
+    module = parse(text)
+    if accepted:
+        rules = tuple([rule for rule in all_rules() if rule.id[0] in "EV"])
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in lint(module, rules=rules)):
+            return []
+    machine = Machine("sm_100a")
+    try:
+        code = machine.load(module)
+    except ValueError:
+        return [("refused", "")]
+    found = []
+    for i, name in enumerate(code.kernels[:3]):
+        started = time.perf_counter()
+        try:
+            sizes = [size for _, _, size, _ in code.program(name, False, False).layout()]
+            arguments: list[Any] = [machine.alloc(1024) if size == 8 else bytes(size) for size in sizes]
+            machine.launch(code, name, *arguments, grid=1, block=32 << i % 2, budget=BUDGET)
+            found.append(("ended", ""))
+        except Fault as fault:
+            found.append((fault.kind, fault.reason))
+        except Exception:
+            found.append(("RAISED", traceback.format_exc()))
+        if time.perf_counter() - started > BUDGET + SLACK:
+            found.append(("LATE", f"{time.perf_counter() - started:.1f} s"))
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--inputs", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--accepted", action="store_true")
+    parser.add_argument("--show", action="store_true")
+    options = parser.parse_args()
+    fuzz = _fuzz()
+    outcomes: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    started = time.perf_counter()
+    modules = 0
+    accepted_too = options.accepted
+    for number in range(options.inputs):
+        if time.perf_counter() - started > options.seconds:
+            break
+        which = options.first + number
+        kind, text = fuzz.one_input(which // fuzz.SLICE, which % fuzz.SLICE)
+        found = examine(text, options.accepted)
+        modules += bool(found)
+        for outcome, reason in found:
+            outcomes[outcome] += 1
+            if outcome in ("RAISED", "LATE", "internal") or (accepted_too and outcome == "unsupported"):
+                last = reason.strip().splitlines()[-1] if reason else ""
+                reasons[f"{outcome}: {last}"] += 1
+                if options.show or outcome in ("RAISED", "LATE"):
+                    print(f"--- {kind} {which}: {outcome}\n{text if options.show else ''}\n{reason}", flush=True)
+    for outcome, count in outcomes.most_common():
+        print(f"{count:8} {outcome}")
+    for reason, count in reasons.most_common(40):
+        print(f"{count:8} {reason[:200]}")
+    print(f"{modules} modules in {time.perf_counter() - started:.0f} s")
+    return 1 if outcomes["RAISED"] or outcomes["LATE"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
