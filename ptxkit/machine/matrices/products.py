@@ -121,7 +121,8 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
 
 
 def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
-    """Two of every four products, the other two, then c."""
+    """Two of every four products, the other two, then c; with the exponents that the values have as halves."""
+    a, b = Factor(_as_halves(a.format), a.index), Factor(_as_halves(b.format), b.index)
     along = np.arange(a.index.shape[2])
     total = np.zeros(c.shape, np.float16 if bits == 16 else np.float32)
     for chosen in (along[along % 4 < 2], along[along % 4 >= 2]):
@@ -131,6 +132,13 @@ def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
         return canonical(
             (total + c.astype(total.dtype)) if bits == 32 else (total.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
         )
+
+
+@cache
+def _as_halves(format: Format) -> Format:
+    _, exponents = np.frexp(format.values)
+    halves = np.where(format.exponents == NO_EXPONENT, NO_EXPONENT, np.maximum(exponents - 1, -14))
+    return attrs.evolve(format, exponents=halves.astype(np.int16))
 
 
 def _one_by_one(a: Factor, b: Factor, c: Array, bits: int) -> Array:
