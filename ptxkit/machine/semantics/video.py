@@ -1,4 +1,9 @@
-"""Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers."""
+"""Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers.
+
+They do what the manual says. From sm_30 on ptxas makes them of other instructions, and on sm_90 the scalar ones differ from the manual
+in corners: a second `.min` or `.max` of two words with the highest bit set, `.sat` of unsigned words and of parts, `vmad` with a scale.
+The packed ones do not.
+"""
 
 from __future__ import annotations
 
