@@ -5,8 +5,8 @@
 Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8
 bytes, and
 zeros for others. With `--whole` they are not
-mutated, so `check` accepts more of them; with `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
-machine too: it says that a semantics function raised.
+mutated, so `check` accepts more of them; with `--accepted` only modules that `check` has no objection to count. A fault of the kind
+`internal` is a mistake of the machine too: it says that a semantics function raised.
 
 Exit status 1 if something else than a fault is raised, or a budget is not kept.
 """
