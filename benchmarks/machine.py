@@ -2,7 +2,8 @@
 
     python benchmarks/machine.py [--numba PYTHON] [--sketch ../shared/sketches] [--growth] [--times 3]
 
-`--numba` is a Python that has Numba: the same kernels in its CUDA simulator, in the same run, on fewer threads where it would take minutes; compared
+`--numba` is a Python that has Numba: the same kernels in its CUDA simulator, in the same run, on fewer threads where it would take
+minutes; compared
 are threads a second. `--sketch` is a folder with `machine.py`, the sketch that the machine must not be slower than, and its `machine.ptx`.
 `--growth` runs 10^5, 10^6 and 10^7 threads. Every result is checked against NumPy.
 """
@@ -16,7 +17,6 @@ import io
 import re
 import resource
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -87,9 +87,11 @@ def threads(grid: Any, block: Any) -> int:
 
 def with_one_block(code: Any, machine: Machine, times: int) -> None:
     """A single CTA of 256 threads: what an instruction costs, whatever the lanes."""
-    for name, arguments in (("chain", [np.zeros(256, np.uint32), 5000]), ("collatz", [np.full(256, 837799, np.uint32), np.zeros(256, np.uint32), 256])):
+    numbers = np.full(256, 837799, np.uint32)
+    for name, arguments in (("chain", [np.zeros(256, np.uint32), 5000]), ("collatz", [numbers, np.zeros(256, np.uint32), 256])):
         instructions, seconds = measured(machine, code, (name, arguments, 1, 256, lambda r: True, 1), times)
-        print(f"one block of 256: {name:10} {instructions / 1e6:8.1f} M instructions in {seconds:7.3f} s = {instructions / seconds / 1e6:8.1f} M/s")
+        rate = instructions / seconds / 1e6
+        print(f"one block of 256: {name:10} {instructions / 1e6:8.1f} M instructions in {seconds:7.3f} s = {rate:8.1f} M/s")
 
 
 def tensor(code: Any, machine: Machine, times: int) -> None:
@@ -98,9 +100,12 @@ def tensor(code: Any, machine: Machine, times: int) -> None:
     random = np.random.default_rng(2)
     a, b = random.random((side, side)).astype(np.float16), random.random((side, side)).astype(np.float16)
     expected = a.astype(np.float64) @ b.astype(np.float64).T
-    case: Case = ("tensor", [a, b, np.zeros((side, side), np.float32), side], 128, 128, lambda r: bool(np.allclose(r[2], expected, rtol=1e-3)), 1)
-    instructions, seconds = measured(machine, code, case, times)
-    print(f"mma.sync product of {side}: {instructions / 1e6:8.1f} M instructions in {seconds:7.3f} s = {instructions / seconds / 1e6:8.1f} M/s")
+    given = [a, b, np.zeros((side, side), np.float32), side]
+    instructions, seconds = measured(
+        machine, code, ("tensor", given, 128, 128, lambda r: bool(np.allclose(r[2], expected, rtol=1e-3)), 1), times
+    )
+    rate = instructions / seconds / 1e6
+    print(f"mma.sync product of {side}: {instructions / 1e6:8.1f} M instructions in {seconds:7.3f} s = {rate:8.1f} M/s")
 
 
 def growth(code: Any, machine: Machine) -> None:
@@ -115,7 +120,7 @@ def growth(code: Any, machine: Machine) -> None:
     print(f"growth from 10^5 to 10^7 threads: {rates[-1] / rates[0]:.2f} (linear is 1)")
 
 
-SIMULATED = '''
+SIMULATED = """
 import os, sys, time
 os.environ["NUMBA_ENABLE_CUDASIM"] = "1"
 import numpy as np
@@ -185,7 +190,7 @@ w = r.integers(0, 1 << 32, 1 << 14, dtype=np.uint32)
 print("histogram", 256, timed(histogram, 1, 256, w, np.zeros(64, np.uint32), len(w)))
 q = w[:1024].reshape(32, 32)
 print("transpose", 1024, timed(transpose, (2, 2), (16, 16), q, np.zeros_like(q), 32))
-'''
+"""
 """The same kernels in Numba: each thread does the same work as on the machine, there are fewer of them."""
 
 
@@ -197,7 +202,8 @@ def against_numba(python: str, ours: dict[str, float]) -> None:
     for line in ran.stdout.splitlines():
         name, count, seconds = line.split()
         theirs = int(count) / float(seconds)
-        print(f"{name:10} Numba's simulator {theirs:12,.0f} threads a second, the machine {ours[name]:14,.0f}: {ours[name] / theirs:8.0f} times")
+        times = ours[name] / theirs
+        print(f"{name:10} Numba's simulator {theirs:10,.0f} threads a second, the machine {ours[name]:14,.0f}: {times:8.0f} times")
 
 
 def against_sketch(folder: Path, times: int) -> None:
@@ -251,7 +257,8 @@ def main() -> None:
     for case in cases():
         instructions, seconds = measured(machine, code, case, options.times)
         rates[case[0]] = threads(case[2], case[3]) / seconds
-        print(f"{case[0]:10} {instructions / 1e6:8.1f} M instructions in {seconds:7.3f} s = {instructions / seconds / 1e6:8.1f} M/s", flush=True)
+        rate = instructions / seconds / 1e6
+        print(f"{case[0]:10} {instructions / 1e6:8.1f} M instructions in {seconds:7.3f} s = {rate:8.1f} M/s", flush=True)
     with_one_block(code, machine, options.times)
     tensor(code, machine, options.times)
     if options.growth:
@@ -263,4 +270,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

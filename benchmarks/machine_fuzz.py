@@ -83,6 +83,7 @@ def main() -> int:
     reasons: Counter[str] = Counter()
     started = time.perf_counter()
     modules = 0
+    accepted_too = options.accepted
     for number in range(options.inputs):
         if time.perf_counter() - started > options.seconds:
             break
@@ -92,10 +93,10 @@ def main() -> int:
         modules += bool(found)
         for outcome, reason in found:
             outcomes[outcome] += 1
-            if outcome in ("RAISED", "LATE", "internal"):
+            if outcome in ("RAISED", "LATE", "internal") or (accepted_too and outcome == "unsupported"):
                 last = reason.strip().splitlines()[-1] if reason else ""
                 reasons[f"{outcome}: {last}"] += 1
-                if options.show or outcome != "internal":
+                if options.show or outcome in ("RAISED", "LATE"):
                     print(f"--- {kind} {which}: {outcome}\n{text if options.show else ''}\n{reason}", flush=True)
     for outcome, count in outcomes.most_common():
         print(f"{count:8} {outcome}")

@@ -88,6 +88,8 @@ class BasicBlock:
     wait: Any = None
     """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
     call: Any = None
+    both: Any = None
+    """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
 
     @property
     def registers(self) -> list[int]:

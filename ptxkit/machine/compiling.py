@@ -139,6 +139,8 @@ def nothing(*_: Any) -> None:
 
 
 nothing.places = {}  # type: ignore[attr-defined]
+nothing.is_pure = True  # type: ignore[attr-defined]
+nothing.written = []  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=65536)
@@ -164,6 +166,8 @@ class _Writer:
         self.loads: list[int] = []
         self.written: dict[int, None] = {}
         self.temporaries = 0
+        self.is_pure = not program.is_watched
+        """Whether nothing but registers is changed."""
 
     # --- names
 
@@ -507,6 +511,7 @@ class _Writer:
         site = self.body.sites[i]
         guard = site.instruction.guard
         semantics, arguments, _ = self.operation(i)
+        self.is_pure &= not semantics.lanes
         if self.program.is_watched:
             self._watched(i, site, guard, arguments)
         if guard is not None:
@@ -606,6 +611,8 @@ class _Writer:
         first = 3 + before
         run.places = {first + i: place for i, place in enumerate(self.places)}
         run.source = source
+        run.is_pure = self.is_pure
+        run.written = kept
         return run
 
 

@@ -302,32 +302,37 @@ def take(x: Any, positions: Array) -> Any:
     return x.take(positions) if getattr(x, "ndim", 0) else x
 
 
-def joined(one: Group, other: Group, live: Iterable[int], blank: list[Any]) -> Group:
-    """Two groups at the same block of the same calls, as one."""
-    a, b = one.lanes, other.lanes
-    residents = a.residents
-    count = a.count + b.count
-    if count == residents.count:
+def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
+    """Groups at the same block of the same calls, as one."""
+    if len(groups) == 1:
+        return groups[0]
+    first = groups[0]
+    if len(groups) > 2 and any(group.frame is not first.frame for group in groups):
+        half = len(groups) // 2
+        live = list(live)
+        return joined([joined(groups[:half], live, blank), joined(groups[half:], live, blank)], live, blank)
+    residents = first.lanes.residents
+    places = np.concatenate([group.lanes.place for group in groups])
+    # where each piece goes: the order is that of the threads
+    if len(places) == residents.count:
         lanes = residents.all
-        at_a, at_b = a.place, b.place
+        target = places
     else:
-        at_b = np.searchsorted(a.place, b.place) + np.arange(b.count)
-        hole = np.ones(count, bool)
-        hole[at_b] = False
-        at_a = np.flatnonzero(hole)
-        place = np.empty(count, np.int64)
-        place[at_a] = a.place
-        place[at_b] = b.place
-        lanes = type(a)(residents, place)
-    registers = _merged(one.registers, other.registers, at_a, at_b, count, live, list(blank))
-    frame = one.frame
-    if frame is not other.frame:
-        assert frame is not None and other.frame is not None
-        frame = _joined_frames(frame, other.frame, a, b, lanes, at_a, at_b)
-    return Group(one.body, one.block, lanes, registers, frame)
+        order = places.argsort(kind="stable")
+        target = np.empty(len(order), np.int64)
+        target[order] = np.arange(len(order))
+        lanes = type(first.lanes)(residents, places.take(order))
+    ends = np.cumsum([group.lanes.count for group in groups]).tolist()
+    targets = [target[end - group.lanes.count : end] for end, group in zip(ends, groups, strict=True)]
+    registers = _merged([group.registers for group in groups], targets, lanes.count, live, list(blank))
+    frame = first.frame
+    if frame is not groups[1].frame:
+        assert frame is not None and groups[1].frame is not None
+        frame = _joined_frames(frame, groups[1].frame, first.lanes, groups[1].lanes, lanes, targets)
+    return Group(first.body, first.block, lanes, registers, frame)
 
 
-def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, at_a: Array, at_b: Array) -> Frame:
+def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, targets: list[Array]) -> Frame:
     pairs = []
     x: Frame | None = one
     y: Frame | None = other
@@ -338,7 +343,7 @@ def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, a
     parent = x
     for x, y in reversed(pairs):
         mine, theirs = x.of(a), y.of(b)
-        registers = _merged(mine, theirs, at_a, at_b, lanes.count, range(len(mine)), list(mine))
+        registers = _merged([mine, theirs], targets, lanes.count, range(len(mine)), list(mine))
         plan = x.plan
         parent = Frame(parent, x.path, x.body, x.block, lanes, registers)
         parent.plan = plan
@@ -346,18 +351,19 @@ def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, a
     return parent
 
 
-def _merged(mine: list[Any], theirs: list[Any], at_a: Array, at_b: Array, count: int, live: Iterable[int], into: list[Any]) -> list[Any]:
+def _merged(pieces: list[list[Any]], targets: list[Array], count: int, live: Iterable[int], into: list[Any]) -> list[Any]:
+    """The registers of several groups as those of one; `targets` say for each which of its lanes they are."""
+    first = pieces[0]
+    rest = pieces[1:]
     for i in live:
-        x, y = mine[i], theirs[i]
-        if x is y:
-            if not getattr(x, "ndim", 0):
-                into[i] = x
-                continue
-        elif not getattr(x, "ndim", 0) and not getattr(y, "ndim", 0) and x.tobytes() == y.tobytes():
+        x = first[i]
+        if not getattr(x, "ndim", 0) and all(
+            y is x or (not getattr(y, "ndim", 0) and y.tobytes() == x.tobytes()) for y in [piece[i] for piece in rest]
+        ):
             into[i] = x
             continue
         out = np.empty(count, x.dtype)
-        out[at_a] = x
-        out[at_b] = y
+        for piece, target in zip(pieces, targets, strict=True):
+            out[target] = piece[i]
         into[i] = out
     return into

@@ -364,7 +364,7 @@ class Passed:
         return self.array(view, name).to_bytes(8, "little")
 
     def array(self, view: memoryview, name: str = "") -> int:
-        """The address of a copy of an array, which is copied back at the end if it can be written to; an array that is given twice has one."""
+        """The address of a copy of an array, which is copied back at the end if it can be written to; one that is given twice has one."""
         own = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
         key = (own, view.nbytes)
         known = self.addresses.get(key)

@@ -73,5 +73,5 @@ def _given(array: Array, data: bytearray) -> Any:
     if array.kind == "tensormap":
         return machine.TensorMap(tensor=values, box=array.box, swizzle=array.swizzle, **({"type": ".bf16"} if array.type == "bf16" else {}))
     if array.kind == "surface":
-        return machine.Surface(values)
-    return machine.Texture(values)
+        return machine.Surface(array=values)
+    return machine.Texture(array=values)
