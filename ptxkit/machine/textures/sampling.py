@@ -70,14 +70,14 @@ def most(texture: Texture) -> float:
 
 
 def finished(values: Any, texture: Texture, filtering: bool) -> Any:
-    """What a read gives. Filtered values are as precise as the image's format: halves, or 16 bits; what is halfway goes away from zero."""
+    """What a read gives. Filtered values are as precise as the image's format: halves, or 16 bits, upwards where they are halfway."""
     dtype, scale = texture.texels().dtype, most(texture)
     if dtype == np.float16 and filtering:
         return half(values)
     if scale == 1.0:
         return values
     if filtering:
-        values = np.copysign(np.floor(np.abs(values) + 0.5), values)
+        values = np.floor(values + 0.5)
     return values / scale
 
 
@@ -197,7 +197,7 @@ def filtered(
             values = sampled(texture, sampler, coordinates, layer, level, offsets)
             chosen = values if chosen is None else np.where((nearest == level)[:, None], values, chosen)
         return finished(chosen, texture, sampler.filter == "linear")
-    fixed = np.floor(lod * 256 + 0.5).astype(np.int64)
+    fixed = np.floor(lod * 256).astype(np.int64)
     low, fraction = fixed >> 8, (fixed & 255) / 256.0
     result: Array | None = None
     for level in np.unique(np.concatenate([low, np.minimum(low + 1, last)])).tolist():
