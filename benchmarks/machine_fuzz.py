@@ -1,10 +1,12 @@
 """Random modules on the machine: each launch ends, or is a `Fault`; none raises anything else, none goes on past its budget.
 
-    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--show]
+    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--whole] [--show]
 
-Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8 bytes, and
-zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
-machine too: it says that a semantics function raised.
+Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8
+bytes, and
+zeros for others. With `--whole` they are not
+mutated, so `check` accepts more of them; with `--accepted` only modules that `check` has no objection to count. A fault of the kind
+`internal` is a mistake of the machine too: it says that a semantics function raised.
 
 Exit status 1 if something else than a fault is raised, or a budget is not kept.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import random
 import sys
 import time
 import traceback
@@ -75,6 +78,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--accepted", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     fuzz = _fuzz()
@@ -82,19 +86,25 @@ def main() -> int:
     reasons: Counter[str] = Counter()
     started = time.perf_counter()
     modules = 0
+    accepted_too = options.accepted
     for number in range(options.inputs):
         if time.perf_counter() - started > options.seconds:
             break
         which = options.first + number
-        kind, text = fuzz.one_input(which // fuzz.SLICE, which % fuzz.SLICE)
+        if options.whole:
+            chance = random.Random(which)
+            make = (fuzz.of_examples, fuzz.of_table, fuzz.of_statements)[which % 3]
+            kind, text = make.__name__[3:], make(chance)
+        else:
+            kind, text = fuzz.one_input(which // fuzz.SLICE, which % fuzz.SLICE)
         found = examine(text, options.accepted)
         modules += bool(found)
         for outcome, reason in found:
             outcomes[outcome] += 1
-            if outcome in ("RAISED", "LATE", "internal"):
+            if outcome in ("RAISED", "LATE", "internal") or (accepted_too and outcome == "unsupported"):
                 last = reason.strip().splitlines()[-1] if reason else ""
                 reasons[f"{outcome}: {last}"] += 1
-                if options.show or outcome != "internal":
+                if options.show or outcome in ("RAISED", "LATE"):
                     print(f"--- {kind} {which}: {outcome}\n{text if options.show else ''}\n{reason}", flush=True)
     for outcome, count in outcomes.most_common():
         print(f"{count:8} {outcome}")
