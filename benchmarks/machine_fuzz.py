@@ -1,11 +1,12 @@
 """Random modules on the machine: each launch ends, or is a `Fault`; none raises anything else, none goes on past its budget.
 
-    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--show]
+    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--whole] [--show]
 
 Inputs are those of `fuzz.py`. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8
 bytes, and
-zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
-machine too: it says that a semantics function raised.
+zeros for others. With `--whole` they are not
+mutated, so `check` accepts more of them; with `--accepted` only modules that `check` has no objection to count. A fault of the kind
+`internal` is a mistake of the machine too: it says that a semantics function raised.
 
 Exit status 1 if something else than a fault is raised, or a budget is not kept.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import random
 import sys
 import time
 import traceback
@@ -41,6 +43,7 @@ def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
     from ptxkit.analyses.rule import all_rules
     from ptxkit.diagnostics import Severity
     from ptxkit.machine import Fault, Machine
+    from ptxkit.machine.launching import declared
     from ptxkit.syntax.parsing import parse
 
     module = parse(text)
@@ -59,7 +62,7 @@ def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
         try:
             sizes = [size for _, _, size, _ in code.program(name, False, False).layout()]
             arguments: list[Any] = [machine.alloc(1024) if size == 8 else bytes(size) for size in sizes]
-            machine.launch(code, name, *arguments, grid=1, block=32 << i % 2, budget=BUDGET)
+            machine.launch(code, name, *arguments, grid=1, block=declared(code, name).get(".reqntid") or 32 << i % 2, budget=BUDGET)
             found.append(("ended", ""))
         except Fault as fault:
             found.append((fault.kind, fault.reason))
@@ -76,6 +79,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--accepted", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--show", action="store_true")
     options = parser.parse_args()
     fuzz = _fuzz()
@@ -88,7 +92,12 @@ def main() -> int:
         if time.perf_counter() - started > options.seconds:
             break
         which = options.first + number
-        kind, text = fuzz.one_input(which // fuzz.SLICE, which % fuzz.SLICE)
+        if options.whole:
+            chance = random.Random(which)
+            make = (fuzz.of_examples, fuzz.of_table, fuzz.of_statements)[which % 3]
+            kind, text = make.__name__[3:], make(chance)
+        else:
+            kind, text = fuzz.one_input(which // fuzz.SLICE, which % fuzz.SLICE)
         found = examine(text, options.accepted)
         modules += bool(found)
         for outcome, reason in found:
