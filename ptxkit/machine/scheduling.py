@@ -668,7 +668,15 @@ class Scheduler:
         try:
             return bool(agents.step(self.policy))
         except Stop as error:
-            raise Fault(error.kind, str(error), path=self.program.code.path, function=self.program.kernel) from error
+            places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
+            raise Fault(
+                error.kind,
+                str(error),
+                threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+                count=len(places),
+                path=self.program.code.path,
+                function=self.program.kernel,
+            ) from error
 
     def unblock_while_others_spin(self) -> None:
         """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""
