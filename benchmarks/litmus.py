@@ -116,7 +116,7 @@ def speed() -> bool:
         race.append(time.perf_counter() - started)
         wanted = (registers(program)[0], registers(program)[-1])
         started = time.perf_counter()
-        outcomes(program, wanted, races=False, first=True, accept=lambda values: values == (0, 0))
+        outcomes(program, wanted, races=False, first=True, possible=lambda values: all(one in (0, None) for one in values))
         holds.append(time.perf_counter() - started)
     print(f"speed: 4 threads of 10: a race: median {statistics.median(race):.2f} s, worst {max(race):.2f} s", end="; ")
     print(f"an outcome: median {statistics.median(holds):.2f} s, worst {max(holds):.2f} s")

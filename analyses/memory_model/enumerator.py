@@ -86,13 +86,14 @@ def outcomes(
     loops: int = LOOPS,
     without: Iterable[str] = (),
     accept: Callable[[tuple[int, ...]], bool] = lambda values: True,
+    possible: Callable[[Sequence[int | None]], bool] | None = None,
     first: bool = False,
 ) -> Outcomes:
     """Every allowed outcome of a program.
 
     `wanted`: the registers and bytes of memory that an outcome consists of; by default all registers that are written. `races`: also look
-    for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest. `first`:
-    one of them is enough. Raises CannotFollow.
+    for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest;
+    `possible`: whether one may be when only some values are known, the others None. `first`: one is enough. Raises CannotFollow.
     """
     asked = registers(program) if wanted is None else tuple(wanted)
     found: dict[tuple[int, ...], Outcome] = {}
@@ -107,7 +108,7 @@ def outcomes(
             interest = _interest(skeleton, asked)
             if interest is None:
                 continue
-            for values, node in search.partial(interest):
+            for values, node in search.partial(interest, possible):
                 if values in settled or not accept(values):
                     continue
                 known = found.get(values)
@@ -592,8 +593,10 @@ class Search:
                 return found
         return None
 
-    def partial(self, interest: Interest) -> Iterator[tuple[tuple[int, ...], Node]]:
-        """Nodes in which the values of interest are known, and these values."""
+    def partial(
+        self, interest: Interest, possible: Callable[[Sequence[int | None]], bool] | None = None
+    ) -> Iterator[tuple[tuple[int, ...], Node]]:
+        """Nodes in which the values of interest are known, and these values; only where they are `possible`."""
         pending = [self.start()]
         while pending:
             node = pending.pop()
@@ -602,12 +605,16 @@ class Search:
                 decision = self._needed(node, thread, expression, set())
                 if decision is not None:
                     break
-            if decision is not None:
+            if decision is not None and possible is None:
                 pending += self._choices(node, decision)
                 continue
             values = Values(self.skeleton, node.sources)
             found = [value_of(one, values.read if thread < 0 else values.in_thread(thread)) for thread, one in interest]
-            if None not in found:
+            if possible is not None and not possible(found):
+                continue
+            if decision is not None:
+                pending += self._choices(node, decision)
+            elif None not in found:
                 yield tuple(one for one in found if one is not None), node
 
     def complete(self, node: Node, racy: bool = False) -> Execution | None:
