@@ -2,9 +2,10 @@
 
     python benchmarks/machine_load.py [--least 100000] [--most 60] [--times 3]
 
-Files are those of fixtures and of the reference corpus where it is there, from `--least` bytes on. The kernel is the first; it is launched with a
-single CTA of 32 threads and arguments that are zeros, so it may well end with a fault: what is timed is what is made ready for it. The best of
-several times counts, each with everything made anew.
+Files are those of fixtures and of the reference corpus where it is there, from `--least` bytes on. The kernel is the first; it is
+launched with a
+single CTA of 32 threads and arguments that are zeros, so it may well end with a fault: what is timed is what is made ready for it. The
+best of several times counts, each with everything made anew.
 """
 
 from __future__ import annotations
@@ -59,11 +60,12 @@ def main() -> None:
         loads.append(loaded / parsed)
         launches.append((loaded + launched) / parsed)
         print(
-            f"{path.name[:48]:48} {len(text) >> 10:6} K  parse {parsed * 1e3:7.1f} ms  load {loads[-1]:5.2f}  with one kernel {launches[-1]:6.2f}",
+            f"{path.name[:44]:44} {len(text) >> 10:6} K  parse {parsed * 1e3:6.1f} ms load {loads[-1]:5.2f}  launched {launches[-1]:6.2f}",
             flush=True,
         )
     for name, values in (("load over parse", loads), ("load and one kernel over parse", launches)):
-        print(f"{name}: median {statistics.median(values):.2f}, most {max(values):.2f}, of {len(values)} files; {sum(v <= 1 for v in values)} at most 1.0")
+        few = sum(value <= 1 for value in values)
+        print(f"{name}: median {statistics.median(values):.2f}, most {max(values):.2f}, of {len(values)} files; {few} at most 1.0")
 
 
 if __name__ == "__main__":

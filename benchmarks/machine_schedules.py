@@ -2,8 +2,8 @@
 
     python benchmarks/machine_schedules.py [--target sm_90a] [--seeds 10] [--budget 60] [NAME…]
 
-NAMEs select files. Outputs are compared as the launch file says (bits, multisets, tolerances); kernels that it calls inexact are shown apart.
-Exit status 1 if one differs or faults.
+NAMEs select files. Outputs are compared as the launch file says (bits, multisets, tolerances); kernels that it calls inexact are shown
+apart. Exit status 1 if one differs or faults.
 """
 
 from __future__ import annotations

@@ -31,6 +31,8 @@ def tests() -> Iterator[Test]:
             if ".async" in form.syntax:
                 yield from _remote(form)
     yield from _mbarriers()
+    for form in forms("tensormap"):
+        yield from _replacements(form)
 
 
 def able(form: Form) -> Iterator[tuple[str, Any, Any]]:
@@ -254,7 +256,7 @@ def _tensor_test(form: Form, opcode: str, candidate: Any, map: TensorMap, policy
     code = f"{policy} mov.u64 %map, map; cvta.param.u64 %map, %map; mov.b16 %mask, 3; mov.b16 %o0, 0; mov.b16 %o1, 1; mov.b16 %o2, 0;\n"
     coordinates = "{" + ", ".join(f"%x{d}" for d in range(rank)) + "}"
     label = map.label()
-    more = ", .param .align 64 .b8 map[128]"
+    more = ", .param .align 128 .b8 map[128]"
     if loads:
         offsets = (", {" + ", ".join(f"%o{n}" for n in range(rank - 2)) + "}") if map.im2col else ""
         mask = ", %mask" if multicast else ""
@@ -278,6 +280,70 @@ def _tensor_test(form: Form, opcode: str, candidate: Any, map: TensorMap, policy
 
     arguments = (Buffer("fragments", (kind,), size // size_of(kind)), Buffer("zeros", ("b8",), 16), attrs.evolve(map, output=True))
     yield Test(f"{instruction} // {label}", "tensor", place_of(form), text, arguments, 1, BLOCK)
+
+
+REPLACED = {
+    ".rank": "1",
+    ".box_dim": "8",
+    ".global_dim": "5",
+    ".global_stride": "208",
+    ".element_stride": "2",
+    ".elemtype": "2",
+    ".interleave_layout": "0",
+    ".swizzle_mode": "1",
+    ".fill_mode": "1",
+}
+"""By field a new value; of what counts from 0, the rank is one less."""
+
+
+def _replacements(form: Form) -> Iterator[Test]:
+    """A field of a tensor map, which was copied into memory, is replaced; then a tile is brought by it."""
+    for opcode, candidate, variant in able(form):
+        if ".replace" not in candidate.modifiers:
+            continue
+        field, names = candidate.slots[".field"], _names(variant)
+        space = candidate.slots.get(".ss", "")
+        map = TensorMap(rank=2, dtype="f32")
+        if field == ".global_address":
+            value = "%v"
+        elif field in REPLACED:
+            value = REPLACED[field]
+        else:
+            continue
+        if field == ".global_stride" or field == ".global_address":
+            if candidate.slots.get(".type") == ".b32":
+                continue
+        ordinal = "0" if field in (".global_stride", ".box_dim") else "1"
+        target = {".shared::cta": "%s", ".global": "%scratch", "": "%gshared"}[space]
+        bits = "64" if candidate.slots.get(".type") == ".b64" else "32"
+        given = value if field in (".elemtype", ".interleave_layout", ".swizzle_mode", ".fill_mode") or value == "%v" else f"%new{bits}"
+        instruction = f"{opcode} [{target}], {ordinal + ', ' if 'ord' in names else ''}{given};"
+        count = 4
+        variables = ".reg .b32 %x<5>, %new32; .reg .b64 %map, %scratch, %gshared, %new64; .reg .b32 %w;"
+        code = f"ld.param.u64 %scratch, [other]; cvta.to.global.u64 %scratch, %scratch; mul.wide.u32 %tq, %cta, 256; add.u64 %scratch, %scratch, %tq; mov.b32 %new32, {value if value != '%v' else 0}; mov.b64 %new64, {value if value != '%v' else 0}; ld.param.u64 %v, [tensor]; cvt.u64.u32 %gshared, %s; cvta.shared.u64 %gshared, %gshared;\n"
+        # the map, by words of 4 bytes: to shared memory, and to global memory
+        code += "mov.u32 %tt, %tid.x; setp.ge.u32 %tskip, %tt, 32; @%tskip bra copied; mul.wide.u32 %tq, %tt, 4; mov.u64 %map, map; add.u64 %map, %map, %tq; ld.param.b32 %w, [%map]; add.u64 %tp, %scratch, %tq; st.global.b32 [%tp], %w; mov.u64 %ta, s; add.u64 %ta, %ta, %tq; st.shared.b32 [%ta], %w; bar.warp.sync -1;\n"
+        code += f"@%leader {instruction}\nbar.warp.sync -1;\n"
+        if space != ".global":
+            code += "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%scratch], [%s], 128;\n"
+        else:
+            code += "fence.proxy.tensormap::generic.release.gpu;\n"
+        code += "copied: bar.sync 0; mov.u64 %map, %scratch; cvta.global.u64 %map, %map; fence.proxy.tensormap::generic.acquire.gpu [%map], 128;\n"
+        tile = {".box_dim": 8 * 4 * 4, ".element_stride": 12 * 2 * 4}.get(field, map.tile_bytes)
+        code += _coordinates(map, "%cta")
+        code += f" add.u32 %s, %s, 1024; @%leader mbarrier.arrive.expect_tx.shared.b64 _, [bar], {tile}; bar.sync 0;\n@%leader cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes [%s], [%map, {{%x0, %x1}}], [%bar];\n{WAIT}"
+        more = ", .param .align 128 .b8 map[128], .param .u64 other, .param .u64 tensor"
+        text = cta(2048, variables, code, more=more)
+        # the first KiB has the map itself, whose bytes are the driver's own: only the tile is dumped
+        text = text.replace("dump: setp.ge.u32", "dump: setp.lt.u32 %leader, %ts, 1024; setp.ge.u32").replace("st.global.b64 [%tp], %y; add.u64 %tp, %tp, 1024; add.u64 %ta, %ta, 1024; add.u32 %ts, %ts, 1024; bra dump;", "@!%leader st.global.b64 [%tp], %y; add.u64 %tp, %tp, 1024; add.u64 %ta, %ta, 1024; add.u32 %ts, %ts, 1024; bra dump;")
+        arguments: tuple[Any, ...] = (
+            Buffer("sets", ("b64",), count * 2048 // 8),
+            Buffer("zeros", ("b8",), count * 2048, output=True),
+            map,
+            Buffer("zeros", ("b8",), 256 * count, salt=77),
+            Buffer("fragments", ("f32",), 4096, salt=78),
+        )
+        yield Test(f"{instruction} // {value}", "tensormap", place_of(form), text, arguments, count, BLOCK)
 
 
 # --- mbarriers and stores that signal ------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from formtests import HEADER, TARGET, Buffer, Test
 
 HARMLESS = ("cuTensorMap", "cuTexObject", "cuSurfObject", "cuArray", "cuMipmapped", "cuMemcpy3D", "cuModuleGetFunction")
 """Calls whose failure leaves the context as it was."""
-RISKY = ("tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
+RISKY = ("tensormap", "query", "tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
 GRACE, STARTING = 30.0, 60.0
 """Seconds for which a module that was begun in time may go on, and those that a child may take until it launches."""
 CHUNK = 120
@@ -100,6 +100,8 @@ def filled(fill: str, kinds: tuple[str, ...], count: int, salt: int) -> bytes:
         return operands.packed(operands.sets(kinds, count, salt))
     if fill == "fragments":
         return operands.packed(operands.fragments(kinds, count, salt))
+    if fill == "magnitudes":
+        return operands.packed([operands.magnitude(value, kind) for value, kind in zip(operands.fragments(kinds, count, salt), kinds, strict=True)])
     if fill == "zeros":
         return bytes(operands.offsets(kinds, count)[-1])
     if fill == "iota":
@@ -156,7 +158,12 @@ def child(chunk: Path, first: int, results: Path) -> None:
         launcher.start()
         module = launcher.Pointer()
         image = ctypes.create_string_buffer(binary, len(binary))
-        launcher.call("cuModuleLoadData", ctypes.byref(module), image)
+        try:
+            launcher.call("cuModuleLoadData", ctypes.byref(module), image)
+        except launcher.DriverError:
+            # what only the driver can link: it compiles the text itself
+            text, _ = module_text(tests)
+            module = launcher.load(text)
         for number, test in enumerate(tests):
             if number < first or number in rejected:
                 continue
@@ -204,6 +211,9 @@ def run_chunk(tests: Sequence[Test], limit: float, until: float) -> list[Result]
             results.write_bytes(b"")
             ended = _attempt(folder / "chunk", first, results, limit)
             begun = first
+            if not results.stat().st_size:
+                # it does not even load: none of its tests will
+                return [found.get(number, Result("failed", detail=ended[-280:])) for number in range(len(tests))]
             for number, result in _said(results):
                 begun = number
                 if result is not None:

@@ -216,7 +216,7 @@ def per_thread(inputs: Sequence[tuple[str, str]], outputs: Sequence[tuple[str, s
 
 # --- registers only ---------------------------------------------------------------------------------------------------------------
 
-ELSEWHERE = frozenset(("mov", "cvta", "isspacep", "mapa", "getctarank", "istypep", "txq", "suq", "suld", "sust", "sured", "fabric", "multimem", "createpolicy", "discard", "applypriority", "setmaxnreg", "barrier", "bar", "wgmma", "tex", "tld4", "stacksave", "stackrestore", "alloca", "nanosleep", "pmevent", "activemask", "elect"))
+ELSEWHERE = frozenset(("mov", "cvta", "isspacep", "mapa", "getctarank", "istypep", "txq", "suq", "suld", "sust", "sured", "fabric", "multimem", "mbarrier", "createpolicy", "discard", "applypriority", "setmaxnreg", "barrier", "bar", "wgmma", "tex", "tld4", "stacksave", "stackrestore", "alloca", "nanosleep", "pmevent", "activemask", "elect"))
 
 
 def register_tests(form: Form) -> Iterator[Test]:
@@ -382,6 +382,7 @@ def _modes(test: Test, candidate: Candidate) -> Iterator[Test]:
             put("b", "lane")
             put("c", "control")
             if partly:
+                put("b", "inside" if ".bfly" in candidate.modifiers else "lane")
                 put("membermask", "segments")
                 put("c", "control_low" if ".up" in candidate.modifiers else "control_high")
         elif partly:
@@ -413,7 +414,7 @@ def _bits(type: str) -> int:
 
 def other_register_tests(form: Form) -> Iterator[Test]:
     """Moves, selectors of video instructions, special registers: what the general way does not write."""
-    maker = {"mov": _moves, "activemask": _activemask, "elect": _elect}.get(form.mnemonic)
+    maker = {"mov": _moves, "activemask": _activemask, "elect": _elect, "bar": _barriers, "barrier": _barriers}.get(form.mnemonic)
     if maker is not None:
         yield from maker(form)
     if form.file == "video.isa":
@@ -477,6 +478,21 @@ def _elect(form: Form) -> Iterator[Test]:
     for opcode in ("elect.sync %d|%q, %m;", "elect.sync _|%q, %m;"):
         code = f"mov.u32 %tt, %laneid; shr.u32 %tt, %m, %tt; and.b32 %tt, %tt, 1; setp.eq.u32 %tskip, %tt, 0; mov.b32 %d, 0; setp.ne.u32 %q, 0, 0;\n@%tskip bra over;\n{opcode}\nover:"
         yield simple(form, opcode, "collective", [("masks", "%m")], [(".b32", "%d"), (".pred", "%q")], code)
+
+
+def _barriers(form: Form) -> Iterator[Test]:
+    """Reductions over the threads at a barrier: of all of the CTA, and of those that are counted."""
+    if ".red" not in form.syntax:
+        return
+    for candidate in opcodes(form):
+        for counted in ("", ", 256"):
+            opcode = form.mnemonic + "".join(candidate.modifiers)
+            type = ".b32" if ".popc" in opcode else ".pred"
+            for sign in ("", "!"):
+                instruction = f"{opcode} %d, 1{counted}, {sign}%a;"
+                # a CTA in four has the same for all threads
+                code = f"mov.u32 %tt, %ctaid.x; and.b32 %tt, %tt, 3; setp.eq.u32 %tskip, %tt, 0; or.pred %a, %a, %tskip;\n{instruction}"
+                yield simple(form, instruction, "barrier", [("pred", "%a")], [(type, "%d")], code)
 
 
 PARTS = ("", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1")

@@ -214,7 +214,7 @@ def _atomics(form: Form) -> Iterator[Test]:
         )
         text = _finish(code, [(f".b{bits}", name) for name in d] if atom else [], SETS)
         yield Test(instruction, "atomics", place_of(form), text, arguments, SETS // BLOCK)
-        if types()[type].kind in ("unsigned", "signed", "untyped") and ".exch" not in candidate.modifiers and not cas and ".relaxed" not in opcode:
+        if types()[type].kind in ("unsigned", "signed", "untyped") and ".exch" not in candidate.modifiers and not cas and ".relaxed" not in opcode and not {".inc", ".dec"} & set(candidate.modifiers):
             yield _same_address(form, candidate, space, instruction, type)
 
 

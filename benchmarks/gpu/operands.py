@@ -207,6 +207,7 @@ _SPECIAL: dict[str, Callable[[int, int], Bits]] = {
     "control_low": lambda count, salt: _segment_control(count, 1),
     "control_high": lambda count, salt: _segment_control(count, 0),
     "control": lambda count, salt: (words(salt, count) & np.uint64(0x1F)) | ((words(salt, count) >> np.uint64(20) & np.uint64(0x1F)) << np.uint64(8)),
+    "inside": lambda count, salt: words(salt, count) >> np.uint64(11) & (np.repeat(np.uint64(16) >> (np.arange(-(-count // 32)) % 3).astype(np.uint64), 32)[:count] - np.uint64(1)),
     "lane": _below(32),
     "few": _few,
     "position": _below(40),
@@ -275,6 +276,16 @@ def fragments(kinds: Sequence[str], count: int, salt: int = 0) -> list[Bits]:
     return found
 
 
+def magnitude(values: Bits, kind: str) -> Bits:
+    """Floats without their signs."""
+    scalar, lanes = _parts(kind)
+    if scalar not in FORMATS and not re.fullmatch(r"e\dm\d", scalar):
+        return values
+    bits = _bits(scalar)
+    mask = sum(((1 << (bits - 1)) - 1) << (bits * lane) for lane in range(lanes))
+    return values & values.dtype.type(mask)
+
+
 def packed(values: Sequence[Bits]) -> bytes:
     """The elements of one kind after another, each kind's at a multiple of 16 bytes."""
     return b"".join([data + bytes(-len(data) % 16) for data in (np.ascontiguousarray(value).tobytes() for value in values)])
@@ -291,6 +302,6 @@ def offsets(kinds: Sequence[str], count: int) -> list[int]:
 
 def fingerprint() -> str:
     """A hash of what the generators give: a record is of use only to those that have the same."""
-    kinds = ("b8", "s16", "u32", "b64", "b128", "f16", "bf16x2", "tf32", "f32", "f64", "e4m3x2", "pred", *_SPECIAL)
+    kinds = ("b8", "s16", "u32", "b64", "b128", "f16", "bf16x2", "tf32", "f32", "f64", "e4m3x2", "pred", *[kind for kind in _SPECIAL if kind != "inside"])
     data = packed([one for kind in kinds for one in (*sets((kind, "u32", "f32"), 512), *(fragments((kind,), 256) if kind != "b128" else ()))])
     return hashlib.blake2b(data, digest_size=8).hexdigest()

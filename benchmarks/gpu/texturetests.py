@@ -58,7 +58,7 @@ def _kernel(inputs: list[tuple[str, str]], outputs: list[tuple[int, str]], varia
 def _modes(geometry: str, dtype: str, ctype: str, level: bool, gather: bool) -> Iterator[Texture]:
     """The samplers of a test."""
     levels = 4 if level and geometry not in ("1d", "a1d") else 3 if level else 1
-    image = Image(geometry, levels=levels, gather=gather, format="f32" if dtype in ("f32", "f16", "f16x2") else dtype)
+    image = Image(geometry, levels=levels, gather=gather and geometry == "2d", format="f32" if dtype in ("f32", "f16", "f16x2") else dtype)
     if dtype in ("u32", "s32"):
         plain = Texture(image, integers=True, normalized="cube" in geometry or level)
         yield plain
@@ -166,7 +166,7 @@ def _queries(form: Form, texture: bool) -> Iterator[Test]:
                 continue
             text = _kernel([], [(32, "%d")], "", code, BLOCK)
             arguments = (Buffer("zeros", ("b32",), 4), Buffer("zeros", ("b32",), BLOCK, output=True), thing)
-            yield Test(f"{instruction} // {geometry}", "texture", place_of(form), text, arguments, 1)
+            yield Test(f"{instruction} // {geometry}", "query", place_of(form), text, arguments, 1)
 
 
 def _surfaces(form: Form) -> Iterator[Test]:

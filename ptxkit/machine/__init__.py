@@ -82,7 +82,8 @@ class Machine:
     ) -> Run:
         """Runs a kernel to its end.
 
-        An argument is a NumPy array or anything with the buffer protocol (copied in and, if it can be written to, back), a number (converted
+        An argument is a NumPy array or anything with the buffer protocol (copied in and, if it can be written to, back), a number
+        (converted
         as its parameter is declared), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
         shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or a number that seeds it. `budget` is seconds, or a `Budget`.
         `monitors` see what happens (`ptxkit.machine.monitoring`).
@@ -186,8 +187,10 @@ class Machine:
             if other is code:
                 continue
             symbol = other.names.root.lookup(name)
-            if symbol is not None and symbol.linkage in (".visible", ".weak", ".common") and (
-                symbol.space is not None or getattr(symbol.declares, "body", None) is not None
+            if (
+                symbol is not None
+                and symbol.linkage in (".visible", ".weak", ".common")
+                and (symbol.space is not None or getattr(symbol.declares, "body", None) is not None)
             ):
                 return other, symbol
         return None
@@ -215,7 +218,11 @@ class Buffer:
 
     def write(self, array: Any, offset: int = 0) -> None:
         """Copies an array or bytes there. Raises ValueError if it does not fit."""
-        raw = np.frombuffer(array, np.uint8) if isinstance(array, bytes | bytearray | memoryview) else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        raw = (
+            np.frombuffer(array, np.uint8)
+            if isinstance(array, bytes | bytearray | memoryview)
+            else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        )
         if offset < 0 or offset + len(raw) > self.size:
             raise ValueError(f"{len(raw)} bytes from {offset} on do not fit {self.size} bytes")
         if len(raw):
@@ -230,7 +237,7 @@ class Buffer:
         if not count:
             return np.empty(shape if shape is not None else 0, kind)
         found = self._machine.memory.view(self.address, count * kind.itemsize).copy().view(kind)
-        return found.reshape(shape) if shape is not None else found
+        return found.reshape(shape) if shape is not None else found  # type: ignore[no-any-return]
 
     def free(self) -> None:
         """Gives the memory back: accesses to it are faults."""

@@ -66,8 +66,8 @@ class BasicBlock:
     """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
 
     `fall` and `taken` are positions in `Body.blocks`: -1 where control runs off the end of the function.
-    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes may
-    wait; it is alone in its block).
+    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes
+    may wait; it is alone in its block).
     """
 
     start: int
@@ -88,6 +88,8 @@ class BasicBlock:
     wait: Any = None
     """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
     call: Any = None
+    both: Any = None
+    """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
 
     @property
     def registers(self) -> list[int]:
@@ -488,7 +490,6 @@ class Body:
                 if successor >= 0:
                     block.live_out |= live[successor]
 
-
     def _choose_dtypes(self) -> None:
         """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
         most: dict[int, int] = {}
@@ -522,13 +523,13 @@ def _plan(bound: Bound) -> _Plan:
         operands.append((operand.path[0], operand.path[1:], reads, operand.writes, voted))
     addresses = tuple(dict.fromkeys([operand.path[0] for operand in bound.operands if operand.role == "addr"]))
     effects = bound.effects
-    reads = (1 << CARRY) if "r" in bound.carry else 0
-    writes = (1 << CARRY) if "w" in bound.carry else 0
+    read_too = (1 << CARRY) if "r" in bound.carry else 0
+    written_too = (1 << CARRY) if "w" in bound.carry else 0
     if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
-        reads |= 1 << TOP
+        read_too |= 1 << TOP
     if "alloca" in effects or "stackrestore" in effects:
-        writes |= 1 << TOP
-    return _Plan(tuple(operands), addresses, reads, writes, bound.flow)
+        written_too |= 1 << TOP
+    return _Plan(tuple(operands), addresses, read_too, written_too, bound.flow)
 
 
 @attrs.frozen

@@ -24,7 +24,7 @@ def tex(op: Operation) -> Semantics:
     if op.operand("ref") is not None:
         raise Unsupported("depth textures are not executed: their comparison is chosen by a graphics interface")
 
-    def one(lanes: Any, texture: Texture, sampler: Sampler, given: Any) -> Array:
+    def one(lanes: Any, texture: Texture, sampler: Sampler, given: Any) -> Any:
         parts = _coordinates(lanes, given)
         layer, at = _layer(geometry, parts, texture)
         offsets = [] if given.off is None else [lanes.broadcast(o).view(np.int32) for o in _several(given.off)]
@@ -55,7 +55,7 @@ def tld4(op: Operation) -> Semantics:
     if op.operand("ref") is not None:
         raise Unsupported("depth textures are not executed: their comparison is chosen by a graphics interface")
 
-    def one(lanes: Any, texture: Texture, sampler: Sampler, given: Any) -> Array:
+    def one(lanes: Any, texture: Texture, sampler: Sampler, given: Any) -> Any:
         layer, at = _layer(geometry, _coordinates(lanes, given), texture)
         floats: Any = [p.view(np.float32) for p in at]
         if "cube" in geometry:

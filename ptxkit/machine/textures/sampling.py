@@ -127,7 +127,7 @@ def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level
 
 def filtered(
     texture: Texture, sampler: Sampler, coordinates: Sequence[Array], layer: Array | None, lod: Array | None, offsets: Sequence[Any] = ()
-) -> Array:
+) -> Any:
     """What a sampler gives at float coordinates and a level of detail, between two levels if it says so."""
     last = len(texture.levels)
     if lod is None or not last:
@@ -147,7 +147,7 @@ def filtered(
     return result
 
 
-def detail(texture: Texture, dx: Sequence[Array], dy: Sequence[Array], normalized: bool) -> Array:
+def detail(texture: Texture, dx: Sequence[Array], dy: Sequence[Array], normalized: bool) -> Any:
     """The level of detail for partial derivatives: the logarithm of the longer one, in texels (ISA 9.7.11.2)."""
     lengths = []
     for partial in (dx, dy):
