@@ -1,6 +1,6 @@
 """The memory model: agreement, speed, and the enumerator against one that tries everything.
 
-    python benchmarks/litmus.py [--shared FOLDER] [--programs N] [--only agreement|manual|naive|speed|rules]
+    python benchmarks/memory_model.py [--shared FOLDER] [--programs N] [--only agreement|manual|naive|speed|rules]
 
 `agreement`: the tests of others in `../shared/litmus` answered as they expect, and how long each takes. `manual`: `fixtures/litmus`, of
 which every question is answered with yes. `naive`: outcomes and races of generated programs by both enumerators. `speed`: four threads of
@@ -96,7 +96,9 @@ def naive(count: int) -> bool:
             differ.append(seed - 1)
         compared += 1
         races += any(expected.values())
-    print(f"naive: {compared - len(differ)} of {compared} equal {differ[:5] or ''}; {races} with a race; {left} too large for the naive one")
+    print(
+        f"naive: {compared - len(differ)} of {compared} equal {differ[:5] or ''}; {races} with a race; {left} too large for the naive one"
+    )
     print(f"       {time.perf_counter() - started:.0f} s; ours takes {spent[1] / spent[0]:.2f} of the time of trying everything")
     return not differ
 
@@ -125,8 +127,8 @@ def speed() -> bool:
 
 def rules() -> bool:
     """What lint says of classic tests as kernels, beside the axioms."""
-    from ptxkit.analyses.linting import lint
-    from ptxkit.syntax.parsing import parse as parse_ptx
+    from ptxkit.analyses import lint
+    from ptxkit.syntax import parse as parse_ptx
 
     counts: Counter[tuple[str, str]] = Counter()
     wrong = []
