@@ -94,7 +94,52 @@ def test_a_loop_that_goes_on_is_cut() -> None:
     assert found.outcomes.is_cut and not found.holds
 
 
-PIECES = ["x", "r0", "1", "-1", "007", "0x", "LC00", "LC00:", ";", "|", ",", "(", ")", "[", "]", "{", "}", "@", ":", "=", "==", "/\\", "~", "exists", "forall", "filter", "ld.weak", "atom.relaxed.gpu.cas", "bar.cta.sync", "fence.sc.gpu", "cta", "gpu", "P0", "P9", "P1:r0", "goto", ".v2", ".u8", "+4", "&x", "aliases", "generic", "surface", "16"]
+PIECES = [
+    "x",
+    "r0",
+    "1",
+    "-1",
+    "007",
+    "0x",
+    "LC00",
+    "LC00:",
+    ";",
+    "|",
+    ",",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "@",
+    ":",
+    "=",
+    "==",
+    "/\\",
+    "~",
+    "exists",
+    "forall",
+    "filter",
+    "ld.weak",
+    "atom.relaxed.gpu.cas",
+    "bar.cta.sync",
+    "fence.sc.gpu",
+    "cta",
+    "gpu",
+    "P0",
+    "P9",
+    "P1:r0",
+    "goto",
+    ".v2",
+    ".u8",
+    "+4",
+    "&x",
+    "aliases",
+    "generic",
+    "surface",
+    "16",
+]
 
 
 @pytest.mark.parametrize("seed", range(40))
