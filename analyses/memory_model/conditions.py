@@ -98,6 +98,13 @@ TOKEN = re.compile(
     r"\s+|(?P<and>/\\|&&)|(?P<or>\\/|\|\|)|(?P<compare>==|!=|<=|>=|=|<|>)|(?P<not>~|!|not\b)"
     r"|(?P<number>-?0[xX][0-9a-fA-F]+|-?\d+(?!\w*:))|(?P<name>[%$\w][\w$%]*)|(?P<mark>[()\[\]:@&+])"
 )
+
+
+def integer(text: str) -> int:
+    """The integer that digits mean, `0x` before hexadecimal ones."""
+    return int(text, 16 if "x" in text.lower() else 10)
+
+
 DEEPEST = 200
 """How deep parentheses may be nested."""
 
@@ -177,7 +184,7 @@ class _Parser:
         kind, text, where = self.tokens[self.at]
         if kind == "number" and self.tokens[self.at + 1][1] != ":":
             self.at += 1
-            return int(text, 0)
+            return integer(text)
         if text == "[":
             self.at += 1
             found = self.value()

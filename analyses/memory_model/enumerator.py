@@ -86,12 +86,14 @@ def outcomes(
     loops: int = LOOPS,
     without: Iterable[str] = (),
     accept: Callable[[tuple[int, ...]], bool] = lambda values: True,
+    possible: Callable[[Sequence[int | None]], bool] | None = None,
+    first: bool = False,
 ) -> Outcomes:
     """Every allowed outcome of a program.
 
     `wanted`: the registers and bytes of memory that an outcome consists of; by default all registers that are written. `races`: also look
-    for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest. Raises
-    CannotFollow.
+    for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest;
+    `possible`: whether one may be when only some values are known, the others None. `first`: one is enough. Raises CannotFollow.
     """
     asked = registers(program) if wanted is None else tuple(wanted)
     found: dict[tuple[int, ...], Outcome] = {}
@@ -106,7 +108,7 @@ def outcomes(
             interest = _interest(skeleton, asked)
             if interest is None:
                 continue
-            for values, node in search.partial(interest):
+            for values, node in search.partial(interest, possible):
                 if values in settled or not accept(values):
                     continue
                 known = found.get(values)
@@ -115,6 +117,8 @@ def outcomes(
                     if execution is None:
                         continue
                     known = found[values] = Outcome(values, execution)
+                    if first:
+                        return Outcomes(asked, (known,), is_cut)
                 if races and known.racy is None:
                     racy = search.complete(node, racy=True)
                     if racy is not None:
@@ -351,13 +355,32 @@ class Search:
         for a, b in coherence:
             order[a] |= 1 << b
         closed(order)
-        if self.forces and not self._forced(sources, cause, order):
+        return self._judged(Node(sources, coherence, fences, preserved, cause, order))
+
+    def _judged(self, node: Node) -> Node | None:
+        """The node, with the writes ordered that have to be; None if it contradicts an axiom."""
+        order = node.order
+        if self.forces and not self._forced(node.sources, node.cause, order):
             return None
         if self.checks["coherence"] and any(row >> i & 1 for i, row in enumerate(order)):
             return None
-        if not self._communicates(sources, preserved, cause, order):
-            return None
-        return Node(sources, coherence, fences, preserved, cause, order)
+        return node if self._communicates(node.sources, node.preserved, node.cause, order) else None
+
+    def _reading(self, node: Node, decision: Pair, write: int) -> Node | None:
+        """The node in which a read takes a cell from a write. What it does not observe (8.9.2) changes no causality."""
+        sources = {**node.sources, decision: write}
+        if self.strong[write] >> decision[0] & 1:
+            return self._node(sources, node.coherence, node.fences)
+        return self._judged(Node(sources, node.coherence, node.fences, node.preserved, node.cause, list(node.order)))
+
+    def _ordering(self, node: Node, first: int, second: int) -> Node | None:
+        """The node in which a write precedes another in coherence order, which changes no causality either."""
+        order = list(node.order)
+        after = order[second] | 1 << second
+        for i in members(self.writes):
+            if i == first or order[i] >> first & 1:
+                order[i] |= after
+        return self._judged(Node(node.sources, (*node.coherence, (first, second)), node.fences, node.preserved, node.cause, order))
 
     @staticmethod
     def _image(events: int, rows: list[int]) -> int:
@@ -531,12 +554,11 @@ class Search:
     def _choices(self, node: Node, decision: Pair) -> Iterator[Node]:
         """The nodes in which a read takes a cell from each write that it can."""
         for write in members(self._candidates(node, decision)):
-            sources = {**node.sources, decision: write}
-            following = self._node(sources, node.coherence, node.fences)
+            following = self._reading(node, decision, write)
             if following is None:
                 continue
             if self.constraints:
-                values = Values(self.skeleton, sources)
+                values = Values(self.skeleton, following.sources)
                 if any(self._holds(one, values) is False for one in self.constraints):
                     continue
             yield following
@@ -571,8 +593,10 @@ class Search:
                 return found
         return None
 
-    def partial(self, interest: Interest) -> Iterator[tuple[tuple[int, ...], Node]]:
-        """Nodes in which the values of interest are known, and these values."""
+    def partial(
+        self, interest: Interest, possible: Callable[[Sequence[int | None]], bool] | None = None
+    ) -> Iterator[tuple[tuple[int, ...], Node]]:
+        """Nodes in which the values of interest are known, and these values; only where they are `possible`."""
         pending = [self.start()]
         while pending:
             node = pending.pop()
@@ -581,12 +605,16 @@ class Search:
                 decision = self._needed(node, thread, expression, set())
                 if decision is not None:
                     break
-            if decision is not None:
+            if decision is not None and possible is None:
                 pending += self._choices(node, decision)
                 continue
             values = Values(self.skeleton, node.sources)
             found = [value_of(one, values.read if thread < 0 else values.in_thread(thread)) for thread, one in interest]
-            if None not in found:
+            if possible is not None and not possible(found):
+                continue
+            if decision is not None:
+                pending += self._choices(node, decision)
+            elif None not in found:
                 yield tuple(one for one in found if one is not None), node
 
     def complete(self, node: Node, racy: bool = False) -> Execution | None:
@@ -661,17 +689,29 @@ class Search:
 
     def _both_ways(self, node: Node, pair: tuple[bool, Pair]) -> list[Node | None]:
         is_fence, (i, j) = pair
-        ways = []
-        for way in ((i, j), (j, i)):
-            coherence = node.coherence if is_fence else (*node.coherence, way)
-            fences = (*node.fences, way) if is_fence else node.fences
-            ways.append(self._node(node.sources, coherence, fences))
-        return ways
+        if not is_fence:
+            return [self._ordering(node, i, j), self._ordering(node, j, i)]
+        return [self._node(node.sources, node.coherence, (*node.fences, way)) for way in ((i, j), (j, i))]
 
     def _ordered(self, node: Node, racy: bool) -> Node | None:
-        """The node with all writes and fences ordered that must be; None if no order satisfies the axioms."""
+        """The node with all writes and fences ordered that must be; None if no order satisfies the axioms.
+
+        Mostly the first order that comes to mind will do. If not, each pair is looked at both ways before one is chosen.
+        """
         if not self._is_valued(node):
             return None
+        one: Node | None = node
+        while one is not None and (not racy or self._race_candidates(one)):
+            pair = next(self._open(one), None)
+            if pair is None:
+                if self._is_sequential(one):
+                    return one
+                break
+            ways = self._both_ways(one, pair)
+            one = ways[0] if ways[0] is not None else ways[1]
+        return self._ordered_carefully(node, racy)
+
+    def _ordered_carefully(self, node: Node, racy: bool) -> Node | None:
         pending = [node]
         while pending:
             one: Node | None = pending.pop()

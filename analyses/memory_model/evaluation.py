@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 from ptxkit.isa.binding import Bound
@@ -21,17 +20,15 @@ def evaluator(bound: Bound, target: str, constants: Mapping[str, Any]) -> Callab
 
     Raises CannotEvaluate if the machine does not execute it, or needs other threads or memory for it.
     """
-    try:
-        import numpy as np
+    import numpy as np
 
-        contract = import_module("ptxkit.machine.operation")
-        table = import_module("ptxkit.machine.semantics")
-    except ImportError:
-        raise CannotEvaluate("the machine that executes instructions is not there; it needs NumPy") from None
-    operation = contract.Operation(bound, target, dict(constants))
+    from ptxkit.machine.operation import Operation, Unsupported
+    from ptxkit.machine.semantics import semantics_of
+
+    operation = Operation(bound, target, dict(constants))
     try:
-        semantics = table.semantics_of(operation)
-    except contract.Unsupported as error:
+        semantics = semantics_of(operation)
+    except Unsupported as error:
         raise CannotEvaluate(str(error)) from None
     if semantics.lanes or semantics.enter is not None:
         raise CannotEvaluate(f"`{bound.opcode}` concerns other threads, or memory")

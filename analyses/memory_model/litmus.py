@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import attrs
 
-from ptxkit.analyses.memory_model.conditions import BadCondition, Condition, is_true, parse_condition, wanted
+from ptxkit.analyses.memory_model.conditions import BadCondition, Condition, integer, is_true, parse_condition, wanted
 from ptxkit.analyses.memory_model.enumerator import LOOPS, Outcome, Outcomes, Register, Wanted, outcomes
 from ptxkit.analyses.memory_model.expressions import COMPARISONS, COPY, MASK, arithmetic
 from ptxkit.analyses.memory_model.program import (
@@ -253,7 +253,7 @@ class _Reader:
         if value is None:
             return 0
         if NUMBER.match(value):
-            return int(value, 0)
+            return integer(value)
         self._variable(value)
         return self._address(value) if match.group("address") or match.group("thread") else self.variables[value].value
 
@@ -348,7 +348,7 @@ class _Reader:
 
     def _value(self, text: str, at: int) -> Operand:
         if NUMBER.match(text):
-            return int(text, 0)
+            return integer(text)
         if text.startswith("&") and NAME.match(text[1:]):
             self._variable(text[1:])
             return self._address(text[1:])
@@ -454,7 +454,7 @@ class _Reader:
         self._count(operands, 1, 2, 3, at)
         if not NUMBER.match(operands[0][0]):
             raise BadLitmus(f"`{operands[0][0]}` is no number", operands[0][1])
-        instance = int(operands[0][0], 0)
+        instance = integer(operands[0][0])
         barrier: tuple[int, Operand] = (instance, 0)
         if len(operands) > 1:
             barrier = (instance, self._value(*operands[1]))

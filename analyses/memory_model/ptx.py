@@ -47,11 +47,7 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.notation import Call, Memory
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Names, Symbol, resolve
-from ptxkit.positions import Index
-from ptxkit.syntax import nodes
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.errors import syntax_errors
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Index, constant_value, nodes, parse, syntax_errors
 
 BUFFER = 1 << 16
 """Bytes of the memory that a pointer parameter points to."""

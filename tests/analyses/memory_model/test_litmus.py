@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
 
+from ptxkit.analyses.memory_model import CannotFollow
 from ptxkit.analyses.memory_model.litmus import BadLitmus, answer, parse
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -90,3 +92,68 @@ def test_a_loop_that_goes_on_is_cut() -> None:
     found = answer(test)
 
     assert found.outcomes.is_cut and not found.holds
+
+
+PIECES = [
+    "x",
+    "r0",
+    "1",
+    "-1",
+    "007",
+    "0x",
+    "LC00",
+    "LC00:",
+    ";",
+    "|",
+    ",",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "@",
+    ":",
+    "=",
+    "==",
+    "/\\",
+    "~",
+    "exists",
+    "forall",
+    "filter",
+    "ld.weak",
+    "atom.relaxed.gpu.cas",
+    "bar.cta.sync",
+    "fence.sc.gpu",
+    "cta",
+    "gpu",
+    "P0",
+    "P9",
+    "P1:r0",
+    "goto",
+    ".v2",
+    ".u8",
+    "+4",
+    "&x",
+    "aliases",
+    "generic",
+    "surface",
+    "16",
+]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_broken_files_are_answered_or_refused(seed: int) -> None:
+    chance = random.Random(seed)
+    for path in chance.sample(FIXTURES, 10):
+        text = path.read_text(encoding="utf-8")
+        for _ in range(chance.randint(1, 4)):
+            start = chance.randrange(len(text))
+            end = min(len(text), start + chance.randint(0, 8))
+            text = f"{text[:start]} {chance.choice(PIECES)} {text[end:]}"
+        try:
+            answer(parse(text), races=False)
+        except BadLitmus as error:
+            assert 0 <= error.at <= len(text)
+        except CannotFollow as error:
+            assert str(error)

@@ -16,11 +16,6 @@ from ptxkit.cli.litmus import command
 HANDOFF = Path(__file__).resolve().parents[3] / "fixtures" / "litmus" / "handoff.ptx"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def machine() -> None:
-    pytest.importorskip("ptxkit.machine.semantics")
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_a_kernel_has_the_outcomes_and_races_of_its_program(seed: int) -> None:
     program = generate(seed, Taste(proxies=seed % 3 == 0, mixed=seed % 5 == 0))
