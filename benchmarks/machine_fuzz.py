@@ -2,8 +2,8 @@
 
     python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--generated] [--show] [--jobs N]
 
-Inputs are those of `fuzz.py`, or, with `--generated`, modules that are right in themselves (`machine_modules.py`), those that `check` accepts. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8 bytes, and
-zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
+Inputs are those of `fuzz.py`, or, with `--generated`, modules that are right in themselves (`machine_modules.py`), those that `check`
+accepts. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a buffer for each parameter of 8 bytes, and zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of the kind `internal` is a mistake of the
 machine too: it says that a semantics function raised.
 
 Exit status 1 if something else than a fault is raised, or a budget is not kept.

@@ -35,7 +35,12 @@ def _schedule(context: click.Context, parameter: click.Parameter, value: str) ->
 @click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
 @click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of these kernels.")
 @click.option(
-    "--schedule", default="lockstep", show_default=True, callback=_schedule, metavar="WHICH", help="lockstep, late, early, or a number: a seed."
+    "--schedule",
+    default="lockstep",
+    show_default=True,
+    callback=_schedule,
+    metavar="WHICH",
+    help="lockstep, late, early, or a number: a seed.",
 )
 @click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
@@ -162,7 +167,14 @@ class _Progress:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-            self._bar = Progress(SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), console=Console(stderr=True), transient=True)
+            self._bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self._bar.start()
             self._task = self._bar.add_task(self._launch.kernel, total=one.ctas)
         residents = scheduler.residents

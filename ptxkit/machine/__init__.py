@@ -19,6 +19,8 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.launching import Budget, Run, Size, launch
 from ptxkit.machine.loading import FUNCTIONS, Code
 from ptxkit.machine.memory import Memory
+from ptxkit.machine.textures import Sampler, Surface, Texture
+from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
 from ptxkit.positions import Index
 from ptxkit.syntax.nodes import Module
@@ -81,7 +83,8 @@ class Machine:
     ) -> Run:
         """Runs a kernel to its end.
 
-        An argument is a NumPy array or anything with the buffer protocol (copied in and, if it can be written to, back), a number (converted
+        An argument is a NumPy array or anything with the buffer protocol (copied in and, if it can be written to, back), a number
+        (converted
         as its parameter is declared), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
         shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or a number that seeds it. `budget` is seconds, or a `Budget`.
         `monitors` see what happens (`ptxkit.machine.monitoring`).
@@ -94,6 +97,22 @@ class Machine:
     def alloc(self, size: int) -> Buffer:
         """Global memory of so many bytes, zeros. Raises `Fault` if there is not as much."""
         return Buffer(self, self.new_global(size, "", 256), size)
+
+    def texture(self, array: Any, **properties: Any) -> Texture:
+        """A texture object of an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the properties."""
+        made = Texture(array=array, **properties)
+        handle_of(self.memory, made)
+        return made
+
+    def surface(self, array: Any, **properties: Any) -> Surface:
+        """A surface object on an array, to be passed to kernels, which read and write the array. See `Surface`."""
+        made = Surface(array=array, **properties)
+        handle_of(self.memory, made)
+        return made
+
+    def bind(self, code: Code, name: str, thing: Texture | Sampler | Surface) -> None:
+        """Lets a `.texref`, `.samplerref` or `.surfref` variable of a module stand for an object. Raises KeyError if there is none."""
+        self.memory.objects[code.address(name)] = thing
 
     # --- what loading and launching need
 
@@ -169,8 +188,10 @@ class Machine:
             if other is code:
                 continue
             symbol = other.names.root.lookup(name)
-            if symbol is not None and symbol.linkage in (".visible", ".weak", ".common") and (
-                symbol.space is not None or getattr(symbol.declares, "body", None) is not None
+            if (
+                symbol is not None
+                and symbol.linkage in (".visible", ".weak", ".common")
+                and (symbol.space is not None or getattr(symbol.declares, "body", None) is not None)
             ):
                 return other, symbol
         return None
@@ -198,7 +219,11 @@ class Buffer:
 
     def write(self, array: Any, offset: int = 0) -> None:
         """Copies an array or bytes there. Raises ValueError if it does not fit."""
-        raw = np.frombuffer(array, np.uint8) if isinstance(array, bytes | bytearray | memoryview) else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        raw = (
+            np.frombuffer(array, np.uint8)
+            if isinstance(array, bytes | bytearray | memoryview)
+            else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        )
         if offset < 0 or offset + len(raw) > self.size:
             raise ValueError(f"{len(raw)} bytes from {offset} on do not fit {self.size} bytes")
         if len(raw):
@@ -213,7 +238,7 @@ class Buffer:
         if not count:
             return np.empty(shape if shape is not None else 0, kind)
         found = self._machine.memory.view(self.address, count * kind.itemsize).copy().view(kind)
-        return found.reshape(shape) if shape is not None else found
+        return found.reshape(shape) if shape is not None else found  # type: ignore[no-any-return]
 
     def free(self) -> None:
         """Gives the memory back: accesses to it are faults."""
@@ -229,7 +254,8 @@ def _errors(module: Module) -> list[Diagnostic]:
     index = Index(module)
     for use in unresolved:
         message = f"`{use.name}` is not declared"
-        found.append(Diagnostic("E009", "undeclared-name", Severity.ERROR, message, index.span(use.path), path=module.path))
+        rule = ("E010", "undeclared-register") if use.name.startswith("%") else ("E011", "undeclared-variable")
+        found.append(Diagnostic(*rule, Severity.ERROR, message, index.span(use.path), path=module.path))
     return sorted(found, key=lambda diagnostic: diagnostic.span.start)
 
 
@@ -241,4 +267,4 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'ptxkit.machine' has no attribute {name!r}")
 
 
-__all__ = ["Budget", "Buffer", "Code", "Fault", "Machine", "Run", "TensorMap"]
+__all__ = ["Budget", "Buffer", "Code", "Fault", "Machine", "Run", "Sampler", "Surface", "TensorMap", "Texture"]

@@ -19,8 +19,8 @@ BARRIERS = 16
 class CtaBarriers:
     """Sixteen barriers for each resident CTA, by `cta * 16 + number`.
 
-    `phase` counts how often one has completed. What a reduction found is kept for two phases: nobody can complete the next but one before all
-    have left.
+    `phase` counts how often one has completed. What a reduction found is kept for two phases: nobody can complete the next but one before
+    all have left.
     """
 
     def __init__(self, residents: Residents) -> None:
@@ -50,7 +50,9 @@ class CtaBarriers:
         key = lanes.cta * BARRIERS + number
         phase = self.phase[key]
         if threads is not None and np.any(threads % WARP):
-            lanes.fault(None if not threads.ndim else threads % WARP != 0, "a barrier whose number of threads is no multiple of 32", "barrier")
+            lanes.fault(
+                None if not threads.ndim else threads % WARP != 0, "a barrier whose number of threads is no multiple of 32", "barrier"
+            )
         weight = None
         if threads is not None:
             # what is missing of a warp of which all that are left have arrived counts too: participation goes by warps
@@ -119,7 +121,7 @@ class ClusterBarriers:
         self.mine = np.concatenate([self.mine, np.full(threads - len(self.mine), -1, np.int64)])
 
     def _clusters(self, lanes: Lanes) -> Array:
-        return lanes.cta // self.residents.launch.cluster_size  # type: ignore[no-any-return]
+        return lanes.cta // self.residents.launch.cluster_size
 
     def arrive(self, lanes: Lanes) -> None:
         cluster = self._clusters(lanes)

@@ -1,4 +1,4 @@
-"""Calls: registers and local memory of their own for each, parameters by the address of the caller's, and the functions that the system has."""
+"""Calls: each has registers and local memory of its own, and parameters by the address of the caller's; and what the system provides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DEPTH = 4000
 
 @attrs.define(eq=False)
 class CallPlan:
-    """A call, compiled. `arguments(R, L)` gives a tuple: the function's address (None if it is named), then the results' and arguments' values."""
+    """A call, compiled. `arguments(R, L)` gives the function's address (None if it is named), then values for results and arguments."""
 
     name: str
     arguments: Callable[..., Any]

@@ -49,9 +49,9 @@ FIRST = 3
 _COMPONENTS = "xyzwrgba"
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Site:
-    """An instruction where it stands."""
+    """An instruction where it stands. Not to be changed."""
 
     instruction: Instruction
     bound: Bound | Mismatch
@@ -66,8 +66,8 @@ class BasicBlock:
     """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
 
     `fall` and `taken` are positions in `Body.blocks`: -1 where control runs off the end of the function.
-    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes may
-    wait; it is alone in its block).
+    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes
+    may wait; it is alone in its block).
     """
 
     start: int
@@ -88,6 +88,8 @@ class BasicBlock:
     wait: Any = None
     """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
     call: Any = None
+    both: Any = None
+    """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
 
     @property
     def registers(self) -> list[int]:
@@ -123,8 +125,8 @@ class Body:
         """What it declares that is no register: variables and parameters, its own parameters aside."""
         self.used: dict[int, Symbol] = {}
         """The variables and functions that its instructions name, by `id`."""
-        self.addressed = False
-        """Whether it names a function otherwise than to call it."""
+        self.takes_stack = False
+        """Whether `alloca` takes more of the stack than the frame."""
         self.types: list[str] = ["", "", ""]
         self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
@@ -325,13 +327,13 @@ class Body:
         leaders = {0}
         ends: dict[int, str] = {}
         jumps: dict[int, tuple[int, ...]] = {}
-        flows: dict[str, str] = {}
         kinds: dict[int, str] = {}
         for i, site in enumerate(sites):
             bound = site.bound
             kind = kinds.get(id(bound))
             if kind is None:
                 kind = kinds[id(bound)] = _kind(bound)
+                self.takes_stack |= isinstance(bound, Bound) and "alloca" in bound.effects
             if not kind:
                 continue
             guarded = type(site.instruction.children[0]) is Guard
@@ -342,7 +344,6 @@ class Body:
                 leaders.update(jumps[i])
             elif guarded or kind == "sync":
                 leaders.add(i)
-        del flows
         starts = sorted(start for start in leaders if start < count)
         at = {start: number for number, start in enumerate(starts)}
         blocks: list[BasicBlock] = []
@@ -489,7 +490,6 @@ class Body:
                 if successor >= 0:
                     block.live_out |= live[successor]
 
-
     def _choose_dtypes(self) -> None:
         """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
         most: dict[int, int] = {}
@@ -523,13 +523,13 @@ def _plan(bound: Bound) -> _Plan:
         operands.append((operand.path[0], operand.path[1:], reads, operand.writes, voted))
     addresses = tuple(dict.fromkeys([operand.path[0] for operand in bound.operands if operand.role == "addr"]))
     effects = bound.effects
-    reads = (1 << CARRY) if "r" in bound.carry else 0
-    writes = (1 << CARRY) if "w" in bound.carry else 0
+    read_too = (1 << CARRY) if "r" in bound.carry else 0
+    written_too = (1 << CARRY) if "w" in bound.carry else 0
     if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
-        reads |= 1 << TOP
+        read_too |= 1 << TOP
     if "alloca" in effects or "stackrestore" in effects:
-        writes |= 1 << TOP
-    return _Plan(tuple(operands), addresses, reads, writes, bound.flow)
+        written_too |= 1 << TOP
+    return _Plan(tuple(operands), addresses, read_too, written_too, bound.flow)
 
 
 @attrs.frozen

@@ -1,7 +1,8 @@
 """From a basic block to Python: one line an instruction, which calls what its semantics gave.
 
-The source is made of positions only (`v3 = k1(v0, c2)`); names and numbers of the PTX text reach it as objects of the namespace. Blocks with
-the same source share the code object. Within a block a register has the dtype in which it was made, at its ends the one it is declared with.
+The source is made of positions only (`v3 = k1(v0, c2)`); names and numbers of the PTX text reach it as objects of the namespace. Blocks
+with the same source share the code object. Within a block a register has the dtype in which it was made, at its ends the one it is declared
+with.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class Compiler:
             try:
                 _Writer(self.program, self.body).instruction(i)
             except Exception:
-                return i
+                return i  # type: ignore[no-any-return]
         return otherwise
 
     def waiting(self, i: int) -> Waiting:
@@ -138,6 +139,8 @@ def nothing(*_: Any) -> None:
 
 
 nothing.places = {}  # type: ignore[attr-defined]
+nothing.is_pure = True  # type: ignore[attr-defined]
+nothing.written = []  # type: ignore[attr-defined]
 
 
 @lru_cache(maxsize=65536)
@@ -163,6 +166,8 @@ class _Writer:
         self.loads: list[int] = []
         self.written: dict[int, None] = {}
         self.temporaries = 0
+        self.is_pure = not program.is_watched
+        """Whether nothing but registers is changed."""
 
     # --- names
 
@@ -211,7 +216,9 @@ class _Writer:
         if have == BOOL or want == BOOL:
             return f"{expression}.astype({self.dtype(want)})"
         if have.itemsize == want.itemsize:
-            return f"{expression}.view({self.dtype(want)})" if "V" not in (have.kind, want.kind) else f"view({expression}, {self.dtype(want)})"
+            return (
+                f"{expression}.view({self.dtype(want)})" if "V" not in (have.kind, want.kind) else f"view({expression}, {self.dtype(want)})"
+            )
         if have.kind == "V":
             return self.converted(f"{expression}['lo']", U64, want)
         if want.kind == "V":
@@ -504,6 +511,7 @@ class _Writer:
         site = self.body.sites[i]
         guard = site.instruction.guard
         semantics, arguments, _ = self.operation(i)
+        self.is_pure &= not semantics.lanes
         if self.program.is_watched:
             self._watched(i, site, guard, arguments)
         if guard is not None:
@@ -551,7 +559,7 @@ class _Writer:
             predicate = f"(~{predicate})"
         flat = [one for result in results for one in (result if isinstance(result, list) else [result])]
         old = []
-        dtypes = []
+        dtypes: list[Any] = []
         for one in flat:
             if one is None:
                 old.append("None")
@@ -565,7 +573,9 @@ class _Writer:
             dtypes.append((dtype, lands))
         shape = tuple([len(result) if isinstance(result, list) else 0 for result in results])
         plan = self.object((semantics.run, semantics.lanes, shape, tuple(dtypes)))
-        call = f"guarded({predicate}, L, {plan}, ({', '.join(arguments)}{',' if arguments else ''}), ({', '.join(old)}{',' if old else ''}))"
+        call = (
+            f"guarded({predicate}, L, {plan}, ({', '.join(arguments)}{',' if arguments else ''}), ({', '.join(old)}{',' if old else ''}))"
+        )
         if not flat:
             self.lines.append(call)
         else:
@@ -596,10 +606,13 @@ class _Writer:
         source = f"def make({outer}):\n def run({signature}):\n {body}\n return run\n"
         space = dict(_HELPERS)
         exec(_code(source), space)
-        run = space["make"](*self.objects)
+        make: Any = space["make"]
+        run = make(*self.objects)
         first = 3 + before
         run.places = {first + i: place for i, place in enumerate(self.places)}
         run.source = source
+        run.is_pure = self.is_pure
+        run.written = kept
         return run
 
 
@@ -748,7 +761,7 @@ def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], o
             flat += one
         else:
             flat.append(one)
-    out = []
+    out: list[Any] = []
     for x, before, pair in zip(flat, old, dtypes, strict=True):
         if pair is None:
             out.append(None)

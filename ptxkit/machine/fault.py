@@ -19,7 +19,8 @@ NOWHERE = Span(0, 0, 1, 1, 1, 1)
 class Fault(Exception):
     """A launch that could not go on.
 
-    `kind` is a word for the reason (`address`, `deadlock`, `budget`, `trap`, `unsupported`, …), `reason` the sentence, `threads` are some of
+    `kind` is a word for the reason (`address`, `deadlock`, `budget`, `trap`, `unsupported`, …), `reason` the sentence, `threads` are some
+    of
     those concerned (CTA and thread index), `count` how many there are, `line` is that of the instruction, or None where none is to blame.
     `diagnostic` says the same as every finding does.
     """

@@ -48,7 +48,7 @@ class Lanes:
         found = self._known.get("index")
         if found is None:
             found = self._known["index"] = self.place + self.residents.first
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def cta(self) -> Array:
@@ -79,7 +79,7 @@ class Lanes:
         return found
 
     def special(self, name: str) -> Any:
-        """A special register that differs from thread to thread (ISA 10), as uint32; a scalar where it does not, among the resident ones."""
+        """A special register of each thread (ISA 10), as uint32; a scalar where all resident threads have the same."""
         found = self._known.get(name)
         if found is None:
             found = self.residents.special(name)
@@ -135,13 +135,13 @@ class Lanes:
             full = len(numbers) * width == self.count
             position = None if full else (np.cumsum(starts) - 1) * width + column
             found = self._known[key] = (position, numbers, len(numbers))
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _spread(self, x: Any, fill: Any, width: int) -> Array:
         position, _, rows = self._rows(width)
         x = self.broadcast(x)
         if position is None:
-            return x.reshape(rows, width)
+            return x.reshape(rows, width)  # type: ignore[no-any-return]
         out = np.full(rows * width, fill, x.dtype) if x.dtype.names is None else np.zeros(rows * width, x.dtype)
         out[position] = x
         return out.reshape(rows, width)
@@ -154,7 +154,7 @@ class Lanes:
         if y.shape[1] != width:
             y = np.broadcast_to(y, (rows, width))
         flat = y.reshape(-1)
-        return flat if position is None else flat.take(position)
+        return flat if position is None else flat.take(position)  # type: ignore[no-any-return]
 
     def by_warp(self, x: Any, fill: Any = 0) -> Array:
         """A row of 32 for each warp; `fill` for the lanes that are not there."""
@@ -170,7 +170,7 @@ class Lanes:
         found = self._known.get("active")
         if found is None:
             found = self._known["active"] = self._spread(np.True_, False, WARP)
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def warps(self) -> Array:
@@ -194,7 +194,7 @@ class Lanes:
         found = self._known.get("mask")
         if found is None:
             found = self._known["mask"] = np.packbits(self.active, axis=1, bitorder="little").view(np.uint32)[:, 0]
-        return found  # type: ignore[no-any-return]
+        return found
 
     @property
     def is_whole(self) -> bool:
@@ -282,7 +282,9 @@ class Group:
         """Where it is: call sites and functions from the outside in, then the block. The lowest has furthest to go."""
         return (*self.frame.path, self.block) if self.frame is not None else (self.block,)
 
-    def part(self, positions: Array, lanes: Lanes | None = None, live: Iterable[int] | None = None, blank: list[Any] | None = None) -> Group:
+    def part(
+        self, positions: Array, lanes: Lanes | None = None, live: Iterable[int] | None = None, blank: list[Any] | None = None
+    ) -> Group:
         """The lanes at these positions, with the registers that are live."""
         lanes = lanes if lanes is not None else self.lanes.at(positions)
         if live is None:
@@ -300,32 +302,37 @@ def take(x: Any, positions: Array) -> Any:
     return x.take(positions) if getattr(x, "ndim", 0) else x
 
 
-def joined(one: Group, other: Group, live: Iterable[int], blank: list[Any]) -> Group:
-    """Two groups at the same block of the same calls, as one."""
-    a, b = one.lanes, other.lanes
-    residents = a.residents
-    count = a.count + b.count
-    if count == residents.count:
+def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
+    """Groups at the same block of the same calls, as one."""
+    if len(groups) == 1:
+        return groups[0]
+    first = groups[0]
+    if len(groups) > 2 and any(group.frame is not first.frame for group in groups):
+        half = len(groups) // 2
+        live = list(live)
+        return joined([joined(groups[:half], live, blank), joined(groups[half:], live, blank)], live, blank)
+    residents = first.lanes.residents
+    places = np.concatenate([group.lanes.place for group in groups])
+    # where each piece goes: the order is that of the threads
+    if len(places) == residents.count:
         lanes = residents.all
-        at_a, at_b = a.place, b.place
+        target = places
     else:
-        at_b = np.searchsorted(a.place, b.place) + np.arange(b.count)
-        hole = np.ones(count, bool)
-        hole[at_b] = False
-        at_a = np.flatnonzero(hole)
-        place = np.empty(count, np.int64)
-        place[at_a] = a.place
-        place[at_b] = b.place
-        lanes = type(a)(residents, place)
-    registers = _merged(one.registers, other.registers, at_a, at_b, count, live, list(blank))
-    frame = one.frame
-    if frame is not other.frame:
-        assert frame is not None and other.frame is not None
-        frame = _joined_frames(frame, other.frame, a, b, lanes, at_a, at_b)
-    return Group(one.body, one.block, lanes, registers, frame)
+        order = places.argsort(kind="stable")
+        target = np.empty(len(order), np.int64)
+        target[order] = np.arange(len(order))
+        lanes = type(first.lanes)(residents, places.take(order))
+    ends = np.cumsum([group.lanes.count for group in groups]).tolist()
+    targets = [target[end - group.lanes.count : end] for end, group in zip(ends, groups, strict=True)]
+    registers = _merged([group.registers for group in groups], targets, lanes.count, live, list(blank))
+    frame = first.frame
+    if frame is not groups[1].frame:
+        assert frame is not None and groups[1].frame is not None
+        frame = _joined_frames(frame, groups[1].frame, first.lanes, groups[1].lanes, lanes, targets)
+    return Group(first.body, first.block, lanes, registers, frame)
 
 
-def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, at_a: Array, at_b: Array) -> Frame:
+def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, targets: list[Array]) -> Frame:
     pairs = []
     x: Frame | None = one
     y: Frame | None = other
@@ -336,7 +343,7 @@ def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, a
     parent = x
     for x, y in reversed(pairs):
         mine, theirs = x.of(a), y.of(b)
-        registers = _merged(mine, theirs, at_a, at_b, lanes.count, range(len(mine)), list(mine))
+        registers = _merged([mine, theirs], targets, lanes.count, range(len(mine)), list(mine))
         plan = x.plan
         parent = Frame(parent, x.path, x.body, x.block, lanes, registers)
         parent.plan = plan
@@ -344,18 +351,19 @@ def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, a
     return parent
 
 
-def _merged(mine: list[Any], theirs: list[Any], at_a: Array, at_b: Array, count: int, live: Iterable[int], into: list[Any]) -> list[Any]:
+def _merged(pieces: list[list[Any]], targets: list[Array], count: int, live: Iterable[int], into: list[Any]) -> list[Any]:
+    """The registers of several groups as those of one; `targets` say for each which of its lanes they are."""
+    first = pieces[0]
+    rest = pieces[1:]
     for i in live:
-        x, y = mine[i], theirs[i]
-        if x is y:
-            if not getattr(x, "ndim", 0):
-                into[i] = x
-                continue
-        elif not getattr(x, "ndim", 0) and not getattr(y, "ndim", 0) and x.tobytes() == y.tobytes():
+        x = first[i]
+        if not getattr(x, "ndim", 0) and all(
+            y is x or (not getattr(y, "ndim", 0) and y.tobytes() == x.tobytes()) for y in [piece[i] for piece in rest]
+        ):
             into[i] = x
             continue
         out = np.empty(count, x.dtype)
-        out[at_a] = x
-        out[at_b] = y
+        for piece, target in zip(pieces, targets, strict=True):
+            out[target] = piece[i]
         into[i] = out
     return into

@@ -34,7 +34,22 @@ MOST_THREADS = 1024
 SHARED_LIMIT = 227 << 10
 """Shared memory of a CTA, in bytes (sm_90; those before have less)."""
 
-_SHARED_LIMITS = {70: 96, 72: 96, 75: 64, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 101: 227, 103: 227, 110: 227, 120: 99, 121: 99}
+_SHARED_LIMITS = {
+    70: 96,
+    72: 96,
+    75: 64,
+    80: 163,
+    86: 99,
+    87: 163,
+    89: 99,
+    90: 227,
+    100: 227,
+    101: 227,
+    103: 227,
+    110: 227,
+    120: 99,
+    121: 99,
+}
 
 
 @attrs.frozen
@@ -116,7 +131,7 @@ class Launch:
         return 1_700_000_000_000_000_000 + self.clock() * 1000
 
     def places(self, number: Any) -> tuple[Any, Any, Any]:
-        """Of CTAs, by their number in the launch: index in the grid, index of their cluster, index in it. CTAs of a cluster are numbered together."""
+        """Of CTAs by their number in the launch (those of a cluster together): index in the grid, of their cluster, and in it."""
         inner, outer = number % self.cluster_size, number // self.cluster_size
         cx, cy, _ = self.cluster
         gx, gy, _ = self.clusters
@@ -251,7 +266,9 @@ def launch(
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
     limit = _shared_limit(machine.target)
     if one.shared_bytes > limit:
-        raise Fault("shared", f"`{kernel}` takes {one.shared_bytes} bytes of shared memory, a CTA of {machine.target} has {limit}", path=code.path)
+        raise Fault(
+            "shared", f"`{kernel}` takes {one.shared_bytes} bytes of shared memory, a CTA of {machine.target} has {limit}", path=code.path
+        )
     passed = Passed(machine)
     try:
         one.parameters = passed.parameters(program, arguments)
@@ -303,6 +320,7 @@ class Passed:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.copies: list[tuple[int, memoryview]] = []
+        self.addresses: dict[tuple[int, int], int] = {}
 
     def parameters(self, program: Program, arguments: Sequence[Any]) -> bytes:
         """The parameters of a kernel, laid out. Raises TypeError or ValueError for arguments that are not the kernel's."""
@@ -336,7 +354,7 @@ class Passed:
         try:
             view = memoryview(given)
         except (TypeError, ValueError):
-            view = _as_bytes(given)
+            view = _as_bytes(given)  # type: ignore[assignment]
             if view is None:
                 raise TypeError(f"the parameter {name} cannot be given a {type(given).__name__}") from None
         if view.ndim == 0:
@@ -346,13 +364,19 @@ class Passed:
         return self.array(view, name).to_bytes(8, "little")
 
     def array(self, view: memoryview, name: str = "") -> int:
-        """The address of a copy of an array, which is copied back at the end if it can be written to."""
+        """The address of a copy of an array, which is copied back at the end if it can be written to; one that is given twice has one."""
+        own = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
+        key = (own, view.nbytes)
+        known = self.addresses.get(key)
+        if known is not None and view.nbytes:
+            return known
         if self.machine.memory.host:
-            address = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
-            self.machine.memory.register(address, view.nbytes, name)
-            self.copies.append((address, view))
-            return address
-        address = self.machine.new_global(view.nbytes, name, 256)
+            self.addresses[key] = own
+            if not self.machine.memory.allocations.hold(own, own + view.nbytes):
+                self.machine.memory.register(own, view.nbytes, name)
+                self.copies.append((own, view))
+            return own
+        address = self.addresses[key] = self.machine.new_global(view.nbytes, name, 256)
         self.copies.append((address, view))
         if view.nbytes:
             self.machine.memory.view(address, view.nbytes)[:] = np.frombuffer(view, np.uint8)
@@ -375,7 +399,7 @@ class Passed:
 def _as_bytes(given: Any) -> memoryview | None:
     """An array of a dtype that Python's buffers do not know (bfloat16), as bytes."""
     if isinstance(given, np.ndarray) and given.flags.c_contiguous:
-        return memoryview(given.reshape(-1).view(np.uint8))
+        return memoryview(given.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     return None
 
 
@@ -389,7 +413,7 @@ def _number(name: str, symbol: Any, length: int, given: Any) -> bytes:
             return dtype.type(given).tobytes()
     if isinstance(given, float | np.floating):
         if kind.startswith(".b") and length in (4, 8):
-            return np.dtype(f"f{length}").type(given).tobytes()
+            return np.dtype(f"f{length}").type(given).tobytes()  # type: ignore[no-any-return]
         raise TypeError(f"the parameter {name} is of {kind}, {given} is no whole number")
     value = int(given)
     if not -(1 << length * 8 - 1) <= value < 1 << length * 8:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptxkit.check import Bounds
 from ptxkit.isa.types import types
-from ptxkit.machine.code import Body
+from ptxkit.machine.code import Body, call_parts
 from ptxkit.machine.compiling import Compiler, constant
 from ptxkit.machine.fault import Fault, Stop
 from ptxkit.machine.memory import PARAM_FRAME, windows
@@ -283,7 +283,7 @@ class Program:
         at = 0
         unsized = []
         seen: set[int] = set()
-        for body in [b for b in self._bodies()]:
+        for body in self._bodies():
             for symbol in (*body.variables, *body.used.values()):
                 space = symbol.space or ""
                 if symbol.kind is not Kind.VARIABLE or not space.startswith(".shared") or id(symbol) in seen:
@@ -337,17 +337,13 @@ class Program:
         return total + (STACK_BYTES if self.open_ended else 0)
 
     def _is_open(self, body: Body) -> bool:
-        mnemonics = {site.instruction.opcode.mnemonic for site in body.sites}
-        if "alloca" in mnemonics:
+        """Whether it takes as much of the stack as its data say: by `alloca`, or by calls through registers."""
+        if body.takes_stack:
             return True
-        if "call" not in mnemonics:
-            return False
-        from ptxkit.machine.code import call_parts
-
-        for site in body.sites:
-            if site.instruction.opcode.mnemonic == "call":
-                target = call_parts(site.instruction).target
-                symbol = site.scope.lookup(target.text)
+        for block in body.blocks:
+            if block.kind == "call":
+                site = body.sites[block.last]
+                symbol = site.scope.lookup(call_parts(site.instruction).target.text)
                 if symbol is None or symbol.kind is not Kind.FUNCTION:
                     return True
         return False

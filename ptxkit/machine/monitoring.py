@@ -1,7 +1,10 @@
-"""What monitors see of a launch. `Machine.launch(…, monitors=[…])` compiles the blocks anew, with events; without monitors there is no trace of them.
+"""What monitors see of a launch. `Machine.launch(…, monitors=[…])` compiles the blocks anew, with events; without monitors there is no
+trace of them.
 
-An event has the `lanes` concerned: threads (`lanes.place` among the resident ones, `lanes.index` in the launch, `lanes.cta`, `lanes.warp`, …) and
-`lanes.site`, the instruction: `site.bound` is what the table says of it (order, scope, effects, barrier, converges), `lanes.launch.span(site)` where
+An event has the `lanes` concerned: threads (`lanes.place` among the resident ones, `lanes.index` in the launch, `lanes.cta`,
+`lanes.warp`, …) and
+`lanes.site`, the instruction: `site.bound` is what the table says of it (order, scope, effects, barrier, converges),
+`lanes.launch.span(site)` where
 it stands. A monitor raises `Stop(kind, reason, mask)`, or calls `lanes.fault`, to end the launch; or it keeps what it found.
 
 Order of events: `begin`; for each chunk of CTAs `resident`, then what its threads do, `vacant`; `end`, also after a fault. Threads that run
@@ -33,11 +36,12 @@ class Monitor:
 
     def access(self, access: Access) -> None:
         """Memory is about to be accessed: `kind` (read, write, update), `lanes`, `space`, `at` (where in the buffer of that space: an
-        array or a number; `memory.owner` says whose), `size` in bytes, `proxy`. Of an operation in flight when it reads or writes, not when it is issued."""
+        array or a number; `memory.owner` says whose), `size` in bytes, `proxy`. Of an operation in flight when it reads or writes, not
+        when it is issued."""
 
     def instruction(self, lanes: Lanes, arguments: tuple[Any, ...]) -> None:
-        """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives, asynchronous
-        operations, commits and waits. `arguments` are its operands, as its semantics get them."""
+        """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives,
+        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them."""
 
     def passed(self, lanes: Lanes, arguments: tuple[Any, ...], token: Any) -> None:
         """Lanes go on from an instruction at which they may have waited. `token` is what its `enter` gave (`(key, phase)` of a barrier)."""
@@ -86,7 +90,7 @@ def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
 
 
 def is_observed(bound: Bound) -> bool:
-    """Whether monitors are told of an instruction: it orders, synchronizes, or is asynchronous. Plain loads, stores and atomics are accesses."""
+    """Whether monitors are told of an instruction: one that orders, synchronizes, or is asynchronous. Others are just accesses."""
     if bound.barrier or bound.converges is not None or bound.asynchronous or bound.completes:
         return True
     if any("fence" in effect or effect in ("grid-wait", "grid-launch") for effect in bound.effects):

@@ -39,8 +39,8 @@ PATIENCE = 4096
 """So many blocks a group may execute going back and back while others could run."""
 ROUNDS = 20_000
 """So often everybody may give up waiting with nothing changed before it is called a standstill."""
-DEPTH = 4000
-"""Calls within calls."""
+SHORT = 16
+"""So many instructions are executed for nothing rather than that a group is parted."""
 
 
 class Residents:
@@ -123,7 +123,7 @@ class Residents:
         found = self._columns.get(name)
         if found is None:
             found = self._columns[name] = self._column(name)
-        return found  # type: ignore[no-any-return]
+        return found
 
     def _column(self, name: str) -> Array:
         if name == "cta":
@@ -133,7 +133,7 @@ class Residents:
         if name == "lane":
             return self.column("thread") & 31
         if name == "warp":
-            return self.column("cta") * self.warps_per_cta + (self.column("thread") >> 5)
+            return self.column("cta") * self.warps_per_cta + (self.column("thread") >> 5)  # type: ignore[no-any-return]
         raise KeyError(name)
 
     def special(self, name: str) -> Any:
@@ -199,7 +199,7 @@ class Scheduler:
         self.program = program
         self.launch = launch
         self.residents = residents
-        self.ready: dict[tuple[int, ...], Group] = {}
+        self.ready: dict[tuple[int, ...], list[Group]] = {}
         self.parked: dict[tuple[int, ...], Group] = {}
         self.blocked: list[Blocked] = []
         self.deferred: set[tuple[int, ...]] = set()
@@ -242,14 +242,24 @@ class Scheduler:
         return found
 
     def put(self, group: Group) -> None:
-        """A group that can run; joins the one that is at the same place."""
+        """A group that can run. Those at the same place are joined when they do."""
         path = group.path
-        for where in (self.ready, self.parked):
-            other = where.pop(path, None)
-            if other is not None:
-                group = joined(other, group, group.body.blocks[group.block].registers, self.blank(group.body))
-        self.ready[path] = group
+        parked = self.parked.pop(path, None)
+        here = self.ready.get(path)
+        if here is None:
+            self.ready[path] = here = []
+        if parked is not None:
+            here.append(parked)
+        here.append(group)
         self.deferred.discard(path)
+
+    def taken(self, path: tuple[int, ...]) -> Group:
+        """The groups at a path, as one."""
+        groups = self.ready.pop(path)
+        if len(groups) == 1:
+            return groups[0]
+        first = groups[0]
+        return joined(groups, first.body.blocks[first.block].registers, self.blank(first.body))
 
     def choose(self) -> tuple[Group | None, int]:
         """The next group, and the block at which it comes to another one."""
@@ -267,7 +277,7 @@ class Scheduler:
                 self.unblock_while_others_spin()
                 continue
             path = min(waiting)
-            group = ready.pop(path)
+            group = self.taken(path)
             limit = FAR
             if len(waiting) > 1 or (waiting is ready and ready):
                 depth = len(path) - 1
@@ -284,14 +294,14 @@ class Scheduler:
             self.unblock_while_others_spin()
         paths = sorted(self.ready)
         path = self.lot.choice(paths)
-        group = self.ready.pop(path)
+        group = self.taken(path)
         lanes = group.lanes
         if lanes.count > WARP and self.lot.random() < 0.5:
             warps = lanes.warp
             seed = self.lot.getrandbits(32)
             chosen = ((warps * 0x9E3779B1 + seed) >> 7 & 1).astype(bool)
             if chosen.any() and not chosen.all():
-                self.ready[path] = group.part(np.flatnonzero(~chosen))
+                self.ready[path] = [group.part(np.flatnonzero(~chosen))]
                 group = group.part(np.flatnonzero(chosen))
         self.quantum = self.lot.randrange(1, 16)
         return group, -1
@@ -335,6 +345,8 @@ class Scheduler:
                         n = block.taken
                     elif true == 0:
                         n = block.fall
+                    elif block.both is not False and (n := self.both_ways(group, block, registers, value, true)) != -2:
+                        pass
                     else:
                         group.registers = registers
                         self.split(group, [(block.fall, np.flatnonzero(~value)), (block.taken, np.flatnonzero(value))])
@@ -372,6 +384,67 @@ class Scheduler:
     def exhausted(self) -> bool:
         self.quantum -= 1
         return self.quantum <= 0
+
+    def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
+        """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
+        part.
+
+        Gives the block where the sides meet, or -2 if these are no such sides.
+        """
+        both = block.both
+        if both is None:
+            both = block.both = self.sides(group.body, block)
+            if both is False:
+                return -2
+        taken, fall, meet, written = both
+        lanes = group.lanes
+        one = other = registers
+        if taken is not None:
+            one = list(registers)
+            taken.run(one, lanes)
+            self.executed += true * (taken.end - taken.start)
+        if fall is not None:
+            other = list(registers)
+            fall.run(other, lanes)
+            self.executed += (lanes.count - true) * (fall.end - fall.start)
+        for i in written:
+            if one[i] is not other[i]:
+                registers[i] = np.where(value, one[i], other[i])
+        return int(meet)
+
+    def sides(self, body: Body, block: BasicBlock) -> Any:
+        """The sides of a branch that only compute, where they meet, and what of them is needed there; False if it is not that simple."""
+        blocks = body.blocks
+        if block.taken < 0 or block.fall < 0:
+            return False
+        taken, fall = blocks[block.taken], blocks[block.fall]
+        if taken.kind == "fall" and taken.fall == block.fall:
+            pair: tuple[BasicBlock | None, BasicBlock | None] = (taken, None)
+            meet = block.fall
+        elif fall.kind == "fall" and fall.fall == block.taken:
+            pair, meet = (None, fall), block.taken
+        elif taken.kind == fall.kind == "fall" and taken.fall == fall.fall >= 0:
+            pair, meet = (taken, fall), taken.fall
+        else:
+            return False
+        written: set[int] = set()
+        for side in pair:
+            if side is None:
+                continue
+            if side.end - side.start > SHORT:
+                return False
+            try:
+                run = side.run or self.compile(body, side)
+            except Exception:
+                return False
+            if not run.is_pure:
+                return False
+            written.update(run.written)
+        live = blocks[meet].live
+        kept = [i for i in written if live >> i & 1]
+        if any(body.dtypes[i].kind == "V" for i in kept):
+            return False
+        return (*pair, meet, kept)
 
     def split(self, group: Group, parts: list[tuple[int, Array]]) -> None:
         """Sends parts of a group to different blocks."""
@@ -422,7 +495,9 @@ class Scheduler:
             targets = block.targets
             wrong = value >= len(targets)
             if np.any(wrong):
-                raise self.fault(Stop("branch", "an index beyond the list of targets", wrong if wrong.ndim else None), group, None, block.last)
+                raise self.fault(
+                    Stop("branch", "an index beyond the list of targets", wrong if wrong.ndim else None), group, None, block.last
+                )
             if not value.ndim:
                 return targets[int(value)]
             places = np.array(targets)[value]
@@ -494,13 +569,13 @@ class Scheduler:
             here = np.bincount(group_of, minlength=residents.ctas * per_cta)
             everyone = residents.column("cta") * per_cta + residents.column("thread") // (4 * WARP)
             alive = np.bincount(everyone[residents.alive], minlength=residents.ctas * per_cta)
-            return (here == alive)[group_of]
+            return (here == alive)[group_of]  # type: ignore[no-any-return]
         missing = residents.alive_mask[lanes.warps] & ~lanes.warp_mask
         missing = lanes.from_warp(missing)
         if wait.members >= 0:
             mask = arguments[wait.members]
             missing = missing & mask.astype(np.uint32)
-        return missing == 0
+        return missing == 0  # type: ignore[no-any-return]
 
     def park(self, group: Group, wait: Waiting, arguments: tuple[Any, ...]) -> int:
         """Lanes wait for others of their warp; those that are complete go on."""
@@ -513,11 +588,11 @@ class Scheduler:
             n = self.arrive(part, block, forced=True)
             if n != -2:
                 self.go(part, n)
-        path = group.path
-        other = self.parked.pop(path, None)
-        if other is not None:
-            group = joined(other, group, block.registers, self.blank(group.body))
-        self.parked[path] = group
+        if group.path in self.parked:
+            # with those that wait here already they may be complete
+            self.put(group)
+        else:
+            self.parked[group.path] = group
         return -2
 
     def go(self, group: Group, n: int) -> None:
@@ -721,7 +796,7 @@ class Scheduler:
         lanes = group.lanes
         mask = getattr(error, "mask", None)
         places = lanes.place
-        if mask is not None and getattr(mask, "ndim", 0) and len(mask) == len(places):
+        if mask is not None and getattr(mask, "ndim", 0) and len(mask) == len(places):  # type: ignore[arg-type]
             places = places[mask]
         kind = getattr(error, "kind", "") or "internal"
         reason = getattr(error, "reason", "") or str(error)

@@ -33,7 +33,7 @@ def execute(
     monitors: tuple[Any, ...] = (),
     progress: Callable[[Any], None] | None = None,
 ) -> Execution:
-    """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays, ValueError for kinds of arguments."""
+    """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays."""
     arguments: list[Any] = []
     held: dict[int, bytearray] = {}
     for i, argument in enumerate(launch.arguments):
@@ -71,7 +71,7 @@ def _given(array: Array, data: bytearray) -> Any:
     names = {"bf16": "u2", **{f"{letter}{bits}": f"{letter}{bits // 8}" for letter in "iuf" for bits in (8, 16, 32, 64)}}
     values = np.frombuffer(data, names[array.type]).reshape(array.shape)
     if array.kind == "tensormap":
-        return machine.TensorMap(values, box=array.box, swizzle=array.swizzle, **({"type": ".bf16"} if array.type == "bf16" else {}))
+        return machine.TensorMap(tensor=values, box=array.box, swizzle=array.swizzle, **({"type": ".bf16"} if array.type == "bf16" else {}))
     if array.kind == "surface":
-        return machine.Surface(values)
-    return machine.Texture(values)
+        return machine.Surface(array=values)
+    return machine.Texture(array=values)

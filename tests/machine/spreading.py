@@ -127,7 +127,6 @@ def metadata(rows: Any, total: int, bits: int, selector: int) -> Any:
 
 def place(lanes: Any, cta: int, start: int, tile: Any, bits: int, width: int, k_major: bool) -> int:
     """Puts a tile (rows, K) of bit patterns into shared memory and gives its descriptor. Written from the pictures of core matrices."""
-    rows, depth = tile.shape
     lines = tile if k_major else tile.T
     per = 128 // bits
     if width == 0:

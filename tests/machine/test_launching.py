@@ -123,7 +123,9 @@ def test_a_lock_that_lanes_of_one_warp_contend_for(schedule: Any) -> None:
     st.global.u32 [%rd3], %r6; ret;""",
         before=".shared .align 4 .u32 lock; .shared .align 4 .u32 n;",
     )
-    text = text.replace("mov.u32 %r20, 0;", "setp.eq.s32 %p5, %r4, 0; @!%p5 bra GO; st.shared.u32 [lock], 0; st.shared.u32 [n], 0; GO: bar.sync 0;")
+    text = text.replace(
+        "mov.u32 %r20, 0;", "setp.eq.s32 %p5, %r4, 0; @!%p5 bra GO; st.shared.u32 [lock], 0; st.shared.u32 [n], 0; GO: bar.sync 0;"
+    )
     text = re.sub(r"st\.shared\.u32 \[(\w+)\], 0;", r"mov.u32 %r21, 0; st.shared.u32 [\1], %r21;", text)
     assert sorted(run(text, schedule=schedule)) == list(range(1, 65))
 
@@ -160,6 +162,16 @@ def test_shuffles_and_votes_within_part_of_a_warp() -> None:
 
 
 @every_schedule
+def test_parts_of_a_warp_that_come_to_a_shuffle_one_after_another(schedule: Any) -> None:
+    text = kernel("""
+    and.b32 %r5, %r4, 3; mov.u32 %r6, %r1;
+    LOOP: setp.eq.s32 %p1, %r5, 0; @%p1 bra MEET; add.s32 %r6, %r6, 1; add.s32 %r5, %r5, -1; bra LOOP;
+    MEET: shfl.sync.bfly.b32 %r7, %r6, 1, 31, -1; st.global.u32 [%rd3], %r7; ret;""")
+    number = np.arange(256) ^ 1
+    assert (run(text, count=256, schedule=schedule) == number + number % 4).all()
+
+
+@every_schedule
 def test_recursion(schedule: Any) -> None:
     fib = """.func (.param .b32 ret) fib(.param .b32 n)
     { .reg .pred %p<3>; .reg .b32 %r<9>;
@@ -170,7 +182,9 @@ def test_recursion(schedule: Any) -> None:
     { .param .b32 a; .param .b32 b; st.param.b32 [a], %r2; call.uni (b), fib, (a); ld.param.b32 %r4, [b]; }
     add.s32 %r5, %r3, %r4;
     DONE: st.param.b32 [ret], %r5; ret; }"""
-    body = "rem.u32 %r5, %r1, 10; { .param .b32 a; .param .b32 b; st.param.b32 [a], %r5; call (b), fib, (a); ld.param.b32 %r6, [b]; } st.global.u32 [%rd3], %r6; ret;"
+    body = """rem.u32 %r5, %r1, 10;
+    { .param .b32 a; .param .b32 b; st.param.b32 [a], %r5; call (b), fib, (a); ld.param.b32 %r6, [b]; }
+    st.global.u32 [%rd3], %r6; ret;"""
     numbers = [0, 1, 1, 2, 3, 5, 8, 13, 21, 34]
     assert run(kernel(body, before=fib), schedule=schedule).tolist() == [numbers[i % 10] for i in range(64)]
 
@@ -244,7 +258,9 @@ def test_arguments_as_they_come() -> None:
 
 def test_extern_symbols_are_those_loaded_before() -> None:
     machine = Machine()
-    machine.load(f"{HEAD}.visible .global .align 4 .u32 g[2] = {{3, 4}};\n.visible .func (.reg .b32 r) f(.reg .b32 a) {{ add.s32 r, a, 40; ret; }}")
+    machine.load(
+        f"{HEAD}.visible .global .align 4 .u32 g[2] = {{3, 4}};\n.visible .func (.reg .b32 r) f(.reg .b32 a) {{ add.s32 r, a, 40; ret; }}"
+    )
     code = machine.load(
         kernel(
             "ld.global.u32 %r5, [g+4]; call (%r6), f, (%r5); st.global.u32 [%rd3], %r6; ret;",
@@ -258,11 +274,12 @@ def test_extern_symbols_are_those_loaded_before() -> None:
 
 def test_printf() -> None:
     text = kernel(
-        """.local .align 8 .b8 a[16]; mov.u64 %rd4, a; st.local.u32 [%rd4], %r1; mov.f64 %d1, 0d3FF8000000000000; st.local.f64 [%rd4+8], %d1;
-    cvta.local.u64 %rd5, %rd4; mov.u64 %rd6, form; cvta.global.u64 %rd7, %rd6;
+        """.local .align 8 .b8 a[16]; mov.u64 %rd4, a; st.local.u32 [%rd4], %r1; mov.f64 %d1, 0d3FF8000000000000; st.local.f64 [%rd4+8],
+        %d1; cvta.local.u64 %rd5, %rd4; mov.u64 %rd6, form; cvta.global.u64 %rd7, %rd6;
     { .param .b64 p0; .param .b64 p1; .param .b32 r; st.param.b64 [p0], %rd7; st.param.b64 [p1], %rd5; call.uni (r), vprintf, (p0, p1); }
     ret;""",
-        before='.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n.global .align 1 .b8 form[11] = {37, 100, 58, 32, 37, 46, 50, 102, 33, 10, 0};',
+        before=".extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+        ".global .align 1 .b8 form[11] = {37, 100, 58, 32, 37, 46, 50, 102, 33, 10, 0};",
     ).replace(".reg .pred", ".reg .f64 %d<3>; .reg .pred", 1)
     machine = Machine()
     run_ = machine.launch(machine.load(text), "k", np.zeros(4, np.uint32), grid=1, block=2)
@@ -292,7 +309,12 @@ def test_a_wild_pointer_names_thread_and_line() -> None:
     fault = faults(kernel("setp.ne.s32 %p1, %r4, 5; @%p1 bra END;\nmov.u64 %rd3, 64;\nst.global.u32 [%rd3], %r1;\nEND: ret;"))
     assert fault.kind == "address" and fault.threads == (((0, 0, 0), (5, 0, 0)),)
     assert fault.diagnostic.span.line == fault.line
-    assert "st.global" in kernel("setp.ne.s32 %p1, %r4, 5; @%p1 bra END;\nmov.u64 %rd3, 64;\nst.global.u32 [%rd3], %r1;\nEND: ret;").splitlines()[fault.line - 1]
+    assert (
+        "st.global"
+        in kernel("setp.ne.s32 %p1, %r4, 5; @%p1 bra END;\nmov.u64 %rd3, 64;\nst.global.u32 [%rd3], %r1;\nEND: ret;").splitlines()[
+            fault.line - 1
+        ]
+    )
 
 
 def test_a_deadlock_says_who_waits_where() -> None:

@@ -169,7 +169,7 @@ def spread(buffer: Buffer, at: int, data: Array, tensor: Described) -> None:
     chunks[pieces(at, len(data), tensor.swizzle, tensor.atomicity)] = data.view(np.uint64).reshape(-1, 2)
 
 
-def collected(buffer: Buffer, at: int, size: int, tensor: Described) -> Array:
+def collected(buffer: Buffer, at: int, size: int, tensor: Described) -> Any:
     """Reads a tile from shared memory: the reverse of `spread`."""
     if tensor.swizzle == "none":
         return buffer.span(at, size).copy()
@@ -195,6 +195,8 @@ def _cutter(mode: str) -> tuple[str, Cutter]:
 
 def tensor(op: Operation) -> Semantics:
     """`cp.async.bulk.tensor` and `cp.reduce.async.bulk.tensor`, to shared memory if there is an mbarrier, else from it."""
+    if not op.slot(".dim"):
+        raise Unsupported(f"the operands of `{op.bound.opcode}` are not modelled")
     wanted, cut = _cutter(op.slot(".mode"))
     rank = int(op.slot(".dim")[1])
     loading = op.operand("mbar") is not None
@@ -255,7 +257,7 @@ def tensor(op: Operation) -> Semantics:
         here, start = places(lanes, space, given.s, sizes, "read", ALIGN)
         changes = [combining(reduction, _reduced(one.type)) if reduction else None for one, _ in plans]
 
-        def read(lane: int) -> Array:
+        def read(lane: int) -> Any:
             size = int(sizes[lane])
             memory.accessed(lanes.at(np.array([lane])), here, start[lane : lane + 1], size, "read", "async")
             return collected(here, int(start[lane]), size, plans[lane][0])

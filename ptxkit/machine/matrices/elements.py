@@ -41,6 +41,12 @@ class Format:
     exponents: NDArray[np.int16]
     lowest: NDArray[np.int16]
     finite: bool
+    single: NDArray[np.float32]
+    """The values again, where they and their products are exact in float32 (`small`)."""
+
+    @property
+    def small(self) -> bool:
+        return len(self.single) > 0
 
     @property
     def sign(self) -> int:
@@ -93,7 +99,15 @@ def format_of(type: str, packed: bool = False) -> Format:
         trailing[significand % (1 << place) == 0] += 1
     exponents = np.where(zero, NO_EXPONENT, unbiased).astype(np.int16)
     lowest = np.where(zero, NO_BIT, unbiased - fraction_bits + trailing).astype(np.int16)
-    return Format(((1 << width) - 1) << shift, shift, values, exponents, lowest, bool(finite.all()))
+    return Format(
+        ((1 << width) - 1) << shift,
+        shift,
+        values,
+        exponents,
+        lowest,
+        bool(finite.all()),
+        values.astype(np.float32) if exponent_bits <= 5 else np.empty(0, np.float32),
+    )
 
 
 @cache
@@ -103,9 +117,11 @@ def scale_format(type: str) -> Format:
     if type == ".ue8m0":
         values = np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
         exponents = (codes - 127).astype(np.int16)
-        return Format(255, 0, values, exponents, exponents, False)
+        return Format(255, 0, values, exponents, exponents, False, np.empty(0, np.float32))
     small = format_of(".e4m3")
-    return Format(255, 0, np.abs(small.values)[codes & 127], small.exponents[codes & 127], small.lowest[codes & 127], False)
+    return Format(
+        255, 0, np.abs(small.values)[codes & 127], small.exponents[codes & 127], small.lowest[codes & 127], False, np.empty(0, np.float32)
+    )
 
 
 def unpacked(words: Bits, bits: int) -> Bits:

@@ -13,7 +13,7 @@ own.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import attrs
@@ -62,26 +62,29 @@ def adder(target: str, instruction: str, type: str, k: int) -> Adder:
     return Adder()
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Factor:
     """A multiplicand: elements as indices into the tables of their format."""
 
     format: Format
     index: Array
 
-    @property
+    @cached_property
     def values(self) -> Array:
         return self.format.values.take(self.index)
 
     @property
+    def single(self) -> Array:
+        """The values as float32."""
+        return self.format.single.take(self.index)
+
+    @cached_property
     def exponents(self) -> Array:
         return self.format.exponents.take(self.index)
 
     def range(self) -> tuple[int, int]:
         """The greatest exponent and the lowest set bit of all elements."""
-        used = np.zeros(self.format.values.size, bool)
-        used[self.index.reshape(-1)] = True
-        return int(self.format.exponents.max(initial=NO_EXPONENT, where=used)), int(self.format.lowest.min(initial=NO_BIT, where=used))
+        return int(self.exponents.max(initial=NO_EXPONENT)), int(self.format.lowest.take(self.index).min(initial=NO_BIT))
 
     def finite(self) -> bool:
         return self.format.finite or bool(np.isfinite(self.values).all())
@@ -110,40 +113,60 @@ def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]
     """The aligned sum: an array of float64 and the exponent by which it is still to be scaled."""
     c = c.astype(np.float64)
     highest, lowest = (x + y for x, y in zip(a.range(), b.range(), strict=True))
-    if a.finite() and b.finite() and b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept):
+    if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept) and a.finite() and b.finite():
         return np.matmul(a.values, b.values) + c, 0
+    if a.format.small and b.format.small:
+        return aligned_sum(a.single, a.exponents, b.single, b.exponents, c, kept)
     return aligned_sum(a.values, a.exponents, b.values, b.exponents, c, kept)
 
 
 def _nothing_is_cut(highest: int, lowest: int, c: Array, kept: int) -> bool:
-    if not np.isfinite(c).all():
+    if lowest < highest - kept or not np.isfinite(c).all():
         return False
     greatest = float(np.abs(c).max(initial=0.0))
     quantum = max(highest, exponents_of(np.array(greatest)).item()) - kept
     if lowest < quantum:
         return False
-    return greatest == 0 or bool((np.ldexp(c, -quantum) % 1 == 0).all())
+    scaled = c * 2.0 ** -max(quantum, LEAST)
+    return bool((scaled == np.trunc(scaled)).all())
 
 
 def aligned_sum(a: Array, ea: Array, b: Array, eb: Array, c: Array, kept: int) -> tuple[Array, Array]:
-    """Σ a·b + c, every summand cut `kept` bits below the greatest exponent; as integers and the exponent of their unit."""
-    shared = b.ndim == 3
-    ec = exponents_of(c)
-    highest = ec.copy()
-    for k in range(a.shape[2]):
-        np.maximum(highest, ea[:, :, k, None] + (eb[:, k, None, :] if shared else eb[:, :, k, :]), out=highest)
+    """Σ a·b + c, every summand cut `kept` bits below the greatest exponent; as integers and the exponent of their unit.
+
+    a and b may be float32 where products of the format are exact in it and far from the ends of its range.
+    """
+    across = c.shape[2] < 64  # what lies innermost: groups where rows are short, so that NumPy's loops are long
+    factors, exponents = _along_k(a, b, across), _along_k(ea, eb, across)
+    if across:
+        c = np.ascontiguousarray(c.transpose(1, 2, 0))
+    highest = exponents_of(c)
+    for x, y in exponents:
+        np.maximum(highest, x + y, out=highest)
     np.maximum(highest, LEAST, out=highest)
-    unit = highest.astype(np.int64) - kept
+    unit = highest.astype(np.int32) - kept
     scale = np.ldexp(1.0, -unit)
     with np.errstate(invalid="ignore", over="ignore"):
         total = np.trunc(c * scale)
-        term = np.empty_like(total)
-        for k in range(a.shape[2]):
-            np.multiply(a[:, :, k, None], b[:, k, None, :] if shared else b[:, :, k, :], out=term)
+        if a.dtype == np.float32:
+            scale = np.minimum(scale, 2.0**80).astype(np.float32)  # where it is more, all products are zero
+        term = np.empty_like(scale)
+        for x, y in factors:
+            np.multiply(x, y, out=term)
             term *= scale
             np.trunc(term, out=term)
             total += term
-    return total, unit
+    return (total.transpose(2, 0, 1), unit.transpose(2, 0, 1)) if across else (total, unit)
+
+
+def _along_k(a: Array, b: Array, across: bool) -> list[tuple[Array, Array]]:
+    """For each K the column of A and the row of B, to be broadcast against each other: (M, N, groups) if `across`, else (groups, M, N)."""
+    a = np.ascontiguousarray(a.transpose(2, 1, 0) if across else a.transpose(2, 0, 1))
+    left = a[:, :, None] if across else a[..., None]
+    if b.ndim == 4:
+        return list(zip(left, np.ascontiguousarray(b.transpose(2, 1, 3, 0) if across else b.transpose(2, 0, 1, 3)), strict=True))
+    b = np.ascontiguousarray(b.transpose(1, 2, 0) if across else b.transpose(1, 0, 2))
+    return list(zip(left, b[:, None] if across else b[:, :, None], strict=True))
 
 
 def exponents_of(c: Array) -> NDArray[np.int16]:

@@ -1,4 +1,4 @@
-"""The products of the fifth generation of tensor cores: what an instruction descriptor says, and A·B + D (ISA 9.1: 9.7.16.4.2, 9.7.16.10)."""
+"""Products of the fifth generation of tensor cores: what an instruction descriptor says, and A·B + D (ISA 9.1: 9.7.16.4.2, 9.7.16.10)."""
 
 from __future__ import annotations
 

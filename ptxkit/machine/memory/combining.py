@@ -39,8 +39,7 @@ def combining(op: str, type: str, noftz: bool = False) -> Combining:
         return Combining(_halves(op, element), np.dtype(np.float16 if element == ".f16" else np.uint16))
     if type in (".f32", ".f64") and op == ".add":
         plain = _adding(np.float32 if type == ".f32" else np.float64)
-        flushing = Update(_add_flushed) if type == ".f32" and not noftz else None
-        return Combining(attrs.evolve(plain, in_global=flushing), dtype_of(type))
+        return Combining(attrs.evolve(plain, in_global=_FLUSHING) if type == ".f32" and not noftz else plain, dtype_of(type))
     return Combining(folding(_WHOLE[op]), dtype_of(type))
 
 
@@ -121,11 +120,46 @@ def _adding(dtype: Any) -> Update:
         found[0] = start
         return found
 
-    return Update(step, states)
+    def at(view: Array, index: Array, b: Any) -> None:
+        np.add.at(view, index, b)
+        if np.isnan(view[index]).any():
+            view[index] = canonical(view[index])
+
+    return Update(step, states, at)
 
 
 def _add_flushed(old: Any, b: Any) -> Any:
     return flushed(canonical(flushed(old) + flushed(b)))
+
+
+_SMALL = np.float32(2.0**-102)
+"""Sums of numbers that are at least this large, or zero, are multiples of 2**-125, so none of them is subnormal."""
+
+
+def _never_subnormal(*values: Any) -> bool:
+    return all(bool(((np.abs(x) >= _SMALL) | (x == 0) | np.isnan(x)).all()) for x in values)
+
+
+def _states_flushed(start: Any, b: Array) -> Any:
+    if _never_subnormal(start, b):
+        states = _SINGLE.states
+        assert states is not None
+        return states(start, b)
+    return Update(_add_flushed).chain(start, (b,), len(b))
+
+
+def _many_flushed(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
+    """Additions where nobody asks what was there, and nothing can be subnormal: as in shared memory."""
+    if not _never_subnormal(view[index], operands[0]):
+        return None
+    at = _SINGLE.at
+    assert at is not None
+    at(view, index, operands[0])
+    return np.zeros(0, view.dtype)
+
+
+_SINGLE = _adding(np.float32)
+_FLUSHING = Update(_add_flushed, _states_flushed, many_silent=_many_flushed)
 
 
 def flushed(x: Any) -> Any:
@@ -157,17 +191,17 @@ def _halves(op: str, type: str) -> Update:
     def step(old: Any, b: Any) -> Any:
         return narrow(function(wide(old), wide(b)))
 
-    return Update(step)
+    return Update(step, _adding(np.float16).states if op == ".add" and type == ".f16" else None)
 
 
 def minimum(a: Any, b: Any) -> Any:
     """The smaller number; a NaN counts only if both are, and -0 is smaller than +0 (ISA 9.7.3, min)."""
-    return np.where((a == b) & np.signbit(a), a, np.fmin(a, b))
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.fmin(a, b))
 
 
 def maximum(a: Any, b: Any) -> Any:
     """The larger number; a NaN counts only if both are, and +0 is larger than -0 (ISA 9.7.3, max)."""
-    return np.where((a == b) & np.signbit(b), a, np.fmax(a, b))
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.fmax(a, b))
 
 
 def _wide_f16(x: Any) -> Any:

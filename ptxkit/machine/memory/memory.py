@@ -54,6 +54,8 @@ class Memory:
         self.host = host
         self.allocations = Allocations()
         self.watch: Callable[[Access], None] | None = None
+        self.objects: dict[int, Any] = {}
+        """Textures, samplers and surfaces by their handles."""
         self.constant = Buffer.of_size(0)
         self.constant_size = 0
         self.shared = self.local = self.parameters = Buffer.of_size(0)

@@ -23,7 +23,8 @@ class Update:
     `step(old, *operands)` gives what is stored, for arrays. `states(start, *operands)` gives the n + 1 values that a location has, before,
     between and after n updates. `at(view, index, operand)` updates where nobody asks for the old values, as `np.add.at` does.
     `in_global` is what is done instead in global memory, where that differs. `wanted` says whether old values are asked for.
-    `many(view, index, operands)` updates any locations at once, if it can; else it gives None and has done nothing.
+    `many(view, index, operands)` updates any locations at once, if it can; else it gives None and has done nothing. `many_silent` is the
+    same where nobody asks for old values.
     """
 
     step: Callable[..., Any]
@@ -32,6 +33,7 @@ class Update:
     in_global: Update | None = None
     wanted: bool = True
     many: Callable[[Array, Array, tuple[Any, ...]], Array | None] | None = None
+    many_silent: Callable[[Array, Array, tuple[Any, ...]], Array | None] | None = None
 
     def silent(self) -> Update:
         """The same update where nobody asks what was there."""
@@ -54,7 +56,7 @@ def folding(ufunc: np.ufunc) -> Update:
     """An update by a function of two values that NumPy accumulates in order: add, minimum, bitwise operations."""
 
     def states(start: Any, operand: Array) -> Array:
-        return np.asarray(ufunc.accumulate(np.concatenate([np.asarray(start, operand.dtype)[None], operand])))
+        return np.asarray(ufunc.accumulate(np.concatenate([np.asarray(start, operand.dtype)[None], operand]), dtype=operand.dtype))
 
     return Update(ufunc, states, ufunc.at)
 
@@ -66,7 +68,8 @@ def serially(view: Array, index: Any, update: Update, operands: tuple[Any, ...],
     if not wanted and update.at is not None:
         update.at(view, index, operands[0])
         return None
-    done = update.many(view, index, operands) if update.many is not None else None
+    many = update.many if wanted or update.many is not None else update.many_silent
+    done = many(view, index, operands) if many is not None else None
     if done is not None:
         return done
     low, high = int(index.min()), int(index.max())
@@ -75,12 +78,13 @@ def serially(view: Array, index: Any, update: Update, operands: tuple[Any, ...],
     olds = np.empty(count, view.dtype)
     left = np.arange(count)
     for _ in range(ROUNDS):
-        mine = left[_first(index[left], low, high)]
+        leads = _first(index[left], low, high)
+        mine = left[leads]
         olds[mine] = before = view[index[mine]]
         view[index[mine]] = update.step(before, *(_of(o, mine) for o in operands))
         if len(mine) == len(left):
             return olds
-        left = left[~np.isin(left, mine, assume_unique=True)]
+        left = left[~leads]
     order = left[np.argsort(index[left], kind="stable")]
     sorted_index = index[order]
     starts = np.flatnonzero(np.concatenate([[True], sorted_index[1:] != sorted_index[:-1]]))

@@ -10,7 +10,7 @@ import numpy as np
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.types import dtype_of
 from ptxkit.machine.values.floats import bfloat_to_single, flush, flush_below, half_to_single
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, unsigned
 from ptxkit.machine.values.packed import join, split
 
 Test = Callable[[Any, Any], Any]
@@ -126,8 +126,9 @@ def setp(op: Operation) -> Semantics:
 
 
 def selp(op: Operation) -> Semantics:
-    """§ 9.7.7.3"""
-    return Semantics(lambda a, b, c: select(c, a, b))
+    """§ 9.7.7.3: by bits, which takes the same time whatever the predicates are."""
+    bits = unsigned(op.dtype("d"))
+    return Semantics(lambda a, b, c: ((a ^ b) * c) ^ b, {"a": bits, "b": bits})
 
 
 def slct(op: Operation) -> Semantics:

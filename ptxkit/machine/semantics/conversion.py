@@ -98,11 +98,13 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
     scaled = op.operand("scale")
     scales = elements_of(".ue8m0" if scaled is None else scaled.types[0])
     upwards = source.base not in (".f32", ".f16", ".bf16")
+    of_singles = source.base in (".f32", ".f16", ".bf16") and result.base in (".f32", ".f16", ".bf16", ".tf32") and mode != "rs"
+    dtype = np.float32 if of_singles and not scaled else np.float64
     random_bits = 13 if result.base == ".f16" else 16
 
     def run(*values: Any) -> Any:
         *given, last = values if mode == "rs" or scaled else (*values, None)
-        x = _gathered(source, result, given)
+        x = _gathered(source, result, given, dtype)
         if ftz and source.base == ".f32":
             x = flush_below(x, source.least)
         if whole is not None:
@@ -116,7 +118,7 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
         if sat:
             x = saturate(x)
         if relu:
-            x = select(x <= 0, 0.0, x)
+            x = select(x <= 0, x.dtype.type(0), x)
         random = _random(last, result) if mode == "rs" else 0
         rounded = result.rounded(x, mode, finite=finite, random=random, random_bits=random_bits)
         if ftz and result.base == ".f32":
@@ -127,12 +129,12 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
     return Semantics(run, reads)
 
 
-def _gathered(source: Elements, result: Elements, given: list[Any]) -> Any:
-    """The numbers to convert, as doubles; of several operands (or the elements of a vector) the last goes to the lowest bits."""
+def _gathered(source: Elements, result: Elements, given: list[Any], dtype: Any) -> Any:
+    """The numbers to convert; of several operands (or the elements of a vector) the last goes to the lowest bits."""
     parts = given[0] if isinstance(given[0], tuple) else tuple(given)
     if result.count == 1 or source.count > 1:
-        return source.numbers(source.codes(parts[0]))
-    return np.stack(np.broadcast_arrays(*[p.view(np.float32) for p in reversed(parts)]), axis=-1).astype(np.float64)
+        return source.numbers(source.codes(parts[0]), dtype)
+    return np.stack(np.broadcast_arrays(*[p.view(np.float32) for p in reversed(parts)]), axis=-1).astype(dtype, copy=False)
 
 
 def _random(bits: Any, result: Elements) -> Any:

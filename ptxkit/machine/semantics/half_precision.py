@@ -1,6 +1,7 @@
 """Half precision and bfloat16 (ISA 9.7.4), mixed precision (9.7.5 of 9.1), and packed small floats (9.7.6 of 9.4).
 
-Operands become doubles, which hold a product of two of them, and of a sum what rounding to odd leaves; the result is rounded once.
+Operands become singles or doubles, which hold a product of two of them, and of a sum what rounding to odd leaves; the result is
+rounded once.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.operation import Operation, Semantics
+from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.elements import Elements, elements_of
 from ptxkit.machine.values.extremes import extreme
 from ptxkit.machine.values.floats import flush_below, saturate
@@ -19,6 +21,9 @@ from ptxkit.machine.values.integers import select
 from ptxkit.machine.values.rounding import sum_to_odd, zero_of_sum
 
 Function = Callable[..., Any]
+
+_BLOCK = 8192
+"""Lanes at a time."""
 
 _OUT_OF_BOUNDS = np.uint16(0x7FFF)
 """The NaN that fills elements outside of a tensor."""
@@ -32,16 +37,23 @@ def _elements(op: Operation, name: str) -> Elements:
 
 
 def _rounded(op: Operation, function: Function) -> Semantics:
-    """A function of doubles and the rounding mode, for the numbers in the operands; the result is rounded, and limited as modifiers say."""
+    """A function of singles or doubles and the rounding mode, for the numbers in the operands; then rounded, and limited by modifiers."""
     result = _elements(op, "d")
     names = [o.name for o in op.reads]
     operands = [_elements(op, name) for name in names]
     mode = next((m[1:] for m in op.bound.modifiers if m in (".rn", ".rz", ".rm", ".rp")), "rn")
     ftz, sat, relu, oob, finite = (op.has(m) for m in (".ftz", ".sat", ".relu", ".oob", ".satfinite"))
 
-    def run(*values: Any) -> Any:
+    def numbers_in(codes: list[Any]) -> list[Any]:
+        if result.base in (".f16", ".bf16"):
+            singles = [kind.singles(c) for kind, c in zip(operands, codes, strict=True)]
+            if all(x is not None for x in singles):
+                return singles
+        return [kind.numbers(c) for kind, c in zip(operands, codes, strict=True)]
+
+    def block(*values: Any) -> Any:
         codes = [kind.codes(v) for kind, v in zip(operands, values, strict=True)]
-        numbers = [kind.numbers(c) for kind, c in zip(operands, codes, strict=True)]
+        numbers = numbers_in(codes)
         if ftz:
             numbers = [flush_below(x, kind.least) for kind, x in zip(operands, numbers, strict=True)]
         exact = function(*numbers, mode)
@@ -49,7 +61,7 @@ def _rounded(op: Operation, function: Function) -> Semantics:
         if sat:
             exact = saturate(exact)
         if relu:
-            exact = select(exact <= 0, 0.0, exact)
+            exact = select(exact <= 0, exact.dtype.type(0), exact)
         rounded = result.rounded(exact, mode, finite=finite)
         if ftz:
             rounded = _flushed(rounded, result)
@@ -61,7 +73,9 @@ def _rounded(op: Operation, function: Function) -> Semantics:
         return result.joined(rounded)
 
     reads = {name: kind.register for name, kind in zip(names, operands, strict=True)}
-    return Semantics(run, reads)
+    if any(kind.register != result.register for kind in operands):
+        return Semantics(block, reads)
+    return Semantics(lambda *values: in_blocks(block, _BLOCK, *values), reads)
 
 
 def _flushed(codes: Any, kind: Elements) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.values import integers
+from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.integers import WIDER, clamp, high, select, signed, unsigned
 from ptxkit.machine.values.packed import join, split
 
@@ -259,25 +260,29 @@ def bmsk(op: Operation) -> Semantics:
     return Semantics(lambda a, b: _low_bits(b, dtype) << a)
 
 
-def dp4a(op: Operation) -> Semantics:
-    """§ 9.7.1.23"""
-    atype, btype = (np.dtype("i1" if op.slot(s) == ".s32" else "u1") for s in (".atype", ".btype"))
+def _parts(x: Any, bits: int, signed: bool) -> list[Any]:
+    """The bytes or halves of words, extended to `int32`."""
+    words = x.view(np.int32 if signed else np.uint32)
+    return [((words << (32 - bits - place)) >> (32 - bits)).view(np.int32) for place in range(0, 32, bits)]
+
+
+def _dot(op: Operation, a_bits: int, half: slice) -> Semantics:
+    a_signed, b_signed = op.slot(".atype") == ".s32", op.slot(".btype") == ".s32"
 
     def run(a: Any, b: Any, c: Any) -> Any:
-        products = split(a, atype).astype(np.int32) * split(b, btype)
-        return c + products.sum(axis=-1, dtype=np.int32).view(np.uint32)
+        total = c.view(np.int32)
+        for x, y in zip(_parts(a, a_bits, a_signed), _parts(b, 8, b_signed)[half], strict=True):
+            total = total + x * y
+        return total.view(np.uint32)
 
-    return Semantics(run)
+    return Semantics(lambda a, b, c: in_blocks(run, 16384, a, b, c))
+
+
+def dp4a(op: Operation) -> Semantics:
+    """§ 9.7.1.23"""
+    return _dot(op, 8, slice(4))
 
 
 def dp2a(op: Operation) -> Semantics:
     """§ 9.7.1.24"""
-    atype = np.dtype("i2" if op.slot(".atype") == ".s32" else "u2")
-    btype = np.dtype("i1" if op.slot(".btype") == ".s32" else "u1")
-    half = slice(2, 4) if op.has(".hi") else slice(0, 2)
-
-    def run(a: Any, b: Any, c: Any) -> Any:
-        products = split(a, atype).astype(np.int32) * split(b, btype)[..., half]
-        return c + products.sum(axis=-1, dtype=np.int32).view(np.uint32)
-
-    return Semantics(run)
+    return _dot(op, 16, slice(2, 4) if op.has(".hi") else slice(2))

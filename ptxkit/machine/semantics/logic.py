@@ -92,9 +92,9 @@ def shf(op: Operation) -> Semantics:
     wrap, left = op.has(".wrap"), op.has(".l")
 
     def run(a: Any, b: Any, c: Any) -> Any:
-        value = (b.astype(np.uint64) << 32) | a
-        count = (c & 31 if wrap else np.minimum(c, 32)).astype(np.uint64)
-        return ((value << count) >> 32 if left else value >> count).astype(np.uint32)
+        count = c & 31 if wrap else np.minimum(c, 32)
+        # NumPy shifts out everything when the count reaches the width.
+        return (b << count) | (a >> (32 - count)) if left else (a >> count) | (b << (32 - count))
 
     return Semantics(run)
 

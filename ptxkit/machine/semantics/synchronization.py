@@ -56,8 +56,7 @@ def _reducing(op: Operation) -> Semantics:
     kind = op.slot(".op") or ".popc"
 
     def enter(lanes: Lanes, a: Any, b: Any, c: Any) -> Any:
-        token = lanes.residents.barriers.arrive(lanes, a, b, c)
-        return token
+        return lanes.residents.barriers.arrive(lanes, a, b, c)
 
     def ready(lanes: Lanes, token: Any, *_: Any) -> Any:
         return lanes.residents.barriers.passed(token)
@@ -159,13 +158,15 @@ def redux(op: Operation) -> Semantics:
     dtype = op.dtype("a")
     if kind in (".and", ".or", ".xor"):
         reduce = {".and": np.bitwise_and, ".or": np.bitwise_or, ".xor": np.bitwise_xor}[kind].reduce
-        neutral = dtype.type(-1).astype(dtype) if dtype.kind == "i" else dtype.type(np.iinfo(dtype).max) if kind == ".and" else dtype.type(0)
+        neutral = (
+            dtype.type(-1).astype(dtype) if dtype.kind == "i" else dtype.type(np.iinfo(dtype).max) if kind == ".and" else dtype.type(0)
+        )
         if kind != ".and":
             neutral = dtype.type(0)
     elif kind == ".add":
         neutral = dtype.type(0)
 
-        def reduce(x: Any, axis: int) -> Any:
+        def reduce(x: Any, axis: int) -> Any:  # type: ignore[misc]
             return np.add.reduce(x, axis=axis, dtype=dtype)
     else:
         limits = np.iinfo(dtype)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.matrices import descriptors, layouts, sparsity
 from ptxkit.machine.matrices.elements import BITS, format_of, unpacked
 from ptxkit.machine.matrices.fragments import gathered, scattered, words
@@ -52,30 +53,28 @@ def _multiply(op: Operation) -> Semantics:
     a_layout, d_layout = layouts.multiplicand_a(m, kept, bits), layouts.accumulator(m, n)
     compute = product_of(op, "wgmma", dtype, atype, btype, kept)
     selector = op.constants.get("sel", 0)
-    names = [o.name for o in op.reads]
 
-    def run(lanes: Any, *operands: Any) -> Any:
-        given = dict(zip(names, operands, strict=True))
+    def run(lanes: Any, given: Any) -> Any:
         collect = lanes.by_warpgroup
         first = collect(np.arange(lanes.count)).max(1, initial=0, where=collect(np.ones(lanes.count, bool)))
         rows = np.arange(len(first))
-        read_b = _reader(lanes, first, given["b"], n, k, bits, not transposed_b)
+        read_b = _reader(lanes, first, given.b, n, k, bits, not transposed_b)
         if not in_registers:
-            read_a = _reader(lanes, first, given["a"], m, kept, bits, not transposed_a)
+            read_a = _reader(lanes, first, given.a, m, kept, bits, not transposed_a)
         elif bits == 1:
-            held = words(collect, given["a"]).reshape(-1, 4, 8, 4, 2, 2)  # warps, groups, lanes, steps along K, rows
+            held = words(collect, given.a).reshape(-1, 4, 8, 4, 2, 2)  # warps, groups, lanes, steps along K, rows
             fixed = held.transpose(0, 1, 5, 2, 4, 3).reshape(len(first), 64, 8)
             read_a = lambda: fixed  # noqa: E731
         else:
-            matrix = gathered(collect, given["a"], bits, a_layout)
+            matrix = gathered(collect, given.a, bits, a_layout)
             read_a = lambda: matrix  # noqa: E731
         chosen = None
         if sparse:
-            chosen = sparsity.columns(words(lanes.by_warp, given["meta"])[:, :, 0], selector, kept, bits).reshape(len(first), m, kept)
-        adds = np.broadcast_to(np.asarray(given["scaled"]).astype(bool), lanes.count)[first]
+            chosen = sparsity.columns(words(lanes.by_warp, given.meta)[:, :, 0], selector, kept, bits).reshape(len(first), m, kept)
+        adds = np.broadcast_to(np.asarray(given.scaled).astype(bool), lanes.count)[first]
 
         def third() -> Array:
-            c = gathered(collect, given["d"], BITS[dtype], d_layout).view(dtype_of(dtype))
+            c = gathered(collect, given.d, BITS[dtype], d_layout).view(dtype_of(dtype))
             return c if adds.all() else np.where(adds[:, None, None], c, c.dtype.type(0))
 
         def result(a: Array, b: Array, c: Array, which: Array) -> Array:
@@ -102,7 +101,7 @@ def _multiply(op: Operation) -> Semantics:
         _start(lanes, again)
         return registers
 
-    return Semantics(run, lanes=True)
+    return Semantics(by_name(op, run), lanes=True)
 
 
 def _start(lanes: Any, land: Callable[[Array], None]) -> None:

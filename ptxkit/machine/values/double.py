@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.values.blocks import in_blocks
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, odd, two_sum, zero_of_sum
 
 _BLOCK = 4096
@@ -53,8 +53,8 @@ def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
     upper, lower = _two_product(a, b)
     middle, low = two_sum(c, lower)
     high, rest = two_sum(upper, middle)
-    result, rest = two_sum(high, odd(*two_sum(low, rest)))
-    result = moved(result, rest, mode)
+    rest = odd(*two_sum(low, rest))
+    result = high + rest if mode == "rn" else moved(*two_sum(high, rest), mode)
     # One look at the ends of the range first: as a rule there is nothing to mend.
     size = np.absolute(upper)
     if not (size.min() > 2.0**-800 and max(np.max(np.absolute(x)) for x in (a, b)) < 2.0**400 and np.max(np.absolute(c)) < 2.0**1000):
@@ -62,7 +62,7 @@ def _fma(a: Any, b: Any, c: Any, mode: str) -> Any:
         hard = finite & ~(_medium(a, b) & (np.absolute(c) < 2.0**1000))
         result = select(finite, _mended(result, hard, _fma_of_fractions, mode, a, b, c), a * b + c)
     zero = result == 0
-    return select(zero, _sign_of_zero(result, a, b, c, mode), result) if zero.any() else result
+    return select(zero, _sign_of_zero(result, a, b, c, mode), result) if some(zero) else result
 
 
 def _sign_of_zero(result: Any, a: Any, b: Any, c: Any, mode: str) -> Any:
@@ -119,7 +119,7 @@ def _medium(a: Any, b: Any) -> Any:
 
 def _mended(result: Any, hard: Any, function: Callable[..., tuple[float, int]], mode: str, *values: Any) -> Any:
     """The result with the hard lanes done by a function of floats, which gives the nearest number and the sign of what rounding took."""
-    if not hard.any():
+    if not some(hard):
         return result
     mended = np.array(result, ndmin=1)
     lanes = np.nonzero(np.ravel(hard))[0]

@@ -13,7 +13,7 @@ from ptxkit.machine.types import dtype_of
 from ptxkit.machine.values.floats import canonical
 from ptxkit.machine.values.formats import FORMATS, decode, encode, largest
 from ptxkit.machine.values.half import to_bfloat, to_half, to_tf32
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.packed import join, split
 from ptxkit.machine.values.rounding import to_single
 
@@ -33,6 +33,8 @@ _CODES: dict[str, np.dtype[Any]] = {
     ".bf16": np.dtype(np.uint16),
     ".tf32": np.dtype(np.uint32),
 }
+
+_MEDIUM, _SPAN = np.uint16((127 - 50) << 7), np.uint16(100 << 7)
 
 _FIXED = ".s2f6"
 """A fixed-point number in two's complement: 64ths."""
@@ -80,16 +82,25 @@ class Elements:
             return np.bitwise_or.reduce(codes.astype(self.register) << places, axis=-1)
         return join(codes.astype(self.code), self.register)
 
-    def numbers(self, codes: Any) -> Any:
-        """Codes as doubles."""
+    def singles(self, codes: Any) -> Any | None:
+        """Codes of half precision or bfloat16 as singles; None if products of them, or sums of these, might not fit in their range."""
+        if self.base == ".bf16":
+            size = codes & np.uint16(0x7FFF)
+            # From 2^-50 to 2^50, or zero.
+            if some((size - _MEDIUM > _SPAN) & (size != 0)):
+                return None
+        return self.numbers(codes, np.float32) if self.base in (".f16", ".bf16") else None
+
+    def numbers(self, codes: Any, dtype: Any = np.float64) -> Any:
+        """Codes as doubles, or as numbers of another dtype that has them all."""
         if self.base == ".f16":
-            return codes.view(np.float16).astype(np.float64)
+            return codes.view(np.float16).astype(dtype)
         if self.base in (".bf16", ".tf32"):
             shift = 16 if self.base == ".bf16" else 0
-            return (codes.astype(np.uint32) << shift).view(np.float32).astype(np.float64)
+            return (codes.astype(np.uint32) << shift).view(np.float32).astype(dtype, copy=False)
         if self.base == _FIXED:
-            return codes.view(np.int8) / np.float64(64)
-        return codes.astype(np.float64) if self.base in (".f32", ".f64") else decode(codes, FORMATS[self.base])
+            return (codes.view(np.int8) / np.float64(64)).astype(dtype, copy=False)
+        return (codes if self.base in (".f32", ".f64") else decode(codes, FORMATS[self.base])).astype(dtype, copy=False)
 
     def rounded(self, exact: Any, mode: str, *, finite: bool = False, random: Any = 0, random_bits: int = 16) -> Any:
         """Doubles rounded to codes; with `finite` what is too large becomes the largest number."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.values.integers import select, unsigned
+from ptxkit.machine.values.integers import select, some, unsigned
 
 
 def extreme(which: str, *, nan: bool, xorsign: bool, magnitude: bool) -> Callable[..., Any]:
@@ -21,11 +21,11 @@ def extreme(which: str, *, nan: bool, xorsign: bool, magnitude: bool) -> Callabl
     def of_two(a: Any, b: Any) -> Any:
         result = ufunc(a, b)
         is_nan = np.isnan(result)
-        if not nan and is_nan.any():
+        if not nan and some(is_nan):
             # C's function of a signalling NaN and a number is a NaN.
             result = select(is_nan, select(np.isnan(a), b, a), result)
         zero = result == 0
-        if not zero.any():
+        if not some(zero):
             return result
         # Of two zeros NumPy takes any: minus if one is (for a maximum, if both are).
         bits = unsigned(result.dtype)

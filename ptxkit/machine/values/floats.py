@@ -6,25 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 
 NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
 """The NaN that single-precision instructions give, whatever NaN they are given."""
 
-_EXPONENT32, _SIGN32 = np.uint32(0x7F800000), np.uint32(0x80000000)
+_SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFFFFF)
 
 
 def canonical(x: Any) -> Any:
     """Single-precision numbers with every NaN the canonical one."""
     is_nan = np.isnan(x)
-    return select(is_nan, NAN32, x) if is_nan.any() else x
+    return select(is_nan, NAN32, x) if some(is_nan) else x
 
 
 def flush(x: Any) -> Any:
     """Single-precision numbers with subnormal ones as zero of the same sign (`.ftz`)."""
     bits = x.view(np.uint32)
-    small = (bits & _EXPONENT32) == 0
-    return select(small, bits & _SIGN32, bits).view(np.float32) if small.any() else x
+    # Twice the bits are without the sign; zero, less one, is large.
+    small = (bits + bits) - _ONE < _SUBNORMAL
+    return select(small, bits & _SIGN, bits).view(np.float32) if some(small) else x
 
 
 def flush_below(x: Any, least: float) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved
 
 _DROPPED = np.uint64(0x1FFFFFFF)
@@ -29,7 +29,7 @@ def _nearest_half(x: Any) -> Any:
     # The exponent's bias becomes 15, and the addition rounds to nearest, ties to even.
     code = (size + np.uint32(0xC8000FFF) + ((size >> 13) & 1)) >> 13
     small = size < np.uint32(0x38800000)
-    if small.any():
+    if some(small):
         # At one half the last bit of a single is the last of a subnormal half.
         code = select(small, (np.absolute(x) + np.float32(0.5)).view(np.uint32) - np.uint32(0x3F000000), code)
     return (np.minimum(code, np.uint32(0x7C00)) | (bits >> 16 & np.uint32(0x8000))).astype(np.uint16)
@@ -65,7 +65,7 @@ def _single_to_odd(exact: Any) -> Any:
     # The addition carries into the last bit that is kept if any is set that is dropped.
     single = ((bits | ((bits & _DROPPED) + _DROPPED)) & ~_DROPPED).view(np.float64).astype(np.float32)
     size = single.view(np.uint32) << 1
-    if ((size < np.uint32(0x01000000)) & (exact != 0)).any() or (size >= np.uint32(0xFF000000)).any():
+    if some((size < np.uint32(0x01000000)) & (exact != 0)) or some(size >= np.uint32(0xFF000000)):
         truncated = moved(single, exact - single, "rz")
         return (truncated.view(np.uint32) | (truncated != exact)).view(np.float32)
     return single
@@ -73,4 +73,4 @@ def _single_to_odd(exact: Any) -> Any:
 
 def _canonical(bits: Any, exact: Any, nan: Any) -> Any:
     is_nan = np.isnan(exact)
-    return select(is_nan, nan, bits) if is_nan.any() else bits
+    return select(is_nan, nan, bits) if some(is_nan) else bits

@@ -6,10 +6,18 @@ from typing import Any
 
 import numpy as np
 
+from ptxkit.machine.values.blocks import in_blocks
+
 WIDER = {np.dtype(f"{kind}int{bits}"): np.dtype(f"{kind}int{2 * bits}") for kind in ("", "u") for bits in (8, 16, 32)}
 """The dtype of twice the size, for each but the 64-bit ones."""
 
+_BLOCK = 8192
+
 _LOW32 = np.uint64(0xFFFFFFFF)
+
+
+some = np.count_nonzero
+"""How many of an array of `bool` are true; on few lanes quicker than `any`."""
 
 
 def select(condition: Any, a: Any, b: Any) -> Any:
@@ -38,10 +46,10 @@ def high(a: Any, b: Any, dtype: np.dtype[Any]) -> Any:
     if dtype in WIDER:
         return (np.multiply(a, b, dtype=WIDER[dtype]) >> (8 * dtype.itemsize)).astype(dtype)
     if dtype == np.uint64:
-        return _high64(a, b)
+        return in_blocks(_high64, _BLOCK, a, b)
     ua, ub = a.view(np.uint64), b.view(np.uint64)
     # A negative factor is 2^64 less than its bits: take off the other one as often as that.
-    return (_high64(ua, ub) - select(a < 0, ub, 0) - select(b < 0, ua, 0)).view(np.int64)
+    return (in_blocks(_high64, _BLOCK, ua, ub) - select(a < 0, ub, 0) - select(b < 0, ua, 0)).view(np.int64)
 
 
 def _high64(a: Any, b: Any) -> Any:

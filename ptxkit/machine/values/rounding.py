@@ -41,7 +41,7 @@ def zero_of_sum(total: Any, a: Any, b: Any, mode: str) -> Any:
     """A sum with the sign that an exact zero has: when rounding down, minus from different signs."""
     if mode != "rm":
         return total
-    return select((total == 0) & (np.signbit(a) != np.signbit(b)), -0.0, total)
+    return select((total == 0) & (np.signbit(a) != np.signbit(b)), total.dtype.type(-0.0), total)
 
 
 def moved(rounded: Any, rest: Any, mode: str) -> Any:

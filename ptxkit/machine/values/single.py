@@ -8,13 +8,14 @@ import numpy as np
 
 from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.floats import canonical
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, sum_to_odd, to_single, zero_of_sum
 
 _BLOCK = 8192
 """Lanes at a time where there are temporary values in double precision."""
 
 _DROPPED, _HALFWAY = np.uint64(0x1FFFFFFF), np.uint64(0x10000000)
+_NEXT_EXPONENT, _TWO_EXPONENTS = np.uint32(0x01000000), np.uint32(0x02000000)
 
 
 def add(a: Any, b: Any, mode: str = "rn") -> Any:
@@ -50,12 +51,13 @@ def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
     total = np.multiply(a, b, dtype=np.float64) + c
     result = total.astype(np.float32)
     halfway = (total.view(np.uint64) & _DROPPED) == _HALFWAY
-    if halfway.any():
+    if some(halfway):
         result = select(halfway, _fma_exactly(a, b, c, "rn"), result)
     # The exponent is 0 or 255: zero, subnormal, infinite or NaN.
-    special = (result.view(np.uint32) << 1) + np.uint32(0x01000000) < np.uint32(0x02000000)
-    if special.any():
-        if (special & (np.absolute(total) < 2.0**-125) & (total != 0)).any():
+    bits = result.view(np.uint32)
+    special = (bits + bits) + _NEXT_EXPONENT < _TWO_EXPONENTS
+    if some(special):
+        if some(special & (np.absolute(total) < 2.0**-125) & (total != 0)):
             result = _fma_exactly(a, b, c, "rn")
         result = canonical(result)
     return result

@@ -133,7 +133,7 @@ def execute(body: str, tiles: Any = None, cells: Any = None, *, warps: str = "",
         fill="\n".join(fill),
         read="\n".join(read),
         sync="barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;" if pair else "bar.sync 0;",
-        issuer="!q" if not pair else "!q",
+        issuer="!q",
         body=("setp.ne.u32 p, rank, 0; @p bra issued;" if pair else "") + body,
         warps=warps,
     )

@@ -86,7 +86,8 @@ def test_types(type: str, dtype: str, second: str, k: int, in_registers: bool) -
         *(kind, first, shapes.register(".u64"), shapes.register(".pred"), *[IMM] * len(signs)),
         **signs,
     )
-    got = wgmma.wgmma(op).run(lanes, d, given, _descriptors([db]), np.True_, *signs.values())
+    left_out = [None] if "atrans" in signs and in_registers else []
+    got = wgmma.wgmma(op).run(lanes, d, given, _descriptors([db]), np.True_, *signs.values(), *left_out)
     if dtype == ".f16":
         got = tuple(np.stack(got, -1).view(np.float16).T)
     found = _collect(got, n)
