@@ -222,6 +222,13 @@ class Image:
         values = (raw >> np.uint64(48)).astype(np.float32) / 65536 * 4 - 2
         return values.astype(np.float16 if self.format == "f16" else np.float32).tobytes()
 
+    def array(self, level: int = 0) -> Any:
+        """The elements of a level as an array: layers or z, y, x, channels, as far as the geometry has them."""
+        width, height, depth = self.size(level)
+        kind = {"f": "f", "s": "i", "u": "u"}[self.format[0]] + str(FORMATS[self.format][1])
+        shape = {"1d": (width,), "2d": (height, width), "3d": (depth, height, width), "a1d": (depth, width)}.get(self.geometry, (depth, height, width))
+        return np.frombuffer(self.data(level), f"<{kind}").reshape(*shape, self.channels).copy()
+
     def make(self, held: Any) -> Any:
         """On the device."""
         use = launcher()
@@ -289,6 +296,23 @@ class Texture:
         held.textures.append(found)
         return found
 
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        from ptxkit.machine import Sampler
+
+        image = self.image
+        sampler = Sampler(
+            filter=("point", "linear")[self.filter],
+            address=("wrap", "clamp", "mirror", "border")[self.address],
+            normalized=self.normalized,
+            border=self.border,
+            mip_filter=("point", "linear")[self.mip_filter],
+            most=float(image.levels - 1),
+        )
+        levels = [image.array(level) for level in range(image.levels)]
+        as_float = image.format[0] != "f" and FORMATS[image.format][1] < 4 and not self.integers
+        return machine.texture(levels[0], channels=True, layered=image.geometry.startswith("a"), as_float=as_float, sampler=sampler, levels=levels[1:])
+
 
 @attrs.frozen
 class Surface:
@@ -308,6 +332,13 @@ class Surface:
         launcher().call("cuSurfObjectCreate", ctypes.byref(found), bytes(resource))
         held.surfaces.append(found)
         return found
+
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        array = self.image.array()
+        if self.output:
+            outputs.append(array.tobytes)
+        return machine.surface(array, channels=True, layered=self.image.geometry.startswith("a"))
 
     @property
     def bytes(self) -> int:

@@ -49,11 +49,10 @@ def _map(argument: dict[str, Any], buffer: Any) -> bytes:
 
 def _sampled(machine: Any, word: str, kind: str, argument: dict[str, Any], data: bytes) -> Any:
     """A texture, unnormalized, clamped and not filtered, or a surface, of an array or of linear memory."""
-    from ptxkit import machine as machines
-
-    made = getattr(machines, word.title())
-    array = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind])
-    return made(array.reshape(argument["shape"]) if "shape" in argument else array)
+    array = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind]).copy()
+    if "shape" in argument:
+        array = array.reshape(argument["shape"])
+    return machine.texture(array) if word == "texture" else machine.surface(array)
 
 
 def run(fixture: Fixture, kernel: dict[str, Any], schedule: str | int | None = None, text: str | None = None, budget: float | None = 120, loaded: dict[str, Any] | None = None) -> list[launcher.Output]:
