@@ -1,7 +1,11 @@
 """Random modules on the machine: each launch ends, or is a `Fault`; none raises anything else, none goes on past its budget.
 
-                if options.show or outcome in ("RAISED", "LATE"):
-                    print(f"--- {kind} {which}: {outcome}\n{reason}", flush=True)
+    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--whole | --generated [--jobs N]] [--show]
+
+Inputs are those of `fuzz.py`; with `--whole` those of them that are whole; with `--generated` modules that are right in themselves
+(`machine_modules.py`), of which those count that `check` accepts. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a
+buffer for each parameter of 8 bytes, and zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of
+the kind `internal` is a mistake of the machine too: it says that a semantics function raised.
 
 Exit status 1 if something else than a fault is raised, or a budget is not kept.
 """
@@ -127,13 +131,8 @@ def main() -> int:
             if outcome in ("RAISED", "LATE", "internal") or (accepted_too and outcome == "unsupported"):
                 last = reason.strip().splitlines()[-1] if reason else ""
                 reasons[f"{outcome}: {last}"] += 1
-<<<<<<< HEAD
-                if options.show or outcome != "internal":
-                    print(f"--- {kind} {which}: {outcome}\n{reason}", flush=True)
-=======
                 if options.show or outcome in ("RAISED", "LATE"):
-                    print(f"--- {kind} {which}: {outcome}\n{text if options.show else ''}\n{reason}", flush=True)
->>>>>>> core
+                    print(f"--- {kind} {which}: {outcome}\n{reason}", flush=True)
     for outcome, count in outcomes.most_common():
         print(f"{count:8} {outcome}")
     for reason, count in reasons.most_common(40):
