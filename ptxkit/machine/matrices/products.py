@@ -36,16 +36,23 @@ CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 
 @attrs.frozen
 class Adder:
-    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K."""
+    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K.
+
+    What a GPU has no unit for it computes in another way, which `by` names. Hopper multiplies 8-bit floats as halves, in `pairs`: first two
+    of every four along K, then the other two; c is added last, to nearest. It multiplies `m8n8k4` in single precision, `one` product after
+    another, c last.
+    """
 
     kept: int = 25
     fraction: int = 23
     steps: int = 1
+    by: str = ""
 
 
 @cache
 def adder(target: str, instruction: str, type: str, k: int) -> Adder:
-    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `wgmma`, `tcgen05`), a type of A and a number of products."""
+    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and a number of
+    products."""
     found = re.search(r"\d+", target)
     architecture = int(found[0]) if found else 90
     small = type not in (".f16", ".bf16", ".tf32")
@@ -57,9 +64,11 @@ def adder(target: str, instruction: str, type: str, k: int) -> Adder:
         half = {".tf32": 8, ".f16": 16, ".bf16": 16}.get(type, 32)
         narrow = small and architecture == 89
         return Adder(13 if narrow else 24, 13 if narrow else 23, 2 if k >= half else 1)
-    if architecture < 100 and small and instruction == "wgmma":
-        return Adder(13, 13)
-    return Adder()
+    if architecture < 100 and small:
+        return Adder(13, 13) if instruction == "wgmma" else Adder(by="pairs")
+    if instruction == "mma.m8n8k4":
+        return Adder(by="one")
+    return Adder(steps=2) if instruction == "wmma" and type == ".tf32" and architecture < 100 else Adder()
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -95,6 +104,8 @@ class Factor:
 
 def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
     """a·b + c as `float16` or `float32` (`bits` 16 or 32); c is either of them."""
+    if how.by:
+        return _pairs(a, b, c, how, bits) if how.by == "pairs" else _one_by_one(a, b, c, bits)
     result = np.empty(c.shape, np.float16 if bits == 16 else np.float32)
     each = max(1, _CHUNK // (c.shape[1] * c.shape[2]))
     for at in range(0, len(c), each):
@@ -107,6 +118,25 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
             part = rounded(*_sum(a.part((now, slice(None), along)), b.part(middle), part, how.kept), how, bits)
         result[now] = part
     return result
+
+
+def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
+    """Two of every four products, the other two, then c."""
+    along = np.arange(a.index.shape[2])
+    total = np.zeros(c.shape, np.float16 if bits == 16 else np.float32)
+    for chosen in (along[along % 4 < 2], along[along % 4 >= 2]):
+        part = b.part((slice(None), slice(None), chosen) if b.index.ndim == 4 else (slice(None), chosen))
+        total = float_product(a.part((slice(None), slice(None), chosen)), part, total, attrs.evolve(how, by=""), bits)
+    return rounded(total.astype(np.float64) + c.astype(np.float64), 0, attrs.evolve(how, fraction=52), bits)
+
+
+def _one_by_one(a: Factor, b: Factor, c: Array, bits: int) -> Array:
+    """Each sum to nearest; c is added last."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = np.zeros(c.shape)
+        for k in range(a.index.shape[2]):
+            total = (total + a.values[:, :, k, None] * b.values[:, k, None, :]).astype(np.float32).astype(np.float64)
+        return rounded((total + c.astype(np.float64)).astype(np.float32).astype(np.float64), 0, Adder(), bits)
 
 
 def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]:
@@ -187,7 +217,7 @@ def rounded(total: Array, unit: Array | int, how: Adder, bits: int) -> Array:
 
 
 def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
-    """float64 to float32 towards zero, keeping so many bits of the fraction; beyond the range it is infinite."""
+    """float64 to float32 towards zero, keeping so many bits of the fraction (52: to nearest); beyond the range it is infinite."""
     words = value.view(np.int64) & ~np.int64((1 << (52 - fraction)) - 1)
     normal = words.view(np.float64)
     smallest = np.abs(value) < 2.0**-126
@@ -217,7 +247,14 @@ def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int3
 
 
 def double_product(a: Array, b: Array, c: Array, mode: str) -> NDArray[np.float64]:
-    """a·b + c in double precision: fused multiply-adds one after another along K, each rounded in this mode (`rn` …)."""
+    """a·b + c in double precision: fused multiply-adds one after another along K, each rounded in this mode (`rn` …).
+
+    Of several NaNs that meet in one, that of B stays, else that of the sum so far.
+    """
     for k in range(a.shape[2]):
-        c = double.fma(a[:, :, k, None], b[:, k, None, :], c, mode)
+        x, y = a[:, :, k, None], b[:, k, None, :]
+        before, c = c, double.fma(x, y, c, mode)
+        if np.isnan(c).any():
+            for nan in (before, np.broadcast_to(y, c.shape)):
+                c = np.where(np.isnan(nan), np.add(nan, 0.0), c)
     return c

@@ -83,7 +83,7 @@ def _quarters(op: Operation, dtype: str, atype: str, ctype: str) -> Semantics:
     a_by_rows, b_by_rows = op.slot(".alayout") == ".row", op.slot(".blayout") == ".row"
     a_layout, b_layout = layouts.quarter_a(a_by_rows), layouts.quarter_b(b_by_rows)
     c_layout, d_layout = layouts.quarter_c(BITS[ctype]), layouts.quarter_c(BITS[dtype])
-    compute = product_of(op, "mma", dtype, atype, atype, 4)
+    compute = product_of(op, "mma.m8n8k4", dtype, atype, atype, 4)
 
     def run(lanes: Any, a: Any, b: Any, c: Any) -> Any:
         left = gathered(lanes.by_warp, a, BITS[atype], a_layout).reshape(-1, 8, 4)

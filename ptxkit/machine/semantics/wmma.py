@@ -90,7 +90,7 @@ def _multiply(op: Operation) -> Semantics:
         dtype, atype, btype, ctype = types
     a_layout, b_layout = (layouts.opaque(m, shape, BITS[t]) for m, t in (("a", atype), ("b", btype)))
     c_layout = layouts.opaque("c", shape, 32)
-    compute = product_of(op, "mma", dtype, atype, btype, shape[2])
+    compute = product_of(op, "wmma", dtype, atype, btype, shape[2])
     finite = op.has(".satfinite") and atype in FLOATS
 
     def run(lanes: Any, a: Any, b: Any, c: Any) -> Any:
