@@ -324,6 +324,23 @@ def test_a_deadlock_says_who_waits_where() -> None:
     assert sorted(note.partition(":")[0][:16] for note in fault.diagnostic.notes) == ["32 threads wait ", "32 threads wait "]
 
 
+def test_a_flag_that_nobody_sets_is_a_standstill() -> None:
+    fault = faults(kernel("SPIN: ld.acquire.gpu.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 0; @%p1 bra SPIN; ret;"), budget=60)
+    assert fault.kind == "standstill" and fault.count == 64 and fault.diagnostic.notes[0].startswith("64 threads iterate on line")
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, 60000;",
+        "mov.u64 %rd7, %clock64; sub.s64 %rd8, %rd7, %rd6; setp.lt.s64 %p1, %rd8, 9000000;",
+        "atom.global.add.u32 %r7, [%rd3], 1; setp.lt.s32 %p1, %r7, 30000;",
+    ],
+)
+def test_a_long_wait_is_none(wait: str) -> None:
+    run(kernel(f"mov.u32 %r6, 0; mov.u64 %rd6, %clock64; SPIN: {wait} @%p1 bra SPIN; ret;"), count=2, budget=60)
+
+
 def test_a_mask_that_names_a_lane_elsewhere_is_a_deadlock() -> None:
     text = kernel("setp.eq.s32 %p1, %r4, 3; @%p1 bra OTHER; bar.warp.sync 0xffffffff; bra END; OTHER: bar.sync 5, 64; END: ret;")
     assert faults(text, count=32).kind == "deadlock"

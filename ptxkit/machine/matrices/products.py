@@ -51,7 +51,7 @@ class Adder:
 
 @cache
 def adder(target: str, instruction: str, type: str, k: int) -> Adder:
-    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and a number of
+    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and as many
     products."""
     found = re.search(r"\d+", target)
     architecture = int(found[0]) if found else 90
@@ -121,22 +121,35 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
 
 
 def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
-    """Two of every four products, the other two, then c."""
+    """Two of every four products, the other two, then c; with the exponents that the values have as halves."""
+    a, b = Factor(_as_halves(a.format), a.index), Factor(_as_halves(b.format), b.index)
     along = np.arange(a.index.shape[2])
     total = np.zeros(c.shape, np.float16 if bits == 16 else np.float32)
     for chosen in (along[along % 4 < 2], along[along % 4 >= 2]):
         part = b.part((slice(None), slice(None), chosen) if b.index.ndim == 4 else (slice(None), chosen))
         total = float_product(a.part((slice(None), slice(None), chosen)), part, total, attrs.evolve(how, by=""), bits)
-    return rounded(total.astype(np.float64) + c.astype(np.float64), 0, attrs.evolve(how, fraction=52), bits)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return canonical(
+            (total + c.astype(total.dtype)) if bits == 32 else (total.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
+        )
+
+
+@cache
+def _as_halves(format: Format) -> Format:
+    _, exponents = np.frexp(format.values)
+    halves = np.where(format.exponents == NO_EXPONENT, NO_EXPONENT, np.maximum(exponents - 1, -14))
+    return attrs.evolve(format, exponents=halves.astype(np.int16))
 
 
 def _one_by_one(a: Factor, b: Factor, c: Array, bits: int) -> Array:
-    """Each sum to nearest; c is added last."""
+    """Each sum to nearest in single precision: c last for `.f32`, c first and the products in another order for `.f16`."""
+    products = [a.values[:, :, k, None] * b.values[:, k, None, :] for k in range(a.index.shape[2])]
+    summands = [c, products[1], products[0], products[3], products[2]] if bits == 16 else [*products, c]
+    total = np.zeros(c.shape)
     with np.errstate(over="ignore", invalid="ignore"):
-        total = np.zeros(c.shape)
-        for k in range(a.index.shape[2]):
-            total = (total + a.values[:, :, k, None] * b.values[:, k, None, :]).astype(np.float32).astype(np.float64)
-        return rounded((total + c.astype(np.float64)).astype(np.float32).astype(np.float64), 0, Adder(), bits)
+        for summand in summands:
+            total = (total + summand).astype(np.float32).astype(np.float64)
+        return canonical(total.astype(np.float16 if bits == 16 else np.float32))
 
 
 def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]:
@@ -211,13 +224,18 @@ def rounded(total: Array, unit: Array | int, how: Adder, bits: int) -> Array:
     value = np.ldexp(total, unit) if isinstance(unit, np.ndarray) else total
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         result = (value.astype(np.float16) if bits == 16 else cut(value, how.fraction)) + (np.float16(0) if bits == 16 else np.float32(0))
-    words = result.view(f"uint{bits}")
-    words[np.isnan(value)] = CANONICAL_NAN[bits]
-    return result
+    return canonical(result)
+
+
+def canonical(values: Array) -> Array:
+    """Values with every NaN the canonical one of a tensor core; changed in place."""
+    bits = values.dtype.itemsize * 8
+    values.view(f"uint{bits}")[np.isnan(values)] = CANONICAL_NAN[bits]
+    return values
 
 
 def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
-    """float64 to float32 towards zero, keeping so many bits of the fraction (52: to nearest); beyond the range it is infinite."""
+    """float64 to float32 towards zero, keeping so many bits of the fraction; beyond the range it is infinite."""
     words = value.view(np.int64) & ~np.int64((1 << (52 - fraction)) - 1)
     normal = words.view(np.float64)
     smallest = np.abs(value) < 2.0**-126

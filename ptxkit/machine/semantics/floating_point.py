@@ -118,13 +118,15 @@ def mad(op: Operation) -> Semantics:
 def div(op: Operation) -> Semantics:
     """§ 9.7.3.8"""
     if op.has(".approx"):
-        return _single(op, _fast_quotient_flushed if op.has(".ftz") else single.divide)
+        return _single(op, _fast_quotient)
     return _rounded(op, single.divide, double.divide)
 
 
-def _fast_quotient_flushed(a: Any, b: Any) -> Any:
-    """a (1 / b), where a reciprocal that is subnormal counts as zero."""
-    return single.multiply(a, flush(single.divide(np.float32(1), b)))
+def _fast_quotient(a: Any, b: Any) -> Any:
+    """The quotient, but where the reciprocal of b is subnormal it counts as zero: zero, or a NaN if a is infinite."""
+    quotient = single.divide(a, b)
+    large = (np.absolute(b) > 2.0**126) & np.isfinite(b)
+    return select(large, single.multiply(a, np.copysign(np.float32(0), b)), quotient) if some(large) else quotient
 
 
 def abs(op: Operation) -> Semantics:
@@ -139,7 +141,7 @@ def neg(op: Operation) -> Semantics:
 
 def _sign(ufunc: np.ufunc) -> Semantics:
     """Of doubles, NaNs keep their sign and are made quiet."""
-    return Semantics(lambda a: select(np.isnan(a), double.quiet(a), ufunc(a)))
+    return Semantics(lambda a: double.quiet_nans(select(np.isnan(a), a, ufunc(a))))
 
 
 def min(op: Operation) -> Semantics:
@@ -156,13 +158,8 @@ def _extreme(op: Operation, which: str) -> Semantics:
     nan, xorsign, magnitude = op.has(".NaN"), op.has(".xorsign"), op.has(".abs")
     function = extreme(which, nan=nan, xorsign=xorsign, magnitude=magnitude)
     if op.type == ".f64":
-        return Semantics(lambda a, b: _quiet_nans(function(a, b)))
+        return Semantics(lambda a, b: double.quiet_nans(function(a, b)))
     return _single(op, lambda *values: canonical(function(*values)))
-
-
-def _quiet_nans(x: Any) -> Any:
-    is_nan = np.isnan(x)
-    return select(is_nan, double.quiet(x), x) if some(is_nan) else x
 
 
 def rcp(op: Operation) -> Semantics:
@@ -182,7 +179,7 @@ def sqrt(op: Operation) -> Semantics:
 def rsqrt(op: Operation) -> Semantics:
     """§ 9.7.3.16, 9.7.3.17"""
     if op.type == ".f64":
-        return Semantics(_coarse(lambda a: 1 / np.sqrt(a)) if op.has(".ftz") else lambda a: 1 / np.sqrt(a))
+        return Semantics(_coarse(lambda a: 1 / np.sqrt(a)) if op.has(".ftz") else double.reciprocal_square_root)
     return _approximate(op, lambda a: 1 / np.sqrt(a))
 
 

@@ -109,9 +109,7 @@ def mul(op: Operation) -> Semantics:
 def fma(op: Operation) -> Semantics:
     """§ 9.7.4.4"""
     if "bf16" in op.type and not op.has(".rn") and "f32" not in op.bound.opcode:
-        raise Unsupported(
-            "the manual has only .rn of this form; of another rounding ptxas makes an instruction that takes operands as .f16"
-        )
+        raise Unsupported("the manual has only .rn of this form; with another rounding ptxas makes one for operands of .f16")
     return _rounded(op, lambda a, b, c, mode: _add(a * b, c, mode))
 
 

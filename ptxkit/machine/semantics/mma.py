@@ -23,6 +23,8 @@ def mma(op: Operation) -> Semantics:
     """§ 9.7.15.4.14, 9.7.15.5.3: multiply the matrices that the lanes of each warp hold and add a third."""
     m, n, k = shape_of(op)
     dtype, atype, btype, ctype = types_of(op)[:4]
+    if (m, n, k) == (8, 8, 4) and atype in (".bf16", ".tf32"):
+        raise Unsupported("the manual has no such form, and what ptxas makes of it leaves the results undefined (seen on an H200)")
     if (m, n, k) == (8, 8, 4) and atype != ".f64":
         return _quarters(op, dtype, atype, ctype)
     narrow = k >= 64 and op.has(".block_scale")
