@@ -44,7 +44,7 @@ def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
     from ptxkit.analyses.rule import all_rules
     from ptxkit.diagnostics import Severity
     from ptxkit.machine import Fault, Machine
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     module = parse(text)
     if accepted:

@@ -15,7 +15,7 @@ import operands
 import pytest
 from formtests import Test as FormTest
 
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 
 @pytest.fixture(scope="module")
