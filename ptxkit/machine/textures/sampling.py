@@ -145,7 +145,7 @@ def sampled(
 
 def gathered(
     texture: Texture, sampler: Sampler, coordinates: Sequence[Array], layer: Array | None, component: int, offsets: Sequence[Any]
-) -> Array:
+) -> Any:
     """One component of the four texels that a linear filter reads, counter-clockwise from the lower left: (lanes, 4) (ISA 9.7.11.4)."""
     count = len(coordinates[0])
     sizes = texture.texels().shape[-2::-1]
