@@ -77,10 +77,18 @@ class ControlFlow:
     block_of: tuple[int, ...]
     """By instruction, the block that it is in."""
 
+    def successors(self, block: int) -> tuple[int, ...]:
+        """The blocks that come after one."""
+        return self.blocks[block].successors
+
+    def predecessors(self, block: int) -> tuple[int, ...]:
+        """The blocks that come before one."""
+        return self.blocks[block].predecessors
+
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The blocks that control can reach, in reverse post-order: before its successors, but for edges back."""
-        return reverse_post_order(len(self.blocks), 0, lambda block: self.blocks[block].successors)
+        return reverse_post_order(len(self.blocks), 0, self.successors)
 
     @cached_property
     def reachable(self) -> frozenset[int]:
