@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TypeVar
 
+State = TypeVar("State")
 Node = TypeVar("Node", bound=Hashable)
 Relation = Callable[[Node], Iterable[Node]]
 """From a node to those that come after it."""
@@ -42,6 +43,18 @@ def nearest_first(starts: Iterable[Node], after: Relation[Node]) -> Iterator[Nod
             if following not in found:
                 found.add(following)
                 work.append(following)
+
+
+def depth_first(start: State, after: Callable[[State], Iterable[State]]) -> Iterator[State]:
+    """All that comes of a state, depth first, the last of what comes after one before the others.
+
+    Nothing is recognised: who asks says when to stop. What comes after a state is asked when the next one is.
+    """
+    work = [start]
+    while work:
+        state = work.pop()
+        yield state
+        work += after(state)
 
 
 def shortest_path(start: Node, goal: Node, after: Relation[Node]) -> list[Node]:
