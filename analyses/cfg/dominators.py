@@ -16,7 +16,7 @@ import attrs
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, control_flow
-from ptxkit.analyses.cfg.reachability import closure, nearest_first
+from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits
@@ -55,6 +55,16 @@ class DominatorTree:
             if block != self.root:
                 found[self.parent[block]].append(block)
         return tuple(map(tuple, found))
+
+    def tour(self) -> Iterator[tuple[int, bool]]:
+        """The blocks as a walk of the tree comes by them: each when it is entered, and, True, when all that it dominates has been left."""
+        children = self.children
+
+        def after(at: tuple[int, bool]) -> list[tuple[int, bool]]:
+            block, is_left = at
+            return [] if is_left else [(block, True), *[(child, False) for child in reversed(children[block])]]
+
+        return unfold((self.root, False), after)
 
     @cached_property
     def frontiers(self) -> tuple[int, ...]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
+from ptxkit.analyses.cfg.reachability import post_order
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of as flow_of  # who asks for control flow asks for this too
@@ -98,24 +99,7 @@ class ControlFlow:
 
 def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
     """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""
-    if not count:
-        return ()
-    seen = bytearray(count)
-    seen[entry] = 1
-    finished: list[int] = []
-    stack = [(entry, iter(successors(entry)))]
-    while stack:
-        block, rest = stack[-1]
-        for successor in rest:
-            if not seen[successor]:
-                seen[successor] = 1
-                stack.append((successor, iter(successors(successor))))
-                break
-        else:
-            finished.append(block)
-            stack.pop()
-    finished.reverse()
-    return tuple(finished)
+    return tuple(post_order(entry, successors))[::-1] if count else ()
 
 
 def _is_noreturn(function: Function) -> bool:

@@ -45,16 +45,35 @@ def nearest_first(starts: Iterable[Node], after: Relation[Node]) -> Iterator[Nod
                 work.append(following)
 
 
-def depth_first(start: State, after: Callable[[State], Iterable[State]]) -> Iterator[State]:
-    """All that comes of a state, depth first, the last of what comes after one before the others.
+def unfold(start: State, after: Callable[[State], Iterable[State]]) -> Iterator[State]:
+    """All that comes of a state, as a tree: depth first, the last of what comes after one before the others.
 
-    Nothing is recognised: who asks says when to stop. What comes after a state is asked when the next one is.
+    What was there before is not recognised, so who asks says when to stop. What comes after a state is asked when the next one is.
     """
     work = [start]
     while work:
         state = work.pop()
         yield state
         work += after(state)
+
+
+def post_order(start: Node, needs: Relation[Node]) -> Iterator[Node]:
+    """A node and all that it needs, each once, after what it needs but for circles: a depth-first walk, as each node is left.
+
+    What a node needs is asked when it is entered.
+    """
+    found = {start}
+    path = [(start, iter(needs(start)))]
+    while path:
+        node, rest = path[-1]
+        for needed in rest:
+            if needed not in found:
+                found.add(needed)
+                path.append((needed, iter(needs(needed))))
+                break
+        else:
+            path.pop()
+            yield node
 
 
 def shortest_path(start: Node, goal: Node, after: Relation[Node]) -> list[Node]:

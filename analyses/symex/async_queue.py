@@ -47,7 +47,7 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import ControlFlow, Via, callees, calls, control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import between
-from ptxkit.analyses.cfg.reachability import closure, depth_first
+from ptxkit.analyses.cfg.reachability import closure, unfold
 from ptxkit.analyses.events.effects import Action, Effect, Reach, Sync, effects, syncs
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import accesses
@@ -567,7 +567,7 @@ class _Explorer:
         start = Trail(-1, "", None, 0)
         everyone = self.thread_block.everyone
         first = _State(0, -1, -1, {}, {}, everyone, everyone, (), Choices(self.values.terms), self.observer.start, start, {}, 0)
-        for _ in depth_first(first, self._step):
+        for _ in unfold(first, self._step):
             if self.steps >= self.most_steps:
                 self.complete = False
                 break

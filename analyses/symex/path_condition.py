@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import union
-from ptxkit.analyses.cfg.reachability import depth_first
+from ptxkit.analyses.cfg.reachability import unfold
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, signed
 from ptxkit.analyses.symbolic.environment import rebuilt
 from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, number_of, walk
@@ -181,7 +181,7 @@ def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term
         part = forced(*one)
         return [] if part is None else [plain(_given(terms, one[0], *part), one[1]), plain(*part)]
 
-    for positive, comes in depth_first(plain(condition, holds), parts):
+    for positive, comes in unfold(plain(condition, holds), parts):
         if forced(positive, comes) is None and positive.constant != int(comes):
             yield positive, comes
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 import attrs
 
 from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
-from ptxkit.analyses.cfg.reachability import closure, depth_first
+from ptxkit.analyses.cfg.reachability import closure, unfold
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.path_condition import Choices
@@ -60,7 +60,7 @@ def paths_to(
         found.extend([one for i, one in executed if i == target])
         return [onward for end in ends for onward in search.onward(end) if onward.block in leading]
 
-    for _ in islice(depth_first(first, step), MOST_STEPS + 1):
+    for _ in islice(unfold(first, step), MOST_STEPS + 1):
         # those of the step before: a path is stepped when the next one is asked for
         yield from found
         found.clear()

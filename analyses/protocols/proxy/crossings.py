@@ -16,7 +16,7 @@ import attrs
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import between, comes_to, met
-from ptxkit.analyses.cfg.reachability import depth_first
+from ptxkit.analyses.cfg.reachability import unfold
 from ptxkit.analyses.events.descriptors import (
     ASYNC,
     ROW_BYTES,
@@ -714,7 +714,7 @@ def _paths(known: Values, address: Term) -> list[Term]:
         own = chosen.args[1:] if chosen.operator == "select" else chosen.args
         return [terms.add(terms.sub(at, atom), terms.extend(arm, at.width, False)) for arm in own]
 
-    found = list(islice((at for at in depth_first(address, arms) if choice(at) is None), MOST_PATHS + 1))
+    found = list(islice((at for at in unfold(address, arms) if choice(at) is None), MOST_PATHS + 1))
     return found if len(found) <= MOST_PATHS else [address]
 
 
