@@ -39,6 +39,7 @@ leaves the function (`moment.leaves`). A path is one that some input takes as fa
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
 
 import attrs
 
@@ -193,9 +194,7 @@ class Queue:
     @property
     def signature(self) -> Hashable:
         # old groups that nothing can access any more count for nothing
-        groups = list(self.groups)
-        while groups and (groups[0].has_read or not groups[0].operations):
-            groups.pop(0)
+        groups = dropwhile(lambda group: group.has_read or not group.operations, self.groups)
         return (
             tuple([operation.signature for operation in self.open]),
             tuple([group.signature for group in groups]),
