@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from sample import kernel
 
 from ptxkit.analyses.cfg.paths import between, comes_to, comes_without, met, next_among, onward, states
