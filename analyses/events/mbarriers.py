@@ -17,7 +17,8 @@ from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.environment import settler
-from ptxkit.analyses.symbolic.terms import Term, Terms, evaluate, walk
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term, Terms, walk
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
@@ -193,7 +194,7 @@ def _gone_through(atom: Term, arriving: Collection[Term]) -> Range | None:
         if number in found:
             continue
         found.add(number)
-        after = [evaluate(term, lambda _: None, {atom: number}) for term in steps]
+        after = [number_of(term, lambda _: None, {atom: number}) for term in steps]
         if len(found) > MOST_VALUES or None in after:
             return None
         work += [one for one in after if one is not None]

@@ -11,8 +11,9 @@ import math
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
-from ptxkit.analyses.symbolic.terms import Term, walk
-from ptxkit.analyses.symbolic.vectors import combined
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.syntax import constant_value
 
 ASSUMED = (32, 1, 1)
@@ -40,17 +41,15 @@ class ThreadBlock:
             "%ntid.y": (shape[1],) * self.size,
             "%ntid.z": (shape[2],) * self.size,
         }
+        self.lanes = lanes(self._leaf, self.size)
         self._vectors: dict[Term, Vector | None] = {}
 
     def vector(self, term: Term) -> Vector | None:
         """What a term is for each thread; None if that depends on more than the index of the thread."""
-        found = self._vectors
-        for at in walk(term, found):
-            found[at] = self._vector(at)
-        return found[term]
+        return evaluate(term, self.lanes, self._vectors)
 
-    def _vector(self, at: Term) -> Vector | None:
-        return self._specials.get(str(at.data[0])) if at.operator == "special" else combined(at, self._vectors, self.size)
+    def _leaf(self, leaf: Term) -> Vector | None:
+        return self._specials.get(str(leaf.data[0])) if leaf.operator == "special" else None
 
     def where(self, condition: Term) -> int | None:
         """The threads for which a predicate holds; None if that depends on more than the index of the thread."""

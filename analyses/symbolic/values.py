@@ -21,8 +21,9 @@ from ptxkit.analyses.launch.launch import launch
 from ptxkit.analyses.numbers.known_bits import Known, bits, constant, join, low_known, result, tighten, top, total
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
+from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.recipes import Cook, Input, Output, Recipe, recipe
-from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, evaluate
+from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -477,7 +478,7 @@ class Values(Cook):
             after: list[int] = []
             for (_, term), condition in zip(steps, conditions, strict=True):
                 memory: dict[Term, int | None] = {leaf: at}
-                if condition is not None and evaluate(condition, _nothing, memory) == 0:
+                if condition is not None and number_of(condition, _nothing, memory) == 0:
                     continue
                 found = _outcomes(term, memory)
                 if found is None:
@@ -533,10 +534,10 @@ def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
             stack += at.args
             continue
         if at.operator == "select":
-            condition = evaluate(at.args[0], _nothing, memory)
+            condition = number_of(at.args[0], _nothing, memory)
             stack += at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
             continue
-        number = evaluate(at, _nothing, memory)
+        number = number_of(at, _nothing, memory)
         if number is None:
             return None
         found.append(number)

@@ -13,8 +13,10 @@ from functools import cached_property
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
-from ptxkit.analyses.symbolic.terms import Term, evaluate, walk
-from ptxkit.analyses.symbolic.vectors import Numbers, combined
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate, number_of
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread, threads_of
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.syntax import constant_value
@@ -49,6 +51,7 @@ class Template:
         self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))
         self._source = source
         self._specials: dict[str, Numbers | None] = {}
+        self._lanes = lanes(self._of_leaf, self.count)
         self._vectors: dict[Term, Numbers | None] = {}
         self._samples: dict[int, dict[Term, int | None]] = {}
 
@@ -110,7 +113,7 @@ class Template:
         """What a term is for one thread."""
         if thread >= self.count:
             return None
-        return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
+        return number_of(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
 
     def is_known(self, term: Term) -> bool:
         """Whether a term depends on the index of the thread alone."""
@@ -118,10 +121,7 @@ class Template:
 
     def numbers(self, term: Term) -> Numbers | None:
         """What a term is for each thread."""
-        found = self._vectors
-        for at in walk(term, found):
-            found[at] = self._of_leaf(at) if at.is_leaf else combined(at, found, self.count)
-        return found[term]
+        return evaluate(term, self._lanes, self._vectors)
 
     def _of_leaf(self, leaf: Term) -> Numbers | None:
         if self._leaf(leaf, 0) is None:

@@ -541,13 +541,16 @@ class _First(ThreadBlock):
     def __init__(self, block_shape: ThreadBlock, sources: HandedOut) -> None:
         super().__init__(block_shape.shape, block_shape.is_assumed)
         self._sources = sources
+        of_threads = self.lanes.value
+        self.lanes = attrs.evolve(self.lanes, value=lambda at, found: of_threads(at, found) or (0,) * self.size)
 
-    def _vector(self, at: Term) -> Vector | None:
-        if at.operator == "value" and (source := self._sources.of(at)) is not None:
-            held = self.vector(source[0])
-            lanes = [thread - thread % WARP + source[1] for thread in range(self.size)]
-            return tuple([held[lane] for lane in lanes]) if held is not None and max(lanes) < self.size else (0,) * self.size
-        return super()._vector(at) or (0,) * self.size
+    def _leaf(self, leaf: Term) -> Vector | None:
+        source = self._sources.of(leaf) if leaf.operator == "value" else None
+        if source is None:
+            return super()._leaf(leaf)
+        held = self.vector(source[0])
+        lanes = [thread - thread % WARP + source[1] for thread in range(self.size)]
+        return tuple([held[lane] for lane in lanes]) if held is not None and max(lanes) < self.size else None
 
 
 @fact

@@ -1,0 +1,81 @@
+"""Domains that `evaluate` works in besides that of numbers: many numbers at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ptxkit.analyses.symbolic.evaluate import NONE, Domain, evaluate, is_atom, operands
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.vectors import Numbers, combined, of_one
+
+
+def lanes(leaf: Callable[[Term], Numbers | None], count: int) -> Domain[Numbers]:
+    """A number for each of `count` threads, where `leaf` gives those of each leaf and join.
+
+    A term has a number for all threads or is unknown. Where all of them select the same side, the other need not be known.
+    """
+
+    def value(at: Term, found: Mapping[Term, Numbers | None]) -> Numbers | None:
+        return leaf(at) if is_atom(at) else of_lanes(at, found, count)
+
+    return Domain(value, needs_of_lanes)
+
+
+def of_lanes(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numbers | None:
+    """What a sum or an operator gives for each of `count` threads, where `found` has what `needs_of_lanes` asked for."""
+    if at.operator != "select":
+        return combined(at, found, count)
+    condition = found[at.args[0]]
+    if condition is None:
+        return None
+    side = _side(condition)
+    return combined(at, found, count) if side is None else found[at.args[side]]
+
+
+def needs_of_lanes(at: Term, found: Mapping[Term, Numbers | None]) -> Sequence[Term]:
+    """Whose numbers a term needs: of what is selected the condition, and then the sides that some thread chooses."""
+    if at.operator != "select":
+        return operands(at, found)
+    if at.args[0] not in found:
+        return at.args[:1]
+    condition = found[at.args[0]]
+    if condition is None:
+        return NONE
+    side = _side(condition)
+    return at.args[1:] if side is None else (at.args[side],)
+
+
+def _side(condition: Numbers) -> int | None:
+    """Which argument of a selection all threads choose; None if they do not choose the same."""
+    if 0 not in condition:
+        return 1
+    return None if 1 in condition else 2
+
+
+Image = tuple[int | None, ...]
+
+
+def images(count: int) -> Domain[Image]:
+    """A number for each of `count` choices of what is known beforehand; None where it depends on more, or is not determined."""
+    unknown: Image = (None,) * count
+
+    def value(at: Term, found: Mapping[Term, Image | None]) -> Image:
+        if is_atom(at):
+            return unknown
+        if not at.inner:
+            return (at.offset,) * count
+        columns = [found[inner] or unknown for inner in at.inner]
+        return tuple([_of_some(at, one) for one in zip(*columns, strict=True)])
+
+    return Domain(value)
+
+
+def _of_some(at: Term, one: tuple[int | None, ...]) -> int | None:
+    if at.operator == "select":
+        return None if one[0] is None else one[1 if one[0] else 2]
+    return None if None in one else of_one(at, one)  # type: ignore[arg-type]
+
+
+def image(term: Term, variable: Term, choices: Sequence[int]) -> Image:
+    """The image of a set: what a term is for each number that something in it may be."""
+    return evaluate(term, images(len(choices)), {variable: tuple(choices)}) or ()
