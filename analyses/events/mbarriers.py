@@ -194,7 +194,7 @@ def _gone_through(atom: Term, arriving: Collection[Term]) -> Range | None:
         if number in found:
             continue
         found.add(number)
-        after = [number_of(term, lambda _: None, {atom: number}) for term in steps]
+        after = [number_of(term, None, {atom: number}) for term in steps]
         if len(found) > MOST_VALUES or None in after:
             return None
         work += [one for one in after if one is not None]

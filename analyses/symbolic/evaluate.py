@@ -30,7 +30,7 @@ class Domain(Generic[V]):
     value: Callable[[Term, Mapping[Term, V | None]], V | None]
     """What a term is, where the mapping has what it needs."""
     needs: Callable[[Term, Mapping[Term, V | None]], Sequence[Term]] = operands
-    """Whose values a term needs, of the terms in it. It is asked again when those are found, and may then need more."""
+    """Whose values a term needs, of the terms in it. It is asked again when those are found, and may then need more; never of a leaf."""
 
 
 def evaluate(term: Term, domain: Domain[V], found: dict[Term, V | None] | None = None) -> V | None:
@@ -44,10 +44,11 @@ def evaluate(term: Term, domain: Domain[V], found: dict[Term, V | None] | None =
     while stack:
         at = stack[-1]
         if at not in known:
-            missing = [inner for inner in needs(at, known) if inner not in known]
-            if missing:
-                stack += missing
-                continue
+            if at.inner:
+                missing = [inner for inner in needs(at, known) if inner not in known]
+                if missing:
+                    stack += missing
+                    continue
             known[at] = value(at, known)
         stack.pop()
     return known[term]
@@ -94,6 +95,9 @@ def _chosen(at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
     return NONE if holds is None else (yes if holds else no,)
 
 
-def number_of(term: Term, leaf: Callable[[Term], int | None], found: dict[Term, int | None] | None = None) -> int | None:
+_CLOSED = numbers(lambda leaf: None)
+
+
+def number_of(term: Term, leaf: Callable[[Term], int | None] | None = None, found: dict[Term, int | None] | None = None) -> int | None:
     """The number that a term is; None if it depends on a leaf that has none, or is not determined."""
-    return evaluate(term, numbers(leaf), found)
+    return evaluate(term, _CLOSED if leaf is None else numbers(leaf), found)

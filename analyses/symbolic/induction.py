@@ -64,7 +64,7 @@ class Rounds:
     def _numbers(self, term: Term) -> Numbers:
         variables = self._variables(term)
         if not variables:
-            number = number_of(term, _nothing)
+            number = number_of(term)
             return NOTHING if number is None else frozenset((number,))
         if len(variables) > 1:
             return NOTHING
@@ -115,7 +115,7 @@ class Rounds:
         for variable, own in arriving.items():
             for one, inner in own:
                 if inner is None:
-                    add(variable, number_of(one, _nothing))
+                    add(variable, number_of(one))
                 elif inner in self._taken:
                     for number in image(one, inner, tuple(self._taken[inner])):
                         add(variable, number)
@@ -125,7 +125,7 @@ class Rounds:
             inner, number = work.pop()
             if inner not in lost:
                 for variable, one in fed.get(inner, ()):
-                    add(variable, number_of(one, _nothing, {inner: number}))
+                    add(variable, number_of(one, None, {inner: number}))
         partial = set(lost) | {variable for variable, own in arriving.items() if any(self._is_lost(*one, taken[variable]) for one in own)}
         spread = list(partial)
         while spread:
@@ -140,7 +140,7 @@ class Rounds:
     def _is_lost(self, arriving: Term, inner: Term | None, taken: Container[int]) -> bool:
         """Whether what arrives may be something else than what is taken."""
         if inner is None:
-            is_lost = number_of(arriving, _nothing) is None
+            is_lost = number_of(arriving) is None
         else:
             is_lost = inner in self._partial or any(leaf.operator != "phi" for leaf in arriving.leaves() if leaf not in inner.leaves())
         if not is_lost:
@@ -308,7 +308,3 @@ def rounds(routine: Routine) -> Rounds:
 def _is_end(condition: Term, stage: Term) -> bool:
     """Whether a condition says that a stage has come to an end."""
     return condition.operator == "eq" and stage in condition.args and any(side.constant is not None for side in condition.args)
-
-
-def _nothing(leaf: Term) -> None:
-    return None

@@ -478,7 +478,7 @@ class Values(Cook):
             after: list[int] = []
             for (_, term), condition in zip(steps, conditions, strict=True):
                 memory: dict[Term, int | None] = {leaf: at}
-                if condition is not None and number_of(condition, _nothing, memory) == 0:
+                if condition is not None and number_of(condition, None, memory) == 0:
                     continue
                 found = _outcomes(term, memory)
                 if found is None:
@@ -518,10 +518,6 @@ class Values(Cook):
         return self.terms.invert(term) if guard.negated != (edges[0].via is Via.NOT_TAKEN) else term
 
 
-def _nothing(leaf: Term) -> None:
-    return None
-
-
 def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
     """The numbers that a term may be; where it selects by what is not known, both sides. None if one of them is not known."""
     found: list[int] = []
@@ -534,10 +530,10 @@ def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
             stack += at.args
             continue
         if at.operator == "select":
-            condition = number_of(at.args[0], _nothing, memory)
+            condition = number_of(at.args[0], None, memory)
             stack += at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
             continue
-        number = number_of(at, _nothing, memory)
+        number = number_of(at, None, memory)
         if number is None:
             return None
         found.append(number)

@@ -6,15 +6,15 @@ taken to have one dimension: nothing reads `%tid.y` or `%tid.z`. What is uniform
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from functools import cached_property
 
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.symbolic.domains import lanes
-from ptxkit.analyses.symbolic.evaluate import evaluate, number_of
+from ptxkit.analyses.symbolic.evaluate import Domain, evaluate, numbers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread, threads_of
@@ -53,7 +53,7 @@ class Template:
         self._specials: dict[str, Numbers | None] = {}
         self._lanes = lanes(self._of_leaf, self.count)
         self._vectors: dict[Term, Numbers | None] = {}
-        self._samples: dict[int, dict[Term, int | None]] = {}
+        self._samples: dict[int, tuple[Domain[int], dict[Term, int | None]]] = {}
 
     def assumed(self, last: int) -> str:
         """What is taken for granted where the thread of this number is spoken of."""
@@ -62,7 +62,7 @@ class Template:
         many = f"a CTA has {last + 1} threads or more" if last else ""
         return "; ".join(filter(None, (self.assumption, many)))
 
-    @cached_property
+    @functools.cached_property
     def threads(self) -> tuple[Thread, ...]:
         """The threads in their order."""
         return threads_of(self.shape)
@@ -102,10 +102,9 @@ class Template:
         before, size = {"x": (1, width), "y": (width, height), "z": (width * height, self.count)}[name[-1]]
         return tuple([index // before % size for index in indices])
 
-    def _leaf(self, leaf: Term, thread: int) -> int | None:
+    def _leaf(self, thread: int, leaf: Term) -> int | None:
         if leaf.operator == "special":
-            found = self.special(str(leaf.data[0]), thread)
-            return None if found is None else found & ((1 << leaf.width) - 1)
+            return self.special(str(leaf.data[0]), thread)
         source = self._source(leaf) if self._source is not None and leaf.operator == "value" else None
         return None if source is None else self.number(source[0], thread - thread % WARP + source[1])
 
@@ -113,7 +112,9 @@ class Template:
         """What a term is for one thread."""
         if thread >= self.count:
             return None
-        return number_of(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
+        if thread not in self._samples:
+            self._samples[thread] = numbers(functools.partial(self._leaf, thread)), {}
+        return evaluate(term, *self._samples[thread])
 
     def is_known(self, term: Term) -> bool:
         """Whether a term depends on the index of the thread alone."""
@@ -124,9 +125,11 @@ class Template:
         return evaluate(term, self._lanes, self._vectors)
 
     def _of_leaf(self, leaf: Term) -> Numbers | None:
-        if self._leaf(leaf, 0) is None:
+        if leaf.operator == "special":
+            return self.specials(str(leaf.data[0]))
+        if self._leaf(0, leaf) is None:
             return None
-        leaves = [self._leaf(leaf, thread) for thread in range(self.count)]
+        leaves = [self._leaf(thread, leaf) for thread in range(self.count)]
         return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
 
     def level_bound(self, term: Term) -> Level:
@@ -164,4 +167,3 @@ def has_other_dimensions(routine: Routine) -> bool:
         if directive.name in (".maxntid", ".reqntid") and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
             return True
     return any(name.startswith(("%tid", "%ntid")) and not name.endswith(".x") for name in specials(routine))
-

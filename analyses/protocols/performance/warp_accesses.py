@@ -119,6 +119,8 @@ class WarpAccesses:
             if leaf.operator == "phi":
                 start = self._start(leaf)
                 return None if start is None else self._of_threads(start, threads)
+            if leaf.operator not in ("special", "value"):
+                return None
             found = [self._template.number(leaf, thread) for thread in threads]
             return None if None in found else tuple(found)  # type: ignore[arg-type]
 
