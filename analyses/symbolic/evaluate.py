@@ -95,9 +95,10 @@ def _chosen(at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
     return NONE if holds is None else (yes if holds else no,)
 
 
-_CLOSED = numbers(lambda leaf: None)
+CLOSED = numbers(lambda leaf: None)
+"""Numbers of what depends on no leaf, but for those that are known beforehand."""
 
 
 def number_of(term: Term, leaf: Callable[[Term], int | None] | None = None, found: dict[Term, int | None] | None = None) -> int | None:
     """The number that a term is; None if it depends on a leaf that has none, or is not determined."""
-    return evaluate(term, _CLOSED if leaf is None else numbers(leaf), found)
+    return evaluate(term, CLOSED if leaf is None else numbers(leaf), found)

@@ -14,7 +14,7 @@ from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.domains import image
 from ptxkit.analyses.symbolic.environment import settler
-from ptxkit.analyses.symbolic.evaluate import Domain, evaluate, number_of, numbers
+from ptxkit.analyses.symbolic.evaluate import CLOSED, Domain, evaluate, is_atom, number_of
 from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.analyses.symbolic.values import values
 
@@ -260,12 +260,10 @@ class _First:
         self._goes_on = goes_on
         """Whether stages go on where they would be set back."""
         self._choice = choice
-        self._numbers = numbers(self._leaf)
-        self._domain = Domain(self._value, self._needs)
         self._done: dict[Term, int | None] = {}
 
     def number(self, term: Term) -> int | None:
-        return evaluate(term, self._domain, self._done)
+        return evaluate(term, Domain(self._value, self._needs), self._done)
 
     def _leaf(self, leaf: Term) -> int | None:
         if leaf.operator not in ("phi", "join") or not isinstance(leaf.data[0], int):
@@ -281,13 +279,13 @@ class _First:
         return None if arriving is None else self.number(arriving)
 
     def _value(self, at: Term, found: Mapping[Term, int | None]) -> int | None:
-        return found[at.args[2]] if self._is_set_back(at) else self._numbers.value(at, found)
+        return found[at.args[2]] if self._is_set_back(at) else self._leaf(at) if is_atom(at) else CLOSED.value(at, found)
 
     def _needs(self, at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
         """One after the other, so that no path is chosen for what does not matter."""
         if self._is_set_back(at):
             return at.args[2:]
-        needed = self._numbers.needs(at, found)
+        needed = CLOSED.needs(at, found)
         for inner in needed:
             if inner not in found:
                 return (inner,)

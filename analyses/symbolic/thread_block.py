@@ -12,7 +12,7 @@ from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
 from ptxkit.analyses.symbolic.domains import lanes
-from ptxkit.analyses.symbolic.evaluate import evaluate
+from ptxkit.analyses.symbolic.evaluate import Domain, evaluate
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.syntax import constant_value
 
@@ -41,12 +41,15 @@ class ThreadBlock:
             "%ntid.y": (shape[1],) * self.size,
             "%ntid.z": (shape[2],) * self.size,
         }
-        self.lanes = lanes(self._leaf, self.size)
         self._vectors: dict[Term, Vector | None] = {}
 
     def vector(self, term: Term) -> Vector | None:
         """What a term is for each thread; None if that depends on more than the index of the thread."""
-        return evaluate(term, self.lanes, self._vectors)
+        found = self._vectors
+        return found[term] if term in found else evaluate(term, self._domain(), found)
+
+    def _domain(self) -> Domain[Vector]:
+        return lanes(self._leaf, self.size)
 
     def _leaf(self, leaf: Term) -> Vector | None:
         return self._specials.get(str(leaf.data[0])) if leaf.operator == "special" else None

@@ -6,15 +6,15 @@ taken to have one dimension: nothing reads `%tid.y` or `%tid.z`. What is uniform
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.symbolic.domains import lanes
-from ptxkit.analyses.symbolic.evaluate import Domain, evaluate, numbers
+from ptxkit.analyses.symbolic.evaluate import evaluate, number_of
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread, threads_of
@@ -51,9 +51,8 @@ class Template:
         self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))
         self._source = source
         self._specials: dict[str, Numbers | None] = {}
-        self._lanes = lanes(self._of_leaf, self.count)
         self._vectors: dict[Term, Numbers | None] = {}
-        self._samples: dict[int, tuple[Domain[int], dict[Term, int | None]]] = {}
+        self._samples: dict[int, dict[Term, int | None]] = {}
 
     def assumed(self, last: int) -> str:
         """What is taken for granted where the thread of this number is spoken of."""
@@ -62,7 +61,7 @@ class Template:
         many = f"a CTA has {last + 1} threads or more" if last else ""
         return "; ".join(filter(None, (self.assumption, many)))
 
-    @functools.cached_property
+    @cached_property
     def threads(self) -> tuple[Thread, ...]:
         """The threads in their order."""
         return threads_of(self.shape)
@@ -102,7 +101,7 @@ class Template:
         before, size = {"x": (1, width), "y": (width, height), "z": (width * height, self.count)}[name[-1]]
         return tuple([index // before % size for index in indices])
 
-    def _leaf(self, thread: int, leaf: Term) -> int | None:
+    def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
             return self.special(str(leaf.data[0]), thread)
         source = self._source(leaf) if self._source is not None and leaf.operator == "value" else None
@@ -112,9 +111,8 @@ class Template:
         """What a term is for one thread."""
         if thread >= self.count:
             return None
-        if thread not in self._samples:
-            self._samples[thread] = numbers(functools.partial(self._leaf, thread)), {}
-        return evaluate(term, *self._samples[thread])
+        found = self._samples.setdefault(thread, {})
+        return found[term] if term in found else number_of(term, lambda leaf: self._leaf(leaf, thread), found)
 
     def is_known(self, term: Term) -> bool:
         """Whether a term depends on the index of the thread alone."""
@@ -122,14 +120,15 @@ class Template:
 
     def numbers(self, term: Term) -> Numbers | None:
         """What a term is for each thread."""
-        return evaluate(term, self._lanes, self._vectors)
+        found = self._vectors
+        return found[term] if term in found else evaluate(term, lanes(self._of_leaf, self.count), found)
 
     def _of_leaf(self, leaf: Term) -> Numbers | None:
         if leaf.operator == "special":
             return self.specials(str(leaf.data[0]))
-        if self._leaf(0, leaf) is None:
+        if self._leaf(leaf, 0) is None:
             return None
-        leaves = [self._leaf(thread, leaf) for thread in range(self.count)]
+        leaves = [self._leaf(leaf, thread) for thread in range(self.count)]
         return None if None in leaves else tuple(leaves)  # type: ignore[arg-type]
 
     def level_bound(self, term: Term) -> Level:

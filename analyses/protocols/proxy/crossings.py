@@ -36,6 +36,7 @@ from ptxkit.analyses.memory.accesses import Access, accesses, locate
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.environment import settler
+from ptxkit.analyses.symbolic.evaluate import Domain
 from ptxkit.analyses.symbolic.extents import ADDRESS_BITS, extents
 from ptxkit.analyses.symbolic.terms import Parts, Term, Terms, walk
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, Vector, thread_block_of
@@ -541,8 +542,10 @@ class _First(ThreadBlock):
     def __init__(self, block_shape: ThreadBlock, sources: HandedOut) -> None:
         super().__init__(block_shape.shape, block_shape.is_assumed)
         self._sources = sources
-        of_threads = self.lanes.value
-        self.lanes = attrs.evolve(self.lanes, value=lambda at, found: of_threads(at, found) or (0,) * self.size)
+
+    def _domain(self) -> Domain[Vector]:
+        lanes = super()._domain()
+        return attrs.evolve(lanes, value=lambda at, found: lanes.value(at, found) or (0,) * self.size)
 
     def _leaf(self, leaf: Term) -> Vector | None:
         source = self._sources.of(leaf) if leaf.operator == "value" else None
