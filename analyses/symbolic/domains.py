@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from ptxkit.analyses.numbers.arithmetic import signed
+from ptxkit.analyses.numbers.intervals import Interval, just
 from ptxkit.analyses.symbolic.evaluate import NONE, Domain, evaluate, is_atom, operands
-from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.analyses.symbolic.vectors import Numbers, combined, of_one
 
 
@@ -79,3 +81,58 @@ def _of_some(at: Term, one: tuple[int | None, ...]) -> int | None:
 def image(term: Term, variable: Term, choices: Sequence[int]) -> Image:
     """The image of a set: what a term is for each number that something in it may be."""
     return evaluate(term, images(len(choices)), {variable: tuple(choices)}) or ()
+
+
+def intervals(given: Callable[[Term], Interval | None]) -> Domain[Interval]:
+    """The unsigned numbers that a term may be, where `given` says it of leaves and of what more is known of than of its parts.
+
+    Sums and products follow from their parts, unless they may wrap around; other terms have the bounds that they know themselves.
+    """
+
+    def needs(at: Term, found: Mapping[Term, Interval | None]) -> Sequence[Term]:
+        if at.operator not in ("mul", SUM) or given(at) is not None:
+            return NONE
+        return (*at.inner, *[divided[1] for atom, _ in at.parts if (divided := _divided(atom)) is not None])
+
+    def value(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
+        own = given(at)
+        if own is not None:
+            return own
+        known = Interval(*at.bounds)
+        if at.operator not in ("mul", SUM):
+            return known
+        made = _product(at, found) if at.operator == "mul" else total(at, found)
+        return made if made.fits(at.width) else known
+
+    return Domain(value, needs)
+
+
+def _product(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
+    one, other = (found[arg] or Interval(*arg.bounds) for arg in at.args)
+    return Interval(one.low * other.low, one.high * other.high)
+
+
+def total(at: Term, found: Mapping[Term, Interval | None]) -> Interval:
+    """What the signed parts of a sum add up to, which may be more than its width holds."""
+    offset, linear = at.linear
+    whole = just(signed(offset, at.width))
+    factors = {atom: signed(factor, at.width) for atom, factor in linear}
+    for atom, factor in list(factors.items()):
+        divided = _divided(atom)
+        if divided is not None and factors.get(divided[0]) == -factor:
+            # a number without all the times that another goes into it
+            del factors[atom], factors[divided[0]]
+            most = (found[divided[1]] or Interval(*divided[1].bounds)).high - 1
+            whole = whole.plus(Interval(*sorted((0, -factor * most))))
+    for atom, factor in factors.items():
+        whole = whole.plus((found[atom] or Interval(*atom.bounds)).times(factor))
+    return whole
+
+
+def _divided(atom: Term) -> tuple[Term, Term] | None:
+    """Of how often a number goes into another, times that number: the other, and the number."""
+    if atom.operator == "mul":
+        for divided, number in (atom.args, atom.args[::-1]):
+            if divided.operator == "div.u" and divided.args[1] is number:
+                return divided.args[0], number
+    return None
