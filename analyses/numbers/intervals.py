@@ -24,6 +24,11 @@ class Interval(NamedTuple):
         """Of a multiple; the factor may be negative."""
         return Interval(self.low * factor, self.high * factor) if factor >= 0 else Interval(self.high * factor, self.low * factor)
 
+    @property
+    def length(self) -> int:
+        """How far the ends are apart."""
+        return self.high - self.low
+
     def has(self, number: int) -> bool:
         return self.low <= number <= self.high
 

@@ -285,6 +285,15 @@ class Terms:
         """A sum with no more than these of its parts, which stand in their order."""
         return self._sum(a.width, a.linear[0], parts)
 
+    def split(self, a: Term, belongs: Callable[[Term], bool]) -> tuple[Term, Term]:
+        """The parts of a sum whose atoms belong together, and the others; both without its constant."""
+        parts = a.linear[1]
+        halves: tuple[list[tuple[Term, int]], list[tuple[Term, int]]] = ([], [])
+        for part in parts:
+            halves[not belongs(part[0])].append(part)
+        inside, outside = halves
+        return self._sum(a.width, 0, tuple(inside)), self._sum(a.width, 0, tuple(outside))
+
     def sub(self, a: Term, b: Term) -> Term:
         return self.add(a, self.scale(b, -1))
 

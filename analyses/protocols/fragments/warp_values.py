@@ -31,13 +31,9 @@ class Differing:
 def differing(routine: Routine, term: Term) -> Differing | None:
     """Two threads of a warp that hold different numbers in a term, wherever they come to it together; None if that is not certain."""
     terms = values(routine).terms
-    _, parts = term.linear
-    own = terms.constant(0, term.width)
-    for atom, factor in parts:
-        if all(_is_index(leaf) for leaf in atom.leaves()):
-            own = terms.add(own, terms.scale(atom, factor))
-        elif not all(_is_shared(routine, leaf) for leaf in atom.leaves()):
-            return None
+    own, rest = terms.split(term, lambda atom: all(map(_is_index, atom.leaves())))
+    if not all(_is_shared(routine, leaf) for leaf in rest.leaves()):
+        return None
     leaves = own.leaves()
     if not any(map(_is_index, leaves)):
         return None
