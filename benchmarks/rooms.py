@@ -18,6 +18,8 @@ import networkx
 
 ROOT = Path(__file__).resolve().parent.parent
 ANALYSES = ROOT / "analyses"
+ENGINES = ("numbers", "cfg", "registers", "launch", "symbolic", "threads", "memory", "uniformity", "events", "symex")
+"""The rooms whose functions have tests of their own. `simulation` is none of them: `ptxkit.machine` takes its place."""
 ID = re.compile(r"^[A-Z]\d{3}$")
 
 Graph = Mapping[str, frozenset[str]]
@@ -142,6 +144,37 @@ def _taken_from(nodes: Iterable[ast.AST]) -> set[str]:
     return found
 
 
+def untested(every: Mapping[str, Path]) -> list[str]:
+    """The public functions of engines that no test calls by their names: what a test reaches through others only is not counted."""
+    doors = _names(ast.parse(every["ptxkit.analyses"].read_text("utf-8")))
+    called: set[str] = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = _names(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                first, dot, rest = ast.unparse(node.func).partition(".")
+                called.add(names.get(first, "") + dot + rest)
+    called |= {doors[name.removeprefix("ptxkit.analyses.")] for name in called if name.removeprefix("ptxkit.analyses.") in doors}
+    return [
+        f"{name}.{node.name}"
+        for name, path in every.items()
+        if name.startswith("ptxkit.analyses.") and room(name) in ENGINES
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and f"{name}.{node.name}" not in called
+    ]
+
+
+def _names(tree: ast.Module) -> dict[str, str]:
+    """What a module imports: by the name that it has there, where it comes from."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
 def main() -> None:
     every = modules()
     graph = imports(every)
@@ -151,6 +184,8 @@ def main() -> None:
     print(f"import pairs of protocol modules: {pairs(graph, protocols, protocols)}, through engines too {pairs(graph, protocols)}")
     print(f"ids of rules outside of rules/: {len(ids(every))}")
     print("circles of imports:", circles(graph) or "none")
+    missing = untested(every)
+    print(f"public functions of engines that no test calls: {len(missing)}", *missing, sep="\n  ")
     lines = sum(len(path.read_text("utf-8").splitlines()) for path in ANALYSES.rglob("*.py") if "rules" not in path.parts)
     print(f"lines of analyses/ without rules: {lines}")
     loops = worklists(every)

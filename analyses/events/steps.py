@@ -293,7 +293,7 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
 def spins(routine: Routine) -> frozenset[int]:
     """The waits at mbarriers that are repeated until they succeed, with nothing done meanwhile that counts."""
     flow = control_flow(routine)
-    waits = [i for i, _ in such(routine, is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
+    waits = [i for i, _ in such(routine, _is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
     return frozenset([i for i in waits if _has_idle_loop(routine, i) or _comes_back(routine, i)])
 
 
@@ -332,10 +332,10 @@ def _comes_back(routine: Routine, i: int) -> bool:
 def _is_idle(routine: Routine, i: int) -> bool:
     """Whether other threads notice nothing of an instruction, or it is a wait."""
     bound = bindings(routine)[i]
-    return isinstance(bound, Bound) and (is_mbarrier_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
+    return isinstance(bound, Bound) and (_is_mbarrier_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
 
 
-def is_mbarrier_wait(bound: Bound) -> bool:
+def _is_mbarrier_wait(bound: Bound) -> bool:
     """Whether an instruction asks an mbarrier whether a phase has completed."""
     for word in bound.barrier:
         operand = bound.operand(word.operand) if word.operand else None
