@@ -1,8 +1,8 @@
 """The manual's bounds for approximate instructions (9.7.3, 9.7.4): whether a result is as near to the exact one as they say.
 
 A bound over one interval, as "2^-23 over 1.0 to 2.0", is taken as the relative error that it is at the interval's lower end. Where a result
-or an operand is subnormal, and where the exact result is infinite or no number, the manual gives no bound; what the GPU has is then expected,
-or a value that differs from the exact one by no more than the smallest normal number.
+or an operand is subnormal, and where the exact result is infinite or no number, the manual gives no bound; what the GPU has is then
+expected, or a value that differs from the exact one by no more than the smallest normal number.
 """
 
 from __future__ import annotations
