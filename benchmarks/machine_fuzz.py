@@ -44,6 +44,7 @@ def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
     from ptxkit.analyses.rule import all_rules
     from ptxkit.diagnostics import Severity
     from ptxkit.machine import Fault, Machine
+    from ptxkit.machine.launching import declared
     from ptxkit.syntax.parsing import parse
 
     module = parse(text)
@@ -62,7 +63,7 @@ def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
         try:
             sizes = [size for _, _, size, _ in code.program(name, False, False).layout()]
             arguments: list[Any] = [machine.alloc(1024) if size == 8 else bytes(size) for size in sizes]
-            machine.launch(code, name, *arguments, grid=1, block=32 << i % 2, budget=BUDGET)
+            machine.launch(code, name, *arguments, grid=1, block=declared(code, name).get(".reqntid") or 32 << i % 2, budget=BUDGET)
             found.append(("ended", ""))
         except Fault as fault:
             found.append((fault.kind, fault.reason))

@@ -191,6 +191,8 @@ def unspecified(test: Test) -> Any:
     if registers is None:
         return None
     mnemonic = registers.opcode.partition(".")[0]
+    if registers.opcode in ("testp.f32", "testp.f64"):
+        return np.ones(test.arguments[0].count, np.bool_)
     if mnemonic in ("div", "rem") and test.group == "integer":
         source = test.arguments[0]
         return operands.sets(source.kinds, source.count, source.salt)[registers.reads["b"][0]] == 0

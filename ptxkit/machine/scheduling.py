@@ -55,6 +55,8 @@ class Residents:
         self.threads = launch.threads
         self.warps_per_cta = -(-launch.threads // WARP)
         self.writes = 0
+        self.polls = 0
+        """Iterations that a poll which found nothing counts for, so that others soon get their turn."""
         self.exits = 0
 
     def begin(self, first_cta: int, ctas: int) -> None:
@@ -366,7 +368,8 @@ class Scheduler:
                     return
                 registers = group.registers
             if n <= b and n >= 0:
-                back += 1
+                back += 1 + self.residents.polls
+                self.residents.polls = 0
                 if not patience:
                     patience = self.patience.get(group.path, PATIENCE) if limit >= 0 else FAR
                 if back > patience:
@@ -668,7 +671,15 @@ class Scheduler:
         try:
             return bool(agents.step(self.policy))
         except Stop as error:
-            raise Fault(error.kind, str(error), path=self.program.code.path, function=self.program.kernel) from error
+            places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
+            raise Fault(
+                error.kind,
+                str(error),
+                threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+                count=len(places),
+                path=self.program.code.path,
+                function=self.program.kernel,
+            ) from error
 
     def unblock_while_others_spin(self) -> None:
         """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""

@@ -377,6 +377,27 @@ def test_shapes_and_sizes_that_cannot_be() -> None:
     assert caught.value.kind == "memory"
 
 
+def test_directives_bound_the_shape() -> None:
+    ends = kernel("ret;")
+    assert faults(ends.replace(")\n{", ") .reqntid 32, 2\n{"), block=64).kind == "launch"
+    run(ends.replace(")\n{", ") .reqntid 32, 2\n{"), block=(32, 2))
+    assert faults(ends.replace(")\n{", ") .maxntid 32\n{"), block=64).kind == "launch"
+
+
+@every_schedule
+def test_clusters(schedule: Any) -> None:
+    """Each CTA writes to the shared memory of its neighbour in the cluster."""
+    body = """
+    mov.u32 %r5, %cluster_ctarank; xor.b32 %r6, %r5, 1; mov.u32 %r7, s; mapa.shared::cluster.u32 %r8, %r7, %r6;
+    shl.b32 %r9, %r4, 2; add.s32 %r8, %r8, %r9; add.s32 %r7, %r7, %r9;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    st.shared::cluster.u32 [%r8], %r1;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    ld.shared.u32 %r10, [%r7]; st.global.u32 [%rd3], %r10; ret;"""
+    text = kernel(body, before=".shared .align 4 .b8 s[128];").replace(")\n{", ") .explicitcluster .reqnctapercluster 2\n{")
+    assert (run(text, count=256, grid=8, block=32, schedule=schedule) == np.arange(256) ^ 32).all()
+
+
 def test_a_grid_of_the_largest_size_ends_with_its_budget() -> None:
     assert faults(kernel("ret;"), grid=2**31 - 1, block=1, budget=0.3).kind == "budget"
 

@@ -68,6 +68,12 @@ def in_ctas(memory: Any, at: Array, mask: Array) -> Array:
     return np.where(named == 1, every, -1)
 
 
+def tell(lanes: Any, lane: int, buffer: Buffer, at: int, size: int, kind: str) -> None:
+    """Tells the monitors of an access of one lane through the async proxy."""
+    if lanes.memory.watch is not None:
+        lanes.memory.accessed(lanes.at(np.array([lane])), buffer, np.array([at]), size, kind, "async")
+
+
 class Transfer:
     """Bytes that go from `read(lane)` to `write(lane, data)`, and what that completes: `count` transactions on the lane's mbarriers."""
 

@@ -95,9 +95,6 @@ class Factor:
         """The greatest exponent and the lowest set bit of all elements."""
         return int(self.exponents.max(initial=NO_EXPONENT)), int(self.format.lowest.take(self.index).min(initial=NO_BIT))
 
-    def finite(self) -> bool:
-        return self.format.finite or bool(np.isfinite(self.values).all())
-
     def part(self, chosen: Any) -> Factor:
         return Factor(self.format, self.index[chosen])
 
@@ -156,8 +153,9 @@ def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]
     """The aligned sum: an array of float64 and the exponent by which it is still to be scaled."""
     c = c.astype(np.float64)
     highest, lowest = (x + y for x, y in zip(a.range(), b.range(), strict=True))
-    if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept) and a.finite() and b.finite():
-        return np.matmul(a.values, b.values) + c, 0
+    if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept):
+        single = a.format.small and b.format.small and highest + 2 + a.index.shape[2].bit_length() - lowest <= 24
+        return (np.matmul(a.single, b.single) if single else np.matmul(a.values, b.values)) + c, 0
     if a.format.small and b.format.small:
         return aligned_sum(a.single, a.exponents, b.single, b.exponents, c, kept)
     return aligned_sum(a.values, a.exponents, b.values, b.exponents, c, kept)
@@ -236,6 +234,9 @@ def canonical(values: Array) -> Array:
 
 def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
     """float64 to float32 towards zero, keeping so many bits of the fraction; beyond the range it is infinite."""
+    exact = value.astype(np.float32)
+    if fraction == 23 and (exact == value).all():
+        return exact
     words = value.view(np.int64) & ~np.int64((1 << (52 - fraction)) - 1)
     normal = words.view(np.float64)
     smallest = np.abs(value) < 2.0**-126

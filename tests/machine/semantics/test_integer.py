@@ -167,7 +167,14 @@ def test_bit_fields(type: str, data: st.DataObject, pos: int, len: int) -> None:
     ("mask", "base", "offset", "found"),
     [
         *((0xAAAAAAAA, 3, 1, 3), (0xAAAAAAAA, 3, -1, 3), (0xAAAAAAAA, 2, 1, 3), (0xAAAAAAAA, 2, -1, 1)),
-        *((0xAAAAAAAA, 2, 0, 0xFFFFFFFF), (0xAAAAAAAA, 3, 0, 3), (0xF0, 0, 4, 7), (0xF0, 0, 5, 0xFFFFFFFF), (1, 31, -1, 0)),
+        *(
+            (0xAAAAAAAA, 2, 0, 0xFFFFFFFF),
+            (0xAAAAAAAA, 3, 0, 3),
+            (0xF0, 0, 4, 7),
+            (0xF0, 0, 5, 0xFFFFFFFF),
+            (1, 31, -1, 0),
+            (1, 32, -1, 0xFFFFFFFF),
+        ),
     ],
 )
 def test_nth_set_bit(mask: int, base: int, offset: int, found: int) -> None:
