@@ -40,8 +40,8 @@ def _fuzz() -> Any:
 
 def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
     """What came of each kernel: a word, and more."""
-    from ptxkit.analyses.linting import lint
-    from ptxkit.analyses.rule import all_rules
+    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.analyses.framework.rule import all_rules
     from ptxkit.diagnostics import Severity
     from ptxkit.machine import Fault, Machine
     from ptxkit.syntax import parse
