@@ -4,7 +4,7 @@
 
 Files are those of fixtures and of the reference corpus where it is there, from `--least` bytes on. The kernel is the first; it is
 launched with a
-single CTA of 32 threads and arguments that are zeros, so it may well end with a fault: what is timed is what is made ready for it. The
+single CTA and arguments that are zeros, so it may well end with a fault: what is timed is what is made ready for it. The
 best of several times counts, each with everything made anew.
 """
 
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 from ptxkit.machine import Budget, Fault, Machine
+from ptxkit.machine.launching import declared
 from ptxkit.syntax import Module, parse
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +34,8 @@ def once(text: str) -> tuple[float, float, float, Module]:
         try:
             program = code.program(code.kernels[0], False, False)
             arguments = [bytes(size) for _, _, size, _ in program.layout()]
-            machine.launch(code, code.kernels[0], *arguments, grid=1, block=32, budget=Budget(seconds=0.001))
+            block = declared(code, code.kernels[0]).get(".reqntid") or 32
+            machine.launch(code, code.kernels[0], *arguments, grid=1, block=block, budget=Budget(seconds=0.001))
         except Fault:
             pass
     return parsed - started, loaded - parsed, time.perf_counter() - loaded, module

@@ -4,6 +4,8 @@
 are wild; what a kernel computes has no meaning. `machine_fuzz.py --generated` launches them.
 """
 
+# ruff: noqa: E501 -- PTX stands as it is written
+
 from __future__ import annotations
 
 import random
@@ -20,14 +22,52 @@ from ptxkit.isa.notation import Form, Item
 from ptxkit.isa.table import all_forms
 
 TARGETS = (("8.8", "sm_90a"), ("8.8", "sm_100a"), ("8.0", "sm_80"))
-REGISTERS = {".pred": ("%p", 6), ".b8": ("%q", 4), ".b16": ("%h", 8), ".b32": ("%r", 40), ".b64": ("%d", 24), ".b128": ("%x", 4), ".f32": ("%f", 12), ".f64": ("%g", 8), ".f16": ("%e", 6), ".u32": ("%u", 8), ".s32": ("%s", 8), ".u64": ("%w", 6), ".u16": ("%v", 6), ".f16x2": ("%z", 8)}
+REGISTERS = {
+    ".pred": ("%p", 6),
+    ".b8": ("%q", 4),
+    ".b16": ("%h", 8),
+    ".b32": ("%r", 40),
+    ".b64": ("%d", 24),
+    ".b128": ("%x", 4),
+    ".f32": ("%f", 12),
+    ".f64": ("%g", 8),
+    ".f16": ("%e", 6),
+    ".u32": ("%u", 8),
+    ".s32": ("%s", 8),
+    ".u64": ("%w", 6),
+    ".u16": ("%v", 6),
+    ".f16x2": ("%z", 8),
+}
 SPACES = {".global": "gdata", ".shared": "sdata", ".local": "ldata", ".const": "cdata", ".generic": ""}
-BARRIERS = ("bar.sync 0;", "bar.warp.sync -1;", "barrier.cluster.arrive; barrier.cluster.wait;", "membar.gl;", "fence.proxy.async;", "cp.async.wait_all;", "bar.arrive 1, 64;")
+BARRIERS = (
+    "bar.sync 0;",
+    "bar.warp.sync -1;",
+    "barrier.cluster.arrive; barrier.cluster.wait;",
+    "membar.gl;",
+    "fence.proxy.async;",
+    "cp.async.wait_all;",
+    "bar.arrive 1, 64;",
+)
 LEFT_OUT = frozenset(("ret", "exit", "bra", "brx", "call", "trap", "brkpt", "setmaxnreg", "alloca", "stacksave", "stackrestore", "pmevent"))
 """What is written where it fits, or ends a kernel at once."""
 
 
-OFTEN = frozenset(f"{name}.isa" for name in ("integer", "logic", "comparison", "conversion", "floating_point", "half_precision", "video", "extended_precision", "data_movement", "atomics", "synchronization"))
+OFTEN = frozenset(
+    f"{name}.isa"
+    for name in (
+        "integer",
+        "logic",
+        "comparison",
+        "conversion",
+        "floating_point",
+        "half_precision",
+        "video",
+        "extended_precision",
+        "data_movement",
+        "atomics",
+        "synchronization",
+    )
+)
 """Chapters that are chosen more often: what the others do ends most launches that have nothing prepared for it."""
 
 
@@ -64,20 +104,33 @@ class Writer:
         head = [f".version {self.version}", f".target {self.target}", ".address_size 64"]
         head.append(".global .align 128 .b8 gdata[4096]; .const .align 16 .b8 cdata[1024];")
         if self.calls:
-            head.append(f".func (.reg .b32 out) helper(.reg .b32 given) {{ {self.declared()} {self.prologue(False)} {self.body(3, False)} mov.b32 out, %r1; ret; }}")
+            head.append(
+                f".func (.reg .b32 out) helper(.reg .b32 given) {{ {self.declared()} {self.prologue(False)} {self.body(3, False)} mov.b32 out, %r1; ret; }}"
+            )
         body = self.body(lot.randint(4, 14), True)
         shared = ".shared .align 1024 .b8 sdata[4096]; .local .align 16 .b8 ldata[256];"
-        head.append(f".visible .entry k(.param .u64 buffer, .param .u32 n) {{ {self.declared()} {shared}\n{self.prologue(True)}\n{body}\nret; }}")
+        head.append(
+            f".visible .entry k(.param .u64 buffer, .param .u32 n) {{ {self.declared()} {shared}\n{self.prologue(True)}\n{body}\nret; }}"
+        )
         return "\n".join(head) + "\n"
 
     def declared(self) -> str:
-        return " ".join(f".reg {type} {name}<{count}>;" for type, (name, count) in REGISTERS.items() if not (type == ".b128" and self.target == "sm_80")) + " .reg .b32 %loop<20>;"
+        return (
+            " ".join(
+                f".reg {type} {name}<{count}>;"
+                for type, (name, count) in REGISTERS.items()
+                if not (type == ".b128" and self.target == "sm_80")
+            )
+            + " .reg .b32 %loop<20>;"
+        )
 
     def prologue(self, is_entry: bool) -> str:
         """Registers get values: of the thread, and addresses of what is there."""
         lines = ["mov.u32 %r0, %tid.x; mov.u32 %r1, %laneid; mov.u32 %r2, %ctaid.x; mov.u32 %r3, 5; mov.b32 %r4, -7; shl.b32 %r5, %r0, 2;"]
         lines.append("ld.param.u64 %d0, [buffer]; ld.param.u32 %r6, [n];" if is_entry else "mov.u64 %d0, gdata; mov.b32 %r6, given;")
-        lines.append("cvta.to.global.u64 %d1, %d0; mov.u64 %d2, gdata; cvt.u64.u32 %d3, %r5; add.u64 %d2, %d2, %d3; setp.lt.u32 %p0, %r0, 13; setp.eq.u32 %p1, %r1, 3;")
+        lines.append(
+            "cvta.to.global.u64 %d1, %d0; mov.u64 %d2, gdata; cvt.u64.u32 %d3, %r5; add.u64 %d2, %d2, %d3; setp.lt.u32 %p0, %r0, 13; setp.eq.u32 %p1, %r1, 3;"
+        )
         if is_entry:
             lines.append("mov.u64 %d4, sdata; add.u64 %d4, %d4, %d3; mov.u32 %r7, sdata; add.u32 %r7, %r7, %r5; cvta.shared.u64 %d5, %d4;")
         else:
@@ -106,12 +159,16 @@ class Writer:
             if chance < 0.08 and depth < 3:
                 self.labels += 1
                 label = f"L{self.labels}_{int(is_entry)}"
-                lines.append(f"@{self.lot.choice(('', '!'))}%p{self.lot.randrange(6)} bra {label};\n{self.body(2, is_entry, depth + 1)}\n{label}:")
+                lines.append(
+                    f"@{self.lot.choice(('', '!'))}%p{self.lot.randrange(6)} bra {label};\n{self.body(2, is_entry, depth + 1)}\n{label}:"
+                )
             elif chance < 0.14 and depth < 3 and self.loops < 18:
                 self.loops += 1
                 register, label = f"%loop{self.loops}", f"B{self.loops}_{int(is_entry)}"
                 turns = self.lot.choice(("2", "5", "%r1", "%r6"))
-                lines.append(f"mov.b32 {register}, 0;\n{label}:\n{self.body(2, is_entry, depth + 1)}\nadd.u32 {register}, {register}, 1; setp.lt.u32 %p5, {register}, {turns};\n@%p5 bra {label};")
+                lines.append(
+                    f"mov.b32 {register}, 0;\n{label}:\n{self.body(2, is_entry, depth + 1)}\nadd.u32 {register}, {register}, 1; setp.lt.u32 %p5, {register}, {turns};\n@%p5 bra {label};"
+                )
             elif chance < 0.19:
                 lines.append(self.lot.choice(BARRIERS[:2] if self.target == "sm_80" else BARRIERS))
             elif chance < 0.22 and self.calls and is_entry:
@@ -133,7 +190,10 @@ class Writer:
         return "add.u32 %r1, %r2, %r3;"
 
     def _written(self, form: Form, is_entry: bool) -> str:
-        chosen = [self.lot.choice(["", *[c.modifier for c in slot.choices]] if slot.optional else [c.modifier for c in slot.choices]) for slot in form.slots]
+        chosen = [
+            self.lot.choice(["", *[c.modifier for c in slot.choices]] if slot.optional else [c.modifier for c in slot.choices])
+            for slot in form.slots
+        ]
         opcode = form.mnemonic + "".join(chosen)
         candidate = next((one for one in match(opcode) if one.form is form), None)
         if candidate is None:
@@ -208,7 +268,13 @@ def _joined(item: Item, written: dict[str, str]) -> str:
     parts = [_joined(part, written) for part in item.parts]
     if item.kind == "pair":
         return "|".join(parts)
-    return f"[{', '.join(parts)}]" if item.kind == "address" else "{" + ", ".join(parts) + "}" if item.kind == "vector" else f"({', '.join(parts)})"
+    return (
+        f"[{', '.join(parts)}]"
+        if item.kind == "address"
+        else "{" + ", ".join(parts) + "}"
+        if item.kind == "vector"
+        else f"({', '.join(parts)})"
+    )
 
 
 def module(number: int) -> str:

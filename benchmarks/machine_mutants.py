@@ -42,9 +42,19 @@ def kind_of(bound: Bound) -> str:
     if "wait" in actions:
         if bound.form.mnemonic == "mbarrier":
             return "wait at an mbarrier"
-        return "barrier of a warp" if ".warp" in bound.modifiers else "barrier of a cluster" if ".cluster" in bound.modifiers else "barrier of a CTA"
+        return (
+            "barrier of a warp"
+            if ".warp" in bound.modifiers
+            else "barrier of a cluster"
+            if ".cluster" in bound.modifiers
+            else "barrier of a CTA"
+        )
     fences = [effect for effect in bound.effects if "fence" in effect]
-    return {"fence": "fence of memory", "wgmma-fence": "fence of wgmma", "init-fence": "fence of mbarrier.init"}.get(fences[0], f"{fences[0]}") if fences else ""
+    return (
+        {"fence": "fence of memory", "wgmma-fence": "fence of wgmma", "init-fence": "fence of mbarrier.init"}.get(fences[0], f"{fences[0]}")
+        if fences
+        else ""
+    )
 
 
 def sites(routine: Routine) -> Iterator[tuple[int, str, str]]:
@@ -121,7 +131,9 @@ def main() -> None:
                 seen[kind] += bool(schedule)
                 by_schedule[schedule or "none"] += 1
                 line = facts.index.span((*routine.where(i), 0)).line
-                records.append({"fixture": fixture.name, "kernel": kernel["entry"], "line": line, "kind": kind, "schedule": schedule, "how": how})
+                records.append(
+                    {"fixture": fixture.name, "kernel": kernel["entry"], "line": line, "kind": kind, "schedule": schedule, "how": how}
+                )
                 if not schedule:
                     print(f"  not seen: {fixture.name} {kernel['entry']} line {line}: {kind}", flush=True)
     for kind in sorted(totals):

@@ -52,7 +52,9 @@ def decoded(bits: Any, kind: str) -> Any:
     scalar, _, lanes = kind.partition("x")
     if lanes:
         half = bits.astype(np.uint64)
-        return np.stack([decoded(((half >> np.uint64(16 * lane)) & np.uint64(0xFFFF)).astype(np.uint16), scalar) for lane in range(int(lanes))], -1)
+        return np.stack(
+            [decoded(((half >> np.uint64(16 * lane)) & np.uint64(0xFFFF)).astype(np.uint16), scalar) for lane in range(int(lanes))], -1
+        )
     if scalar == "bf16":
         return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.longdouble)
     return np.ascontiguousarray(bits).view({"f16": np.float16, "f32": np.float32, "f64": np.float64}[scalar]).astype(np.longdouble)
@@ -76,7 +78,9 @@ def within(test: Any, number: int, new: Any, old: Any, wrong: Any) -> bool:
     smallest = SMALLEST[kind.partition("x")[0]]
     with np.errstate(all="ignore"):
         exact = EXACT[mnemonic](*inputs)
-        allowed = bound * (np.abs(exact) if manner == RELATIVE else np.maximum(np.abs(exact) / 2**3, 1) if mnemonic == "lg2" else 1) + smallest
+        allowed = (
+            bound * (np.abs(exact) if manner == RELATIVE else np.maximum(np.abs(exact) / 2**3, 1) if mnemonic == "lg2" else 1) + smallest
+        )
         near = np.abs(got - exact) <= allowed
         open_ = ~np.isfinite(exact) | (np.abs(exact) >= 2.0**127 if kind == "f32" else False)
         same = (got == there) | (np.isnan(got) & np.isnan(there))

@@ -1,5 +1,7 @@
 """Tests of asynchronous copies: cp.async, bulk copies and reductions, tensor copies in every mode; and of what signals through mbarriers."""
 
+# ruff: noqa: E501 -- PTX stands as it is written
+
 from __future__ import annotations
 
 import ctypes
@@ -73,21 +75,36 @@ def cta(size: int, variables: str, code: str, *, more: str = "", dump: str = "%t
     `%rank`, `%cta` and `%leader` are there for `code`; after it `s` is dumped.
     """
     bytes = bytes or size
-    lines = [HEAD.format(more=more, variables=f".shared .align 1024 .b8 s[{size}]; .shared .align 8 .b64 bar; .reg .b32 %cta, %s, %bar, %rank, %n; .reg .b64 %y, %z, %v; .reg .pred %leader, %done; {variables}")]
-    lines.append("mov.u32 %cta, %ctaid.x; mov.u32 %tt, %tid.x; setp.eq.u32 %leader, %tt, 0; mov.u32 %s, s; mov.u32 %bar, bar; mov.u32 %rank, %cluster_ctarank;")
-    lines.append(f"mul.wide.u32 %tq, %cta, {bytes}; add.u64 %tp, %tin, %tq; mul.wide.u32 %tq, %tt, 8; add.u64 %tp, %tp, %tq; mov.u64 %ta, s; add.u64 %ta, %ta, %tq; shl.b32 %ts, %tt, 3;")
-    lines.append(f"fill: setp.ge.u32 %tskip, %ts, {size}; @%tskip bra filled; ld.global.b64 %y, [%tp]; st.shared.b64 [%ta], %y; add.u64 %tp, %tp, {8 * BLOCK}; add.u64 %ta, %ta, {8 * BLOCK}; add.u32 %ts, %ts, {8 * BLOCK}; bra fill;")
-    lines.append("filled: @%leader mbarrier.init.shared.b64 [bar], 1; @%leader fence.mbarrier_init.release.cluster; fence.proxy.async; barrier.cluster.arrive; barrier.cluster.wait;")
+    lines = [
+        HEAD.format(
+            more=more,
+            variables=f".shared .align 1024 .b8 s[{size}]; .shared .align 8 .b64 bar; .reg .b32 %cta, %s, %bar, %rank, %n; .reg .b64 %y, %z, %v; .reg .pred %leader, %done; {variables}",
+        )
+    ]
+    lines.append(
+        "mov.u32 %cta, %ctaid.x; mov.u32 %tt, %tid.x; setp.eq.u32 %leader, %tt, 0; mov.u32 %s, s; mov.u32 %bar, bar; mov.u32 %rank, %cluster_ctarank;"
+    )
+    lines.append(
+        f"mul.wide.u32 %tq, %cta, {bytes}; add.u64 %tp, %tin, %tq; mul.wide.u32 %tq, %tt, 8; add.u64 %tp, %tp, %tq; mov.u64 %ta, s; add.u64 %ta, %ta, %tq; shl.b32 %ts, %tt, 3;"
+    )
+    lines.append(
+        f"fill: setp.ge.u32 %tskip, %ts, {size}; @%tskip bra filled; ld.global.b64 %y, [%tp]; st.shared.b64 [%ta], %y; add.u64 %tp, %tp, {8 * BLOCK}; add.u64 %ta, %ta, {8 * BLOCK}; add.u32 %ts, %ts, {8 * BLOCK}; bra fill;"
+    )
+    lines.append(
+        "filled: @%leader mbarrier.init.shared.b64 [bar], 1; @%leader fence.mbarrier_init.release.cluster; fence.proxy.async; barrier.cluster.arrive; barrier.cluster.wait;"
+    )
     lines.append(code)
     if dump:
-        lines.append(f"barrier.cluster.arrive; barrier.cluster.wait; bar.sync 0; mul.wide.u32 %tq, %cta, {size}; add.u64 %tp, {dump}, %tq; shl.b32 %ts, %tt, 3; mov.u32 %tt, %tid.x; shl.b32 %ts, %tt, 3; mul.wide.u32 %tq, %tt, 8; add.u64 %tp, %tp, %tq; mov.u64 %ta, s; add.u64 %ta, %ta, %tq;")
-        lines.append(f"dump: setp.ge.u32 %tskip, %ts, {size}; @%tskip bra dumped; ld.shared.b64 %y, [%ta]; st.global.b64 [%tp], %y; add.u64 %tp, %tp, {8 * BLOCK}; add.u64 %ta, %ta, {8 * BLOCK}; add.u32 %ts, %ts, {8 * BLOCK}; bra dump;\ndumped:")
+        lines.append(
+            f"barrier.cluster.arrive; barrier.cluster.wait; bar.sync 0; mul.wide.u32 %tq, %cta, {size}; add.u64 %tp, {dump}, %tq; shl.b32 %ts, %tt, 3; mov.u32 %tt, %tid.x; shl.b32 %ts, %tt, 3; mul.wide.u32 %tq, %tt, 8; add.u64 %tp, %tp, %tq; mov.u64 %ta, s; add.u64 %ta, %ta, %tq;"
+        )
+        lines.append(
+            f"dump: setp.ge.u32 %tskip, %ts, {size}; @%tskip bra dumped; ld.shared.b64 %y, [%ta]; st.global.b64 [%tp], %y; add.u64 %tp, %tp, {8 * BLOCK}; add.u64 %ta, %ta, {8 * BLOCK}; add.u32 %ts, %ts, {8 * BLOCK}; bra dump;\ndumped:"
+        )
     return "\n".join([*lines, "ret;", "}"])
 
 
-WAIT = (
-    "mov.u32 %n, 0;\nwait: mbarrier.try_wait.parity.shared.b64 %done, [bar], 0; @%done bra come; add.u32 %n, %n, 1; setp.lt.u32 %tskip, %n, 3000; @%tskip bra wait; trap;\ncome:"
-)
+WAIT = "mov.u32 %n, 0;\nwait: mbarrier.try_wait.parity.shared.b64 %done, [bar], 0; @%done bra come; add.u32 %n, %n, 1; setp.lt.u32 %tskip, %n, 3000; @%tskip bra wait; trap;\ncome:"
 """Waits for the bytes; what never comes is a fault and no endless loop."""
 GROUP = "@%leader cp.async.bulk.commit_group; @%leader cp.async.bulk.wait_group 0;"
 
@@ -107,7 +124,11 @@ def _cp_async(form: Form, opcode: str, candidate: Any, names: set[str]) -> Itera
         instruction = f"{opcode} [%ta], [%tp], {n}{extra}{hint};"
         code += f"{instruction}\ncp.async.commit_group; cp.async.wait_group 0; mov.u32 %tt, %tid.x;"
         text = cta(size, "", code, more=", .param .u64 other")
-        arguments = (Buffer("sets", ("b64",), count * size // 8), Buffer("zeros", ("b8",), count * size, output=True), Buffer("sets", ("b64",), count * size // 8, salt=1))
+        arguments = (
+            Buffer("sets", ("b64",), count * size // 8),
+            Buffer("zeros", ("b8",), count * size, output=True),
+            Buffer("sets", ("b64",), count * size // 8, salt=1),
+        )
         yield Test(instruction, "copies", place_of(form), text, arguments, count, BLOCK)
 
 
@@ -131,7 +152,11 @@ def _bulk(form: Form, opcode: str, candidate: Any, names: set[str]) -> Iterator[
             code += f"{global_at}\n@%leader {instruction}\n{GROUP}"
             outputs = (Buffer("fragments" if reduce else "sets", kinds, count * size // _width(kinds), output=True, salt=2),)
             text = cta(size, variables, code, more=", .param .u64 other", dump="")
-            arguments: tuple[Any, ...] = (Buffer("fragments" if reduce else "sets", kinds, count * size // _width(kinds)), Buffer("zeros", ("b8",), 16), *outputs)
+            arguments: tuple[Any, ...] = (
+                Buffer("fragments" if reduce else "sets", kinds, count * size // _width(kinds)),
+                Buffer("zeros", ("b8",), 16),
+                *outputs,
+            )
         elif ".global" in modifiers:
             target = "[%s+32]" if not reduce else "[%s]"
             expect = bytes
@@ -142,13 +167,20 @@ def _bulk(form: Form, opcode: str, candidate: Any, names: set[str]) -> Iterator[
                 code += "setp.eq.u32 %done, %rank, 1; and.pred %leader, %leader, %done;\n"
             code += f"@{lead} {instruction}\n{WAIT}"
             text = cta(size, variables, code, more=", .param .u64 other")
-            arguments = (Buffer("sets", ("b64",), count * size // 8), Buffer("zeros", ("b8",), count * size, output=True), Buffer("sets", ("b64",), count * size // 8, salt=4))
+            arguments = (
+                Buffer("sets", ("b64",), count * size // 8),
+                Buffer("zeros", ("b8",), count * size, output=True),
+                Buffer("sets", ("b64",), count * size // 8, salt=4),
+            )
         else:
             # into the next CTA of the cluster; what it sends starts where nobody writes
             instruction = f"{opcode} [%far], [%s], {bytes}, [%farbar];"
             code += f"add.u32 %tt, %rank, 1; and.b32 %tt, %tt, 3; add.u32 %tu, %s, 1024; mapa.shared::cluster.u32 %far, %tu, %tt; mapa.shared::cluster.u32 %farbar, %bar, %tt; @%leader mbarrier.arrive.expect_tx.shared.b64 _, [bar], {bytes}; barrier.cluster.arrive; barrier.cluster.wait;\n@%leader {instruction}\n{WAIT} barrier.cluster.arrive; barrier.cluster.wait;"
             text = cta(size, variables, code)
-            arguments = (Buffer("fragments" if reduce else "sets", kinds, count * size // _width(kinds)), Buffer("zeros", ("b8",), count * size, output=True))
+            arguments = (
+                Buffer("fragments" if reduce else "sets", kinds, count * size // _width(kinds)),
+                Buffer("zeros", ("b8",), count * size, output=True),
+            )
         yield Test(instruction, "copies", place_of(form), text, arguments, count, BLOCK, cluster=4 if spread else 1)
 
 
@@ -195,7 +227,7 @@ def _maps(rank: int, tile: bool) -> Iterator[TensorMap]:
         yield attrs.evolve(plain, dtype=dtype, fill=1)
     for step in (2, 3):
         yield attrs.evolve(plain, dtype="u16", steps=(1, *(step,) * (rank - 1)))
-    if rank >= 3:
+    if rank == 3:
         for dtype in ("u8", "f16", "f32"):
             yield attrs.evolve(plain, dtype=dtype, interleave=1)
             yield attrs.evolve(plain, dtype=dtype, interleave=2, swizzle=1)
@@ -218,7 +250,12 @@ def _tensor(form: Form, opcode: str, candidate: Any, names: set[str]) -> Iterato
         variants = [one for one in variants if one.swizzle == 0 or one.dtype in ("u16", "f32")]
         if ".reduce" in modifiers:
             op = next(m[1:] for m in modifiers if m[1:] in ("add", "min", "max", "inc", "dec", "and", "or", "xor"))
-            able = {"add": ("u32", "s32", "u64", "f32", "f16", "bf16", "f64", "f32_ftz"), "min": ("u32", "s32", "u64", "s64", "f16", "bf16"), "inc": ("u32",), "dec": ("u32",)}
+            able = {
+                "add": ("u32", "s32", "u64", "f32", "f16", "bf16", "f64", "f32_ftz"),
+                "min": ("u32", "s32", "u64", "s64", "f16", "bf16"),
+                "inc": ("u32",),
+                "dec": ("u32",),
+            }
             able["max"] = able["min"]
             wanted = able.get(op, ("u32", "u64"))
             first = variants[0]
@@ -232,16 +269,24 @@ def _fit(map: TensorMap, dtype: str) -> int:
 
 
 def _coordinates(map: TensorMap, number: str) -> str:
-    """Code for the coordinates of a CTA or turn: some inside, some over an edge. Into %x0, %x1, …"""
+    """Code for the coordinates of a CTA or turn: some inside, some over an edge, none all outside. Into %x0, %x1, …
+
+    The hardware takes coordinates of the innermost dimension only at multiples of 16 bytes, of which the manual says nothing.
+    """
     lines = []
     for d, (size, box) in enumerate(zip(map.dims, map.box, strict=True)):
-        if map.im2col and d == map.rank - 1:
+        unit = max(16 // map.item, 1) if d == 0 else 1
+        size, box = size // unit, max(box // unit, 1)
+        if map.im2col and d in (0, map.rank - 1):
             span, least = size, 0
-        elif map.im2col and d:
+        elif map.im2col:
             span, least = max(size + map.upper[d - 1] - map.lower[d - 1], 1), map.lower[d - 1]
         else:
-            span, least = size + box, -(box // 2)
-        lines.append(f"mul.lo.u32 %x{d}, {number}, {7 + 4 * d}; add.u32 %x{d}, %x{d}, {3 * d + (box // 2 if not map.im2col else 0)}; rem.u32 %x{d}, %x{d}, {max(span, 1)}; add.s32 %x{d}, %x{d}, {least};")
+            span, least = size + box // 2, -(box // 2)
+        first = 3 * d + (box // 2 if not map.im2col else 0)
+        lines.append(f"mul.lo.u32 %x{d}, {number}, {7 + 4 * d}; add.u32 %x{d}, %x{d}, {first}; rem.u32 %x{d}, %x{d}, {span}; add.s32 %x{d}, %x{d}, {least};")
+        if unit > 1:
+            lines.append(f"mul.lo.s32 %x{d}, %x{d}, {unit};")
     return " ".join(lines)
 
 
@@ -335,7 +380,10 @@ def _replacements(form: Form) -> Iterator[Test]:
         more = ", .param .align 128 .b8 map[128], .param .u64 other, .param .u64 tensor"
         text = cta(2048, variables, code, more=more)
         # the first KiB has the map itself, whose bytes are the driver's own: only the tile is dumped
-        text = text.replace("dump: setp.ge.u32", "dump: setp.lt.u32 %leader, %ts, 1024; setp.ge.u32").replace("st.global.b64 [%tp], %y; add.u64 %tp, %tp, 1024; add.u64 %ta, %ta, 1024; add.u32 %ts, %ts, 1024; bra dump;", "@!%leader st.global.b64 [%tp], %y; add.u64 %tp, %tp, 1024; add.u64 %ta, %ta, 1024; add.u32 %ts, %ts, 1024; bra dump;")
+        text = text.replace("dump: setp.ge.u32", "dump: setp.lt.u32 %leader, %ts, 1024; setp.ge.u32").replace(
+            "st.global.b64 [%tp], %y; add.u64 %tp, %tp, 1024; add.u64 %ta, %ta, 1024; add.u32 %ts, %ts, 1024; bra dump;",
+            "@!%leader st.global.b64 [%tp], %y; add.u64 %tp, %tp, 1024; add.u64 %ta, %ta, 1024; add.u32 %ts, %ts, 1024; bra dump;",
+        )
         arguments: tuple[Any, ...] = (
             Buffer("sets", ("b64",), count * 2048 // 8),
             Buffer("zeros", ("b8",), count * 2048, output=True),
@@ -364,8 +412,12 @@ def _remote(form: Form) -> Iterator[Test]:
         names = [f"%b{n}" for n in range(vector)]
         generic = "" if candidate.slots.get(".ss") else " // generic"
         variables = f".reg .b{bits} {', '.join(names)}; .reg .b32 %far, %farbar; .reg .b64 %gfar, %gbar;"
-        code = f"mul.lo.u32 %tt, %tt, {size}; mov.u32 %n, %tid.x; " + " ".join(f"ld.shared.b{bits} {name}, [%ta0+{at * bits // 8}];" for at, name in enumerate(names)).replace("%ta0", "%tu")
-        code = f"mov.u32 %n, %tid.x; mul.lo.u32 %n, %n, {size}; add.u32 %tu, %s, %n; " + " ".join(f"ld.shared.b{bits} {name}, [%tu+{at * bits // 8}];" for at, name in enumerate(names))
+        code = f"mul.lo.u32 %tt, %tt, {size}; mov.u32 %n, %tid.x; " + " ".join(
+            f"ld.shared.b{bits} {name}, [%ta0+{at * bits // 8}];" for at, name in enumerate(names)
+        ).replace("%ta0", "%tu")
+        code = f"mov.u32 %n, %tid.x; mul.lo.u32 %n, %n, {size}; add.u32 %tu, %s, %n; " + " ".join(
+            f"ld.shared.b{bits} {name}, [%tu+{at * bits // 8}];" for at, name in enumerate(names)
+        )
         code += f" add.u32 %ts, %rank, 1; and.b32 %ts, %ts, 3; add.u32 %tu, %tu, {room}; mapa.shared::cluster.u32 %far, %tu, %ts; mapa.shared::cluster.u32 %farbar, %bar, %ts; cvt.u64.u32 %gfar, %far; cvta.shared::cluster.u64 %gfar, %gfar; cvt.u64.u32 %gbar, %farbar; cvta.shared::cluster.u64 %gbar, %gbar; @%leader mbarrier.arrive.expect_tx.shared.b64 _, [bar], {room}; barrier.cluster.arrive; barrier.cluster.wait;\n"
         listed = names[0] if vector == 1 else "{" + ", ".join(names) + "}"
         target, signal = ("%gfar", "%gbar") if generic else ("%far", "%farbar")
@@ -400,7 +452,9 @@ def _mbarriers() -> Iterator[Test]:
 def _sequence(form: Form, opcode: str, extra: str, generic: bool, expects: bool) -> Iterator[Test]:
     bar = "%gbar" if generic else "%bar"
     arrival = f"{opcode} %v, [{bar}]{extra};"
-    lines = ["@!%leader bra after; mov.u32 %n, 0; mov.u64 %gbar, bar; cvta.shared.u64 %gbar, %gbar; mbarrier.inval.shared.b64 [bar]; mbarrier.init.shared.b64 [bar], 6; mov.u32 %x, 0;"]
+    lines = [
+        "@!%leader bra after; mov.u32 %n, 0; mov.u64 %gbar, bar; cvta.shared.u64 %gbar, %gbar; mbarrier.inval.shared.b64 [bar]; mbarrier.init.shared.b64 [bar], 6; mov.u32 %x, 0;"
+    ]
     # as many as are expected and no more: a drop lowers what the next phase expects
     steps = 3 if "arrive_drop" in opcode and extra == ", 2" and "noComplete" not in opcode else 6
     for step in range(steps):
@@ -411,11 +465,17 @@ def _sequence(form: Form, opcode: str, extra: str, generic: bool, expects: bool)
         lines.append(arrival)
         lines.append(f"mbarrier.pending_count.b64 %x, %v; st.shared.u32 [%s+{32 * step}], %x;")
         lines.append(f"mbarrier.test_wait.shared.b64 %done, [bar], %v; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 4}], %x;")
-        lines.append(f"mbarrier.test_wait.parity.shared.b64 %done, [bar], 0; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 8}], %x;")
-        lines.append(f"mbarrier.test_wait.parity.shared.b64 %done, [bar], 1; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 12}], %x;")
+        lines.append(
+            f"mbarrier.test_wait.parity.shared.b64 %done, [bar], 0; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 8}], %x;"
+        )
+        lines.append(
+            f"mbarrier.test_wait.parity.shared.b64 %done, [bar], 1; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 12}], %x;"
+        )
         if expects:
             lines.append("mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 64;")
-            lines.append(f"mbarrier.test_wait.shared.b64 %done, [bar], %v; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 16}], %x;")
+            lines.append(
+                f"mbarrier.test_wait.shared.b64 %done, [bar], %v; selp.u32 %x, 1, 0, %done; st.shared.u32 [%s+{32 * step + 16}], %x;"
+            )
     lines.append("after: bar.sync 0; mov.u32 %tt, %tid.x;")
     text = cta(1024, ".reg .b64 %gbar; .reg .b32 %x;", "\n".join(lines))
     arguments = (Buffer("sets", ("b64",), 128), Buffer("zeros", ("b8",), 1024, output=True))

@@ -1,6 +1,6 @@
 """Runs tests of instructions on the GPU: one module for a hundred of them, in a child process that may fail or hang.
 
-    python device.py CHUNK.pickle FIRST RESULTS      # a child: the tests of a chunk from number FIRST on
+python device.py CHUNK.pickle FIRST RESULTS      # a child: the tests of a chunk from number FIRST on
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ HARMLESS = ("cuTensorMap", "cuTexObject", "cuSurfObject", "cuArray", "cuMipmappe
 RISKY = ("tensormap", "query", "tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
 GRACE, STARTING = 30.0, 60.0
 """Seconds for which a module that was begun in time may go on, and those that a child may take until it launches."""
-CHUNK = 120
-"""Tests of a module, at most."""
+CHUNK, SMALL = 120, 40
+"""Tests of a module, at most; the second of those that may fail."""
 _LINE = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
 
 
@@ -82,7 +82,9 @@ def compiled(tests: Sequence[Test], folder: Path) -> tuple[bytes | None, dict[in
             for number in left:
                 alone, _ = module_text([tests[number]])
                 source.write_text(alone)
-                one = subprocess.run(["ptxas", f"-arch={TARGET}", str(source), "-o", str(target)], capture_output=True, text=True, check=False)
+                one = subprocess.run(
+                    ["ptxas", f"-arch={TARGET}", str(source), "-o", str(target)], capture_output=True, text=True, check=False
+                )
                 if one.returncode:
                     rejected[number] = one.stderr[-300:]
             if not any(number in rejected for number in left):
@@ -101,7 +103,9 @@ def filled(fill: str, kinds: tuple[str, ...], count: int, salt: int) -> bytes:
     if fill == "fragments":
         return operands.packed(operands.fragments(kinds, count, salt))
     if fill == "magnitudes":
-        return operands.packed([operands.magnitude(value, kind) for value, kind in zip(operands.fragments(kinds, count, salt), kinds, strict=True)])
+        return operands.packed(
+            [operands.magnitude(value, kind) for value, kind in zip(operands.fragments(kinds, count, salt), kinds, strict=True)]
+        )
     if fill == "zeros":
         return bytes(operands.offsets(kinds, count)[-1])
     if fill == "iota":
@@ -190,7 +194,7 @@ def chunks(tests: Sequence[Test]) -> list[list[Test]]:
     for test in tests:
         lists = found.setdefault((test.group, test.declarations), [[]])
         size = sum(len(one.text) for one in lists[-1])
-        if len(lists[-1]) >= CHUNK or size > 400_000:
+        if len(lists[-1]) >= (SMALL if test.group in RISKY else CHUNK) or size > 400_000:
             lists.append([])
         lists[-1].append(test)
     return [chunk for lists in found.values() for chunk in lists]

@@ -63,7 +63,7 @@ class TensorMap:
     def dims(self) -> tuple[int, ...]:
         """Sizes of the tensor, the innermost first."""
         if self.im2col:
-            return (max(self.channels * 2, 32), 9, 8, 7, 6)[: self.rank - 1] + (3,)
+            return (*(max(self.channels * 2, 32), 9, 8, 7, 6)[:self.rank - 1], 3)
         inner = (16 if self.interleave == 1 else 32) // self.item if self.interleave else 208 // self.item
         return (inner, 7, 5, 3, 2)[: self.rank]
 
@@ -125,7 +125,19 @@ class TensorMap:
         common = (found, self.TYPES[self.dtype][0], rank, ctypes.c_void_p(address.value), dims, strides)
         if self.im2col:
             lower, upper = (ctypes.c_int * (rank - 2))(*self.lower), (ctypes.c_int * (rank - 2))(*self.upper)
-            launcher().call("cuTensorMapEncodeIm2col", *common, lower, upper, self.channels, self.pixels, steps, self.interleave, self.swizzle, 0, self.fill)
+            launcher().call(
+                "cuTensorMapEncodeIm2col",
+                *common,
+                lower,
+                upper,
+                self.channels,
+                self.pixels,
+                steps,
+                self.interleave,
+                self.swizzle,
+                0,
+                self.fill,
+            )
         else:
             box = (ctypes.c_uint * rank)(*self.box)
             launcher().call("cuTensorMapEncodeTiled", *common, box, steps, self.interleave, self.swizzle, 0, self.fill)
@@ -166,11 +178,18 @@ _tensors: dict[int, Any] = {}
 _rooms: list[Any] = []
 
 
-
-
 # --- textures and surfaces --------------------------------------------------------------------------------------------------------
 
-FORMATS = {"u8": (0x01, 1), "u16": (0x02, 2), "u32": (0x03, 4), "s8": (0x08, 1), "s16": (0x09, 2), "s32": (0x0A, 4), "f16": (0x10, 2), "f32": (0x20, 4)}
+FORMATS = {
+    "u8": (0x01, 1),
+    "u16": (0x02, 2),
+    "u32": (0x03, 4),
+    "s8": (0x08, 1),
+    "s16": (0x09, 2),
+    "s32": (0x0A, 4),
+    "f16": (0x10, 2),
+    "f32": (0x20, 4),
+}
 LAYERED, SURFACE, CUBE, GATHER = 1, 2, 4, 8
 HOST, IN_ARRAY = 1, 3
 
@@ -222,10 +241,24 @@ class Image:
         values = (raw >> np.uint64(48)).astype(np.float32) / 65536 * 4 - 2
         return values.astype(np.float16 if self.format == "f16" else np.float32).tobytes()
 
+    def array(self, level: int = 0) -> Any:
+        """The elements of a level as an array: layers or z, y, x, channels, as far as the geometry has them."""
+        width, height, depth = self.size(level)
+        kind = {"f": "f", "s": "i", "u": "u"}[self.format[0]] + str(FORMATS[self.format][1])
+        shape = {"1d": (width,), "2d": (height, width), "3d": (depth, height, width), "a1d": (depth, width)}.get(
+            self.geometry, (depth, height, width)
+        )
+        return np.frombuffer(self.data(level), f"<{kind}").reshape(*shape, self.channels).copy()
+
     def make(self, held: Any) -> Any:
         """On the device."""
         use = launcher()
-        flags = (LAYERED if self.geometry.startswith("a") else 0) | (CUBE if "cube" in self.geometry else 0) | (GATHER if self.gather else 0) | (SURFACE if self.surface else 0)
+        flags = (
+            (LAYERED if self.geometry.startswith("a") else 0)
+            | (CUBE if "cube" in self.geometry else 0)
+            | (GATHER if self.gather else 0)
+            | (SURFACE if self.surface else 0)
+        )
         shape = use.ArrayShape(*self.SIZES[self.geometry], FORMATS[self.format][0], self.channels, flags)
         array = ctypes.c_void_p()
         if self.levels == 1:
@@ -271,8 +304,17 @@ class Texture:
     def label(self) -> str:
         """In words, for a test's name."""
         image = self.image
-        words = [image.geometry, f"{image.format}x{image.channels}", ("wrap", "clamp", "mirror", "border")[self.address], ("point", "linear")[self.filter]]
-        words += ["normalized"] * self.normalized + ["integers"] * self.integers + [f"levels={image.levels} {('point', 'linear')[self.mip_filter]}"] * (image.levels > 1)
+        words = [
+            image.geometry,
+            f"{image.format}x{image.channels}",
+            ("wrap", "clamp", "mirror", "border")[self.address],
+            ("point", "linear")[self.filter],
+        ]
+        words += (
+            ["normalized"] * self.normalized
+            + ["integers"] * self.integers
+            + [f"levels={image.levels} {('point', 'linear')[self.mip_filter]}"] * (image.levels > 1)
+        )
         return " ".join(words)
 
     def device(self, held: Any) -> Any:
@@ -284,10 +326,42 @@ class Texture:
         resource, view, found = bytearray(144), bytearray(104), ctypes.c_uint64()
         struct.pack_into("<i4xQ", resource, 0, 0 if self.image.levels == 1 else 1, array.value)
         flags = (1 if self.integers else 0) | (2 if self.normalized else 0) | (0x10 if self.srgb else 0)
-        struct.pack_into("<4i2Ii3f4f", view, 0, *[self.address] * 3, self.filter, flags, 0, self.mip_filter, 0.0, 0.0, float(self.image.levels - 1), *self.border)
+        struct.pack_into(
+            "<4i2Ii3f4f",
+            view,
+            0,
+            *[self.address] * 3,
+            self.filter,
+            flags,
+            0,
+            self.mip_filter,
+            0.0,
+            0.0,
+            float(self.image.levels - 1),
+            *self.border,
+        )
         use.call("cuTexObjectCreate", ctypes.byref(found), bytes(resource), bytes(view), None)
         held.textures.append(found)
         return found
+
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        from ptxkit.machine import Sampler
+
+        image = self.image
+        sampler = Sampler(
+            filter=("point", "linear")[self.filter],
+            address=("wrap", "clamp", "mirror", "border")[self.address],
+            normalized=self.normalized,
+            border=self.border,
+            mip_filter=("point", "linear")[self.mip_filter],
+            most=float(image.levels - 1),
+        )
+        levels = [image.array(level) for level in range(image.levels)]
+        as_float = image.format[0] != "f" and FORMATS[image.format][1] < 4 and not self.integers
+        return machine.texture(
+            levels[0], channels=True, layered=image.geometry.startswith("a"), as_float=as_float, sampler=sampler, levels=levels[1:]
+        )
 
 
 @attrs.frozen
@@ -308,6 +382,13 @@ class Surface:
         launcher().call("cuSurfObjectCreate", ctypes.byref(found), bytes(resource))
         held.surfaces.append(found)
         return found
+
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        array = self.image.array()
+        if self.output:
+            outputs.append(array.tobytes)
+        return machine.surface(array, channels=True, layered=self.image.geometry.startswith("a"))
 
     @property
     def bytes(self) -> int:

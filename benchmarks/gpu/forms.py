@@ -51,7 +51,7 @@ def all_tests(only: Sequence[str] = ()) -> list[Test]:
         found += other_register_tests(form)
     for module in _others():
         found += module.tests()
-    return [test for test in dict((test.key, test) for test in found).values() if not only or test.group in only]
+    return [test for test in {test.key: test for test in found}.values() if not only or test.group in only]
 
 
 def _others() -> list[Any]:
@@ -77,7 +77,9 @@ def prepare(options: argparse.Namespace) -> None:
         sizes[test.group] += sum(argument.bytes for argument in test.arguments if argument.output)
     for group, count in sorted(groups.items()):
         print(f"{group:20} {count:6} tests, {sizes[group] / 2**20:7.1f} MiB of outputs")
-    print(f"{len(tests)} tests of {len({test.form for test in tests})} forms, in {len(device.chunks(tests))} modules ({time.monotonic() - begun:.0f} s)")
+    print(
+        f"{len(tests)} tests of {len({test.form for test in tests})} forms, in {len(device.chunks(tests))} modules ({time.monotonic() - begun:.0f} s)"
+    )
     if not options.assemble:
         return
     refused = assembled(tests[:: options.every])

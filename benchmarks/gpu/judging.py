@@ -172,7 +172,9 @@ def by_machine(test: Test) -> bytes:
         parameters.append(buffer)
         if argument.output:
             outputs.append(lambda buffer=buffer, size=len(data): buffer.read(np.uint8, (size,)).tobytes())  # type: ignore[misc]
-    machine.launch(code, "t0", *parameters, grid=test.grid, block=test.block, cluster=test.cluster if test.cluster > 1 else None, shared=test.shared)
+    machine.launch(
+        code, "t0", *parameters, grid=test.grid, block=test.block, cluster=test.cluster if test.cluster > 1 else None, shared=test.shared
+    )
     return b"".join([read() for read in outputs])
 
 
@@ -303,7 +305,9 @@ def judge(record: Any, tests: Sequence[Test], options: argparse.Namespace) -> in
         if worst == "equal" and not options.form:
             continue
         share = sum(verdict.kind == "equal" for _, verdict in judged) / len(judged) if judged else 0
-        print(f"{name}: {len(pairs)} tests, bit-equal {100 * share:.1f} % ({', '.join(f'{kind} {count}' for kind, count in sorted(kinds.items()))})")
+        print(
+            f"{name}: {len(pairs)} tests, bit-equal {100 * share:.1f} % ({', '.join(f'{kind} {count}' for kind, count in sorted(kinds.items()))})"
+        )
         shown = 0
         for test, verdict in pairs:
             if verdict.kind in ("equal",) or shown >= min(options.show, 4 if not options.form else options.show):
@@ -315,7 +319,9 @@ def judge(record: Any, tests: Sequence[Test], options: argparse.Namespace) -> in
     print(f"forms: {dict(forms)}")
     of = sum(forms[kind] for kind in ("equal", "bound", "different", "error"))
     if of:
-        print(f"forms bit-equal in all their tests: {100 * forms['equal'] / of:.2f} % of {of} that were judged ({time.monotonic() - begun:.0f} s)")
+        print(
+            f"forms bit-equal in all their tests: {100 * forms['equal'] / of:.2f} % of {of} that were judged ({time.monotonic() - begun:.0f} s)"
+        )
     if options.json:
         found = {name: [{"test": test.key, **attrs.asdict(verdict)} for test, verdict in pairs] for name, pairs in by_form.items()}
         options.json.write_text(json.dumps(found))

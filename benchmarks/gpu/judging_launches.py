@@ -39,7 +39,10 @@ def judged(record: dict[str, Any], options: argparse.Namespace) -> int:
                     schedules["fault"] += 1
                     print(f"  fault: {name} {schedule}: {error}", flush=True)
                     continue
-                same = all(a.data == b.data or a.compare == "none" or (a.compare == "sorted" and sorted(a.data) == sorted(b.data)) for a, b in zip(outputs, other, strict=True))
+                same = all(
+                    a.data == b.data or a.compare == "none" or (a.compare == "sorted" and sorted(a.data) == sorted(b.data))
+                    for a, b in zip(outputs, other, strict=True)
+                )
                 tolerated = same or not kernel.get("exact", True)
                 schedules["equal" if same else "differs, as it may" if tolerated else "differs"] += 1
                 if not tolerated:

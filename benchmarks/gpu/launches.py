@@ -48,7 +48,13 @@ def digest_of(output: launcher.Output) -> str:
 
 def kept(output: launcher.Output) -> dict[str, Any]:
     """An output as it stands in the record."""
-    found: dict[str, Any] = {"argument": output.argument, "item": output.item, "compare": output.compare, "bytes": len(output.data), "digest": digest_of(output)}
+    found: dict[str, Any] = {
+        "argument": output.argument,
+        "item": output.item,
+        "compare": output.compare,
+        "bytes": len(output.data),
+        "digest": digest_of(output),
+    }
     if len(output.data) <= WHOLE:
         return {**found, "data": base64.b85encode(output.data).decode()}
     return {**found, "sample": base64.b85encode(b"".join(part(output, SAMPLED))).decode()}
@@ -99,7 +105,13 @@ def work(fixture: Fixture, limit: float) -> dict[str, Any]:
             lines = Path(folder) / "lines"
             lines.write_text("")
             try:
-                ran = subprocess.run([sys.executable, __file__, "child", named(fixture), str(first), str(lines)], capture_output=True, text=True, timeout=limit, check=False)
+                ran = subprocess.run(
+                    [sys.executable, __file__, "child", named(fixture), str(first), str(lines)],
+                    capture_output=True,
+                    text=True,
+                    timeout=limit,
+                    check=False,
+                )
                 detail = f"the child ended with {ran.returncode}: {ran.stderr[-300:]}"
             except subprocess.TimeoutExpired:
                 detail = "hung"
@@ -131,7 +143,9 @@ def run(options: argparse.Namespace) -> None:
         about = {"device": str(error)}
     options.record.parent.mkdir(parents=True, exist_ok=True)
     options.record.write_bytes(lzma.compress(json.dumps({"machine": about, "launches": results}).encode(), preset=9))
-    print(f"{len(results)} launches of {len(jobs)} modules: {dict(counts)} ({time.monotonic() - begun:.0f} s), {options.record.stat().st_size} bytes, {about}")
+    print(
+        f"{len(results)} launches of {len(jobs)} modules: {dict(counts)} ({time.monotonic() - begun:.0f} s), {options.record.stat().st_size} bytes, {about}"
+    )
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -149,8 +163,6 @@ def judge(options: argparse.Namespace) -> None:
     from judging_launches import judged
 
     sys.exit(judged(read(options.record), options))
-
-
 
 
 def main() -> None:

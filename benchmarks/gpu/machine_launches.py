@@ -27,7 +27,9 @@ def arguments(machine: Any, kernel: dict[str, Any]) -> tuple[list[Any], list[tup
             continue
         word = next(word for word in WORDS if word in argument)
         kind, seed = argument[word], kernel.get("seed", 0) + index + 1
-        data = launcher.filled(kind, launcher.length_of(argument), argument["fill"], argument.get("high"), seed, kernel.get("spread", False))
+        data = launcher.filled(
+            kind, launcher.length_of(argument), argument["fill"], argument.get("high"), seed, kernel.get("spread", False)
+        )
         if word in ("texture", "surface"):
             given.append(_sampled(machine, word, kind, argument, data))
             continue
@@ -43,20 +45,32 @@ def arguments(machine: Any, kernel: dict[str, Any]) -> tuple[list[Any], list[tup
 def _map(argument: dict[str, Any], buffer: Any) -> bytes:
     from ptxkit.machine import TensorMap
 
-    made = TensorMap(tensor=buffer, box=argument["box"], shape=argument["shape"], type="." + argument["tensormap"].replace("i", "s"), swizzle=argument["swizzle"])
+    made = TensorMap(
+        tensor=buffer,
+        box=argument["box"],
+        shape=argument["shape"],
+        type="." + argument["tensormap"].replace("i", "s"),
+        swizzle=argument["swizzle"],
+    )
     return bytes(made.encoded(buffer.address))
 
 
 def _sampled(machine: Any, word: str, kind: str, argument: dict[str, Any], data: bytes) -> Any:
     """A texture, unnormalized, clamped and not filtered, or a surface, of an array or of linear memory."""
-    from ptxkit import machine as machines
+    array = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind]).copy()
+    if "shape" in argument:
+        array = array.reshape(argument["shape"])
+    return machine.texture(array) if word == "texture" else machine.surface(array)
 
-    made = getattr(machines, word.title())
-    array = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind])
-    return made(array.reshape(argument["shape"]) if "shape" in argument else array)
 
-
-def run(fixture: Fixture, kernel: dict[str, Any], schedule: str | int | None = None, text: str | None = None, budget: float | None = 120, loaded: dict[str, Any] | None = None) -> list[launcher.Output]:
+def run(
+    fixture: Fixture,
+    kernel: dict[str, Any],
+    schedule: str | int | None = None,
+    text: str | None = None,
+    budget: float | None = 120,
+    loaded: dict[str, Any] | None = None,
+) -> list[launcher.Output]:
     """What a launch leaves in its outputs. Raises Fault; AttributeError where the machine lacks textures. `loaded` keeps modules by text."""
     from ptxkit.machine import Machine
 
@@ -74,7 +88,9 @@ def run(fixture: Fixture, kernel: dict[str, Any], schedule: str | int | None = N
         schedule=schedule,
         budget=budget,
     )
-    return [launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs]
+    return [
+        launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs
+    ]
 
 
 def both(entry: dict[str, Any], output: launcher.Output) -> tuple[list[bytes], list[bytes]]:
@@ -103,7 +119,9 @@ def differences(record: Sequence[dict[str, Any]], found: Sequence[launcher.Outpu
         at = wrong[0]
         place = at if "data" in entry else sampled(entry["bytes"] // entry["item"], len(before))[at]
         there, here = before[at][::-1].hex(), after[at][::-1].hex()
-        said.append(f"argument {entry['argument']}: {len(wrong)} of {len(before)} differ, [{place}] {there} on the GPU, {here} on the machine")
+        said.append(
+            f"argument {entry['argument']}: {len(wrong)} of {len(before)} differ, [{place}] {there} on the GPU, {here} on the machine"
+        )
     return said
 
 

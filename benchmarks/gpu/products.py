@@ -20,14 +20,21 @@ UNITS = {"f16": 2.0**-10, "f32": 2.0**-22, "f64": 2.0**-52}
 
 def within(test: Any, executed: Callable[..., bytes], expected: bytes, got: bytes) -> bool:
     """Whether a product is as near to the GPU's as the order of accumulation allows."""
-    types = [word for word in re.findall(r"\.(f16|f32|f64|s32)(?=[. ])", test.name.partition(" ")[0])]
+    types = list(re.findall(r"\.(f16|f32|f64|s32)(?=[. ])", test.name.partition(" ")[0]))
     if not types or types[0] == "s32":
         return False
     kind = types[0]
     depth = int(re.search(r"k(\d+)", test.name)[1])  # type: ignore[index]
-    changed = [attrs.evolve(one, fill="magnitudes") if isinstance(one, Buffer) and one.fill == "fragments" else one for one in test.arguments]
+    changed = [
+        attrs.evolve(one, fill="magnitudes") if isinstance(one, Buffer) and one.fill == "fragments" else one for one in test.arguments
+    ]
     name = re.sub(r"-1(?=[,;])", "1", test.name)
-    sums = executed(attrs.evolve(test, name=name, text=test.text.replace(test.name.partition(" //")[0], name.partition(" //")[0]), arguments=tuple(changed)), True)
+    sums = executed(
+        attrs.evolve(
+            test, name=name, text=test.text.replace(test.name.partition(" //")[0], name.partition(" //")[0]), arguments=tuple(changed)
+        ),
+        True,
+    )
     dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
     count = min(len(expected), len(got)) // np.dtype(dtype).itemsize
     old, new, total = (np.frombuffer(data, dtype, count).astype(np.longdouble) for data in (expected, got, sums))

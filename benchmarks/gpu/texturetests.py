@@ -1,5 +1,7 @@
 """Tests of textures and surfaces: every geometry and way to ask, with samplers of several modes."""
 
+
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -45,7 +47,10 @@ def _able(form: Form) -> Iterator[tuple[str, Any]]:
 
 
 def _kernel(inputs: list[tuple[str, str]], outputs: list[tuple[int, str]], variables: str, code: str, count: int = SETS) -> str:
-    lines = [HEAD.format(more=", .param .u64 object", variables=".reg .b64 %object; .reg .b32 %layer; " + variables), "ld.param.u64 %object, [object];"]
+    lines = [
+        HEAD.format(more=", .param .u64 object", variables=".reg .b64 %object; .reg .b32 %layer; " + variables),
+        "ld.param.u64 %object, [object];",
+    ]
     for (kind, register), offset in zip(inputs, offsets([kind for kind, _ in inputs], count), strict=False):
         size = size_of(kind)
         lines += [element("%tin", offset, size), f"ld.global.b{8 * size} {register}, [%tp];"]
@@ -106,7 +111,21 @@ def _samples(form: Form) -> Iterator[Test]:
                 yield _sample(form, opcode, candidate, mode, geometry, axes, layered, ctype, vector, bits, level, grad, offset)
 
 
-def _sample(form: Form, opcode: str, candidate: Any, mode: Texture, geometry: str, axes: int, layered: bool, ctype: str, vector: int, bits: int, level: bool, grad: bool, offset: bool) -> Test:
+def _sample(
+    form: Form,
+    opcode: str,
+    candidate: Any,
+    mode: Texture,
+    geometry: str,
+    axes: int,
+    layered: bool,
+    ctype: str,
+    vector: int,
+    bits: int,
+    level: bool,
+    grad: bool,
+    offset: bool,
+) -> Test:
     x = [f"%x{n}" for n in range(axes)]
     inputs = [("unit", one) for one in x] + [("b32", "%layer")]
     sizes = mode.image.size()
@@ -118,7 +137,7 @@ def _sample(form: Form, opcode: str, candidate: Any, mode: Texture, geometry: st
     if ctype == "s32":
         code += [f"cvt.rmi.s32.f32 {one}, {one};" for one in x]
     coordinate = [*(["%layer"] if layered else []), *x]
-    if ctype == "s32" or True:
+    if True:
         coordinate += [coordinate[-1]] * ({1: 0, 2: 0, 3: 1, 4: 0}[len(coordinate)])
     variables = [f".reg .b32 {', '.join(x)};"]
     extra = ""
@@ -195,7 +214,9 @@ def _surfaces(form: Form) -> Iterator[Test]:
         extents = [size + 2 * margin for size in sizes[:axes]]
         for one, extent in zip(x, extents, strict=True):
             code.append(f"rem.u32 {one}, %tt, {extent}; div.u32 %tt, %tt, {extent}; sub.s32 {one}, {one}, {margin};")
-        code.append(f"rem.u32 %layer, %tt, {depth if layered else 1}; div.u32 %tt, %tt, {depth if layered else 1}; setp.ne.u32 %tskip, %tt, 0;")
+        code.append(
+            f"rem.u32 %layer, %tt, {depth if layered else 1}; div.u32 %tt, %tt, {depth if layered else 1}; setp.ne.u32 %tskip, %tt, 0;"
+        )
         if not formatted:
             code.append(f"mul.lo.s32 %x0, %x0, {size};")
         coordinate = [*(["%layer"] if layered else []), *x]
@@ -223,5 +244,9 @@ def _surfaces(form: Form) -> Iterator[Test]:
                 if form.mnemonic == "sust" or formatted:
                     continue
             text = _kernel(inputs, [], " ".join(variables), "\n".join(code), count)
-            arguments = (Buffer("sets", tuple(kind for kind, _ in inputs), count), Buffer("zeros", ("b8",), 16), Surface(image, output=True))
+            arguments = (
+                Buffer("sets", tuple(kind for kind, _ in inputs), count),
+                Buffer("zeros", ("b8",), 16),
+                Surface(image, output=True),
+            )
         yield Test(f"{instruction} // {geometry}", "surface", place_of(form), text, arguments, count // BLOCK)

@@ -18,7 +18,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.launching import Budget, Run, Size, launch
 from ptxkit.machine.loading import FUNCTIONS, Code
-from ptxkit.machine.memory import Memory
+from ptxkit.machine.memory import CONST, Memory
 from ptxkit.machine.textures import Sampler, Surface, Texture
 from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
@@ -112,6 +112,29 @@ class Machine:
     def bind(self, code: Code, name: str, thing: Texture | Sampler | Surface) -> None:
         """Lets a `.texref`, `.samplerref` or `.surfref` variable of a module stand for an object. Raises KeyError if there is none."""
         self.memory.objects[code.address(name)] = thing
+
+    def write(self, address: int, data: Any) -> None:
+        """Copies bytes or an array to global memory, or to `.const` at a generic address of it. Raises ValueError for other addresses."""
+        raw = data if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).tobytes()
+        at = self._constant_at(address, len(raw))
+        if at is None:
+            self.memory.write(address, raw)
+        else:
+            self._constants[at : at + len(raw)] = raw
+
+    def read(self, address: int, size: int) -> bytes:
+        """A copy of global memory, or of `.const` at a generic address of it. Raises ValueError for other addresses."""
+        at = self._constant_at(address, size)
+        return self.memory.read(address, size) if at is None else bytes(self._constants[at : at + size])
+
+    def _constant_at(self, address: int, size: int) -> int | None:
+        """Where in `.const` a generic address lies; None if it is not of it."""
+        at = address - CONST
+        if not 0 <= at < 1 << 48:
+            return None
+        if at + size > len(self._constants):
+            raise ValueError(f"{size} bytes at {address:#x} are outside of constant memory")
+        return at
 
     # --- what loading and launching need
 

@@ -58,6 +58,8 @@ class Stop(Exception):
         self.kind = kind
         self.reason = reason
         self.mask = mask
+        self.lanes: Any = None
+        """Those that started the operation in flight that went wrong."""
 
 
 def spoken(threads: Sequence[Thread], count: int) -> str:

@@ -13,6 +13,7 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
+from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine import Machine
@@ -258,7 +259,10 @@ def launch(
         schedule = "lockstep"
     if not isinstance(schedule, int) and schedule not in ("lockstep", "late", "early"):
         raise ValueError(f"a schedule is lockstep, late, early or a number, not {schedule!r}")
-    group = three(cluster, "cluster") if cluster is not None else _declared_cluster(code, kernel)
+    said = declared(code, kernel)
+    asked = cluster if cluster is not None else said.get(".reqnctapercluster") or None
+    group = three(asked, "cluster") if asked is not None else None
+    _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
     program = code.program(kernel, group is not None and group != (1, 1, 1), watched)
     if not isinstance(budget, Budget):
@@ -302,16 +306,33 @@ def _shared_limit(target: str) -> int:
     return _SHARED_LIMITS.get(int(digits or 90), SHARED_LIMIT >> 10) << 10
 
 
-def _declared_cluster(code: Code, kernel: str) -> Dimensions | None:
-    """What `.reqnctapercluster` says (11.4.9)."""
+def declared(code: Code, kernel: str) -> dict[str, list[int]]:
+    """The numbers of a kernel's performance directives, by name (11.4)."""
     found = code.defined.get(kernel)
     if found is None:
-        return None
+        return {}
+    directives = {}
     for directive in found[1].header.directives:
-        if directive.name == ".reqnctapercluster":
-            numbers = [int(n) for n in directive.numbers] if hasattr(directive, "numbers") else []
-            return three(numbers, "cluster") if numbers else None
-    return None
+        numbers = [constant_value(argument) for argument in directive.arguments]
+        directives[directive.name] = [int(number) for number in numbers if number is not None]
+    return directives
+
+
+def _check_directives(code: Code, kernel: str, said: dict[str, list[int]], block: Dimensions, cluster: Dimensions | None) -> None:
+    """Whether a shape is one that the kernel allows (11.4)."""
+    required = said.get(".reqntid")
+    if required and (*required, 1, 1)[:3] != block:
+        raise Fault("launch", f"`{kernel}` says .reqntid {', '.join(map(str, required))}, not {_by(block)}", path=code.path)
+    most = said.get(".maxntid")
+    if most and int(np.prod(most)) < block[0] * block[1] * block[2]:
+        raise Fault("launch", f"`{kernel}` says .maxntid {', '.join(map(str, most))}: a block of {_by(block)} is too large", path=code.path)
+    asked = said.get(".reqnctapercluster")
+    if asked and cluster is not None and (*asked, 1, 1)[:3] != cluster:
+        raise Fault("launch", f"`{kernel}` says .reqnctapercluster {', '.join(map(str, asked))}, not {_by(cluster)}", path=code.path)
+
+
+def _by(numbers: Dimensions) -> str:
+    return "x".join(map(str, numbers))
 
 
 class Passed:

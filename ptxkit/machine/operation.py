@@ -14,7 +14,9 @@ from ptxkit.machine.types import dtype_of
 
 
 class Unsupported(Exception):
-    """A form that the machine does not execute, with the reason."""
+    """A form that the machine does not execute, or what only shows when it is executed, with the reason."""
+
+    kind = "unsupported"
 
 
 @attrs.frozen(eq=False)

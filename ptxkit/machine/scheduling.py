@@ -37,6 +37,8 @@ Array = np.ndarray[Any, Any]
 FAR = 1 << 60
 PATIENCE = 4096
 """So many blocks a group may execute going back and back while others could run."""
+LONG = 64
+"""After so many rounds in which everybody iterated and nobody ended, further CTAs become resident, should these wait for them."""
 ROUNDS = 20_000
 """So often everybody may give up waiting with nothing changed before it is called a standstill."""
 SHORT = 16
@@ -210,6 +212,9 @@ class Scheduler:
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
         self.exits_seen = -1
+        self.spinning: tuple[int, int, int] = (0, 0, -1)
+        self.state: Any = None
+        self.standing = 0
         schedule = launch.schedule
         self.lot = random.Random(schedule) if isinstance(schedule, int) else None
         self.policy = schedule
@@ -364,10 +369,11 @@ class Scheduler:
                 back += 1
                 if not patience:
                     patience = self.patience.get(group.path, PATIENCE) if limit >= 0 else FAR
-                if back > patience and (self.ready or self.blocked or self.parked or self.launch.more_ctas):
+                if back > patience:
                     group.block, group.registers = n, registers
                     path = group.path
-                    self.patience[path] = max(4, patience // 4)
+                    if self.ready or self.blocked or self.parked:
+                        self.patience[path] = max(4, patience // 4)
                     self.put(group)
                     self.deferred.add(path)
                     return
@@ -662,18 +668,49 @@ class Scheduler:
         try:
             return bool(agents.step(self.policy))
         except Stop as error:
-            raise Fault(error.kind, str(error), path=self.program.code.path, function=self.program.kernel) from error
+            places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
+            raise Fault(
+                error.kind,
+                str(error),
+                threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+                count=len(places),
+                path=self.program.code.path,
+                function=self.program.kernel,
+            ) from error
 
     def unblock_while_others_spin(self) -> None:
-        """Everybody who can run iterates a loop: what they wait for may come from elsewhere."""
+        """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""
         self.launch.turns += 1
         if self.wake():
             return
         if self.step_agents():
             self.wake()
             return
+        registers, rounds, exits = self.spinning
+        now = self.snapshot()
+        residents = self.residents
+        rounds = rounds + 1 if exits == residents.exits else 0
+        self.spinning = (now, rounds, residents.exits)
         if self.launch.more_ctas:
-            self.launch.admit(self)
+            # with the same registers as before they certainly wait; a loop that counts or backs off may just be long
+            if now == registers or rounds % LONG == LONG - 1:
+                self.launch.admit(self)
+            return
+        state = (now, residents.writes, residents.exits, self.launch.reads)
+        self.standing = self.standing + 1 if state == self.state else 0
+        self.state = state
+        if self.standing > 2 and not residents.memory.host:
+            raise self.deadlock("standstill", "the threads that are left iterate without end: nothing that they read changes")
+
+    def snapshot(self) -> int:
+        """All that the loops of those who can run depend on, registers and places, as a number."""
+        found = []
+        for path in list(self.ready):
+            group = self.taken(path)
+            self.ready[path] = [group]
+            live = group.body.blocks[group.block].registers
+            found.append((path, group.lanes.place.tobytes(), tuple([group.registers[i].tobytes() for i in live])))
+        return hash(tuple(sorted(found)))
 
     def unblock(self) -> bool:
         """Nobody can run: whether somebody can now. Raises `Fault` for a deadlock; False if there is nobody left."""
@@ -738,14 +775,17 @@ class Scheduler:
             group.block = b
             raise self.fault(Stop("budget", f"{over}: the budget of the launch is used up"), group, None, group.body.blocks[b].start)
 
-    def deadlock(self) -> Fault:
+    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: nobody can go on") -> Fault:
         notes = []
         threads: list[Thread] = []
         total = 0
         first = None
         waits = [(here.group, here.block.last) for here in self.blocked]
         waits += [(group, group.body.blocks[group.block].last) for group in self.parked.values()]
-        for group, at in waits:
+        spinning = len(waits)
+        for groups in self.ready.values():
+            waits += [(group, group.body.blocks[group.block].start) for group in groups]
+        for number, (group, at) in enumerate(waits):
             site = group.body.sites[at]
             line, _ = self.program.codes[id(group.body)].index.line_column(self.span(group.body, at).start)
             count = group.lanes.count
@@ -754,15 +794,15 @@ class Scheduler:
             threads += few[: max(0, SHOWN - len(threads))]
             first = first or (group, at)
             text = " ".join(site.instruction.body.split()) if hasattr(site.instruction, "body") else site.instruction.opcode.text
-            notes.append(f"{count} thread{'s' if count > 1 else ''} wait{'s' if count == 1 else ''} on line {line}: `{text}`")
+            does = "wait" if number < spinning else "iterate"
+            notes.append(f"{count} thread{'s' if count > 1 else ''} {does}{'s' if count == 1 else ''} on line {line}: `{text}`")
         assert first is not None
         group, at = first
-        reason = "deadlock: nobody can go on"
         exited = self.residents.count - self.residents.alive_count
         if exited:
             notes.append(f"{exited} thread{'s' if exited > 1 else ''} of the resident CTAs have exited")
         return Fault(
-            "deadlock",
+            kind,
             reason,
             threads=threads,
             count=total,

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ptxkit.machine import Machine, TensorMap
+from ptxkit.machine import Fault, Machine, TensorMap
 
 KERNELS = Path(__file__).parents[2] / "fixtures" / "kernels"
 SCHEDULES = ["late", "early", 7]
@@ -94,3 +94,36 @@ def test_atomics():
     launch("atomics64", "atomics_u64", source, out, 200, grid=1, block=256)
     every = [source.sum(), source.max(), np.bitwise_or.reduce(source), np.bitwise_xor.reduce(source), source.max() >> np.uint64(1)]
     assert out.tolist() == [*map(int, every), int((source & np.uint64(0xFFFF)).max())]
+
+
+def test_a_fault_of_what_is_in_flight_names_who_started_it():
+    """A copy completes more bytes than the counts of an mbarrier can hold, after the thread has gone on."""
+    text = """
+    .version 8.0
+    .target sm_90a
+    .address_size 64
+    .visible .entry k(.param .u64 p) {
+        .reg .b64 %rd<3>; .reg .b32 %r<4>;
+        .shared .align 128 .b8 buffer[64];
+        .shared .align 8 .b64 bar;
+        ld.param.u64 %rd1, [p];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, bar;
+        mbarrier.init.shared.b64 [%r2], 1;
+        cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], 64, [%r2];
+        mbarrier.inval.shared.b64 [%r2];
+        ret;
+    }
+    """
+    machine = Machine("sm_90a")
+    with pytest.raises(Fault, match="no mbarrier object"):
+        machine.launch(machine.load(text), "k", np.zeros(16, np.int32), grid=1, block=1)
+
+
+def test_a_tensor_map_of_another_rank():
+    machine = Machine("sm_90a")
+    code = machine.load((KERNELS / "tma_tensor.sm_90a.ptx").read_text(encoding="utf-8"))
+    x = np.zeros((4, 4, 8), np.float32)
+    maps = [TensorMap(tensor=x, box=(1, 1, 8))] * 2
+    with pytest.raises(Fault, match="3 dimensions in an instruction for 2"):
+        machine.launch(code, "scale_tiles", *maps, 3, grid=1, block=(32, 8))

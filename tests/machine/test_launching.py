@@ -324,6 +324,23 @@ def test_a_deadlock_says_who_waits_where() -> None:
     assert sorted(note.partition(":")[0][:16] for note in fault.diagnostic.notes) == ["32 threads wait ", "32 threads wait "]
 
 
+def test_a_flag_that_nobody_sets_is_a_standstill() -> None:
+    fault = faults(kernel("SPIN: ld.acquire.gpu.global.u32 %r5, [%rd1]; setp.eq.s32 %p1, %r5, 0; @%p1 bra SPIN; ret;"), budget=60)
+    assert fault.kind == "standstill" and fault.count == 64 and fault.diagnostic.notes[0].startswith("64 threads iterate on line")
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        "add.s32 %r6, %r6, 1; setp.lt.s32 %p1, %r6, 60000;",
+        "mov.u64 %rd7, %clock64; sub.s64 %rd8, %rd7, %rd6; setp.lt.s64 %p1, %rd8, 9000000;",
+        "atom.global.add.u32 %r7, [%rd3], 1; setp.lt.s32 %p1, %r7, 30000;",
+    ],
+)
+def test_a_long_wait_is_none(wait: str) -> None:
+    run(kernel(f"mov.u32 %r6, 0; mov.u64 %rd6, %clock64; SPIN: {wait} @%p1 bra SPIN; ret;"), count=2, budget=60)
+
+
 def test_a_mask_that_names_a_lane_elsewhere_is_a_deadlock() -> None:
     text = kernel("setp.eq.s32 %p1, %r4, 3; @%p1 bra OTHER; bar.warp.sync 0xffffffff; bra END; OTHER: bar.sync 5, 64; END: ret;")
     assert faults(text, count=32).kind == "deadlock"
@@ -358,6 +375,27 @@ def test_shapes_and_sizes_that_cannot_be() -> None:
     with pytest.raises(Fault) as caught:
         Machine().alloc(200 << 30)
     assert caught.value.kind == "memory"
+
+
+def test_directives_bound_the_shape() -> None:
+    ends = kernel("ret;")
+    assert faults(ends.replace(")\n{", ") .reqntid 32, 2\n{"), block=64).kind == "launch"
+    run(ends.replace(")\n{", ") .reqntid 32, 2\n{"), block=(32, 2))
+    assert faults(ends.replace(")\n{", ") .maxntid 32\n{"), block=64).kind == "launch"
+
+
+@every_schedule
+def test_clusters(schedule: Any) -> None:
+    """Each CTA writes to the shared memory of its neighbour in the cluster."""
+    body = """
+    mov.u32 %r5, %cluster_ctarank; xor.b32 %r6, %r5, 1; mov.u32 %r7, s; mapa.shared::cluster.u32 %r8, %r7, %r6;
+    shl.b32 %r9, %r4, 2; add.s32 %r8, %r8, %r9; add.s32 %r7, %r7, %r9;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    st.shared::cluster.u32 [%r8], %r1;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    ld.shared.u32 %r10, [%r7]; st.global.u32 [%rd3], %r10; ret;"""
+    text = kernel(body, before=".shared .align 4 .b8 s[128];").replace(")\n{", ") .explicitcluster .reqnctapercluster 2\n{")
+    assert (run(text, count=256, grid=8, block=32, schedule=schedule) == np.arange(256) ^ 32).all()
 
 
 def test_a_grid_of_the_largest_size_ends_with_its_budget() -> None:

@@ -44,7 +44,7 @@ class Flight:
         try:
             self.land(positions)
         except Exception as why:
-            if not hasattr(why, "lanes"):
+            if getattr(why, "lanes", None) is None:
                 why.lanes = self.lanes.at(positions)  # type: ignore[attr-defined]
             raise
         return True

@@ -28,7 +28,7 @@ BITS = {
 NO_EXPONENT = -2000
 """The exponent of a zero, below all others."""
 NO_BIT = 2000
-"""The lowest set bit of a zero, above all others."""
+"""The lowest set bit of a zero, above all others; that of an infinity or NaN is as far below: no sum with it is short and exact."""
 
 
 @attrs.frozen(eq=False)
@@ -98,7 +98,7 @@ def format_of(type: str, packed: bool = False) -> Format:
     for place in range(fraction_bits, 0, -1):
         trailing[significand % (1 << place) == 0] += 1
     exponents = np.where(zero, NO_EXPONENT, unbiased).astype(np.int16)
-    lowest = np.where(zero, NO_BIT, unbiased - fraction_bits + trailing).astype(np.int16)
+    lowest = np.where(zero, NO_BIT, np.where(finite, unbiased - fraction_bits + trailing, -NO_BIT)).astype(np.int16)
     return Format(
         ((1 << width) - 1) << shift,
         shift,

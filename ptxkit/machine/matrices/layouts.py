@@ -16,6 +16,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from ptxkit.machine.matrices.elements import BITS
+
 Index = NDArray[np.intp]
 
 
@@ -180,9 +182,14 @@ def to_fragments(layout: Layout, matrices: NDArray[Any]) -> NDArray[Any]:
 
 
 @cache
-def opaque(matrix: str, shape: tuple[int, int, int], bits: int) -> Layout:
-    """The fragment of `wmma` for matrix `a`, `b` or `c` (d has it too) of a product M, N, K, elements of so many bits (ISA 9.7.15.3.1)."""
+def opaque(matrix: str, shape: tuple[int, int, int], type: str) -> Layout:
+    """The fragment of `wmma` for matrix `a`, `b` or `c` (d has it too) of a product M, N, K and a type of elements (ISA 9.7.15.3.1)."""
     m, n, k = shape
+    bits = BITS[type]
+    if (m, n) == (8, 32) and (matrix == "c" or type == ".bf16"):  # computed as the transposed product, of sixteen rows
+        part = accumulator(16, 8) if matrix == "c" else multiplicand_a(16, k, bits)
+        if matrix in "bc":
+            return joined(transposed(part), transposed(part), axis=1)
     if matrix == "b":
         return joined(*[multiplicand_b(k, 8, bits)] * (n // 8), axis=1)
     if matrix == "c":

@@ -36,16 +36,23 @@ CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 
 @attrs.frozen
 class Adder:
-    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K."""
+    """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K.
+
+    What a GPU has no unit for it computes in another way, which `by` names. Hopper multiplies 8-bit floats as halves, in `pairs`: first two
+    of every four along K, then the other two; c is added last, to nearest. It multiplies `m8n8k4` in single precision, `one` product after
+    another, c last.
+    """
 
     kept: int = 25
     fraction: int = 23
     steps: int = 1
+    by: str = ""
 
 
 @cache
 def adder(target: str, instruction: str, type: str, k: int) -> Adder:
-    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `wgmma`, `tcgen05`), a type of A and a number of products."""
+    """The adder of an architecture (`sm_90a`) for an instruction (`mma`, `mma.m8n8k4`, `wmma`, `wgmma`, `tcgen05`), a type of A and as many
+    products."""
     found = re.search(r"\d+", target)
     architecture = int(found[0]) if found else 90
     small = type not in (".f16", ".bf16", ".tf32")
@@ -57,9 +64,11 @@ def adder(target: str, instruction: str, type: str, k: int) -> Adder:
         half = {".tf32": 8, ".f16": 16, ".bf16": 16}.get(type, 32)
         narrow = small and architecture == 89
         return Adder(13 if narrow else 24, 13 if narrow else 23, 2 if k >= half else 1)
-    if architecture < 100 and small and instruction == "wgmma":
-        return Adder(13, 13)
-    return Adder()
+    if architecture < 100 and small:
+        return Adder(13, 13) if instruction == "wgmma" else Adder(by="pairs")
+    if instruction == "mma.m8n8k4":
+        return Adder(by="one")
+    return Adder(steps=2) if instruction == "wmma" and type == ".tf32" and architecture < 100 else Adder()
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -86,15 +95,14 @@ class Factor:
         """The greatest exponent and the lowest set bit of all elements."""
         return int(self.exponents.max(initial=NO_EXPONENT)), int(self.format.lowest.take(self.index).min(initial=NO_BIT))
 
-    def finite(self) -> bool:
-        return self.format.finite or bool(np.isfinite(self.values).all())
-
     def part(self, chosen: Any) -> Factor:
         return Factor(self.format, self.index[chosen])
 
 
 def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
     """a·b + c as `float16` or `float32` (`bits` 16 or 32); c is either of them."""
+    if how.by:
+        return _pairs(a, b, c, how, bits) if how.by == "pairs" else _one_by_one(a, b, c, bits)
     result = np.empty(c.shape, np.float16 if bits == 16 else np.float32)
     each = max(1, _CHUNK // (c.shape[1] * c.shape[2]))
     for at in range(0, len(c), each):
@@ -109,12 +117,45 @@ def float_product(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Arra
     return result
 
 
+def _pairs(a: Factor, b: Factor, c: Array, how: Adder, bits: int) -> Array:
+    """Two of every four products, the other two, then c; with the exponents that the values have as halves."""
+    a, b = Factor(_as_halves(a.format), a.index), Factor(_as_halves(b.format), b.index)
+    along = np.arange(a.index.shape[2])
+    total = np.zeros(c.shape, np.float16 if bits == 16 else np.float32)
+    for chosen in (along[along % 4 < 2], along[along % 4 >= 2]):
+        part = b.part((slice(None), slice(None), chosen) if b.index.ndim == 4 else (slice(None), chosen))
+        total = float_product(a.part((slice(None), slice(None), chosen)), part, total, attrs.evolve(how, by=""), bits)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return canonical(
+            (total + c.astype(total.dtype)) if bits == 32 else (total.astype(np.float32) + c.astype(np.float32)).astype(np.float16)
+        )
+
+
+@cache
+def _as_halves(format: Format) -> Format:
+    _, exponents = np.frexp(format.values)
+    halves = np.where(format.exponents == NO_EXPONENT, NO_EXPONENT, np.maximum(exponents - 1, -14))
+    return attrs.evolve(format, exponents=halves.astype(np.int16))
+
+
+def _one_by_one(a: Factor, b: Factor, c: Array, bits: int) -> Array:
+    """Each sum to nearest in single precision: c last for `.f32`, c first and the products in another order for `.f16`."""
+    products = [a.values[:, :, k, None] * b.values[:, k, None, :] for k in range(a.index.shape[2])]
+    summands = [c, products[1], products[0], products[3], products[2]] if bits == 16 else [*products, c]
+    total = np.zeros(c.shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for summand in summands:
+            total = (total + summand).astype(np.float32).astype(np.float64)
+        return canonical(total.astype(np.float16 if bits == 16 else np.float32))
+
+
 def _sum(a: Factor, b: Factor, c: Array, kept: int) -> tuple[Array, Array | int]:
     """The aligned sum: an array of float64 and the exponent by which it is still to be scaled."""
     c = c.astype(np.float64)
     highest, lowest = (x + y for x, y in zip(a.range(), b.range(), strict=True))
-    if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept) and a.finite() and b.finite():
-        return np.matmul(a.values, b.values) + c, 0
+    if b.index.ndim == 3 and _nothing_is_cut(highest, lowest, c, kept):
+        single = a.format.small and b.format.small and highest + 2 + a.index.shape[2].bit_length() - lowest <= 24
+        return (np.matmul(a.single, b.single) if single else np.matmul(a.values, b.values)) + c, 0
     if a.format.small and b.format.small:
         return aligned_sum(a.single, a.exponents, b.single, b.exponents, c, kept)
     return aligned_sum(a.values, a.exponents, b.values, b.exponents, c, kept)
@@ -181,13 +222,21 @@ def rounded(total: Array, unit: Array | int, how: Adder, bits: int) -> Array:
     value = np.ldexp(total, unit) if isinstance(unit, np.ndarray) else total
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         result = (value.astype(np.float16) if bits == 16 else cut(value, how.fraction)) + (np.float16(0) if bits == 16 else np.float32(0))
-    words = result.view(f"uint{bits}")
-    words[np.isnan(value)] = CANONICAL_NAN[bits]
-    return result
+    return canonical(result)
+
+
+def canonical(values: Array) -> Array:
+    """Values with every NaN the canonical one of a tensor core; changed in place."""
+    bits = values.dtype.itemsize * 8
+    values.view(f"uint{bits}")[np.isnan(values)] = CANONICAL_NAN[bits]
+    return values
 
 
 def cut(value: Array, fraction: int = 23) -> NDArray[np.float32]:
     """float64 to float32 towards zero, keeping so many bits of the fraction; beyond the range it is infinite."""
+    exact = value.astype(np.float32)
+    if fraction == 23 and (exact == value).all():
+        return exact
     words = value.view(np.int64) & ~np.int64((1 << (52 - fraction)) - 1)
     normal = words.view(np.float64)
     smallest = np.abs(value) < 2.0**-126
@@ -217,7 +266,14 @@ def bit_product(a: Array, b: Array, c: Array, operation: str) -> NDArray[np.int3
 
 
 def double_product(a: Array, b: Array, c: Array, mode: str) -> NDArray[np.float64]:
-    """a·b + c in double precision: fused multiply-adds one after another along K, each rounded in this mode (`rn` …)."""
+    """a·b + c in double precision: fused multiply-adds one after another along K, each rounded in this mode (`rn` …).
+
+    Of several NaNs that meet in one, that of B stays, else that of the sum so far.
+    """
     for k in range(a.shape[2]):
-        c = double.fma(a[:, :, k, None], b[:, k, None, :], c, mode)
+        x, y = a[:, :, k, None], b[:, k, None, :]
+        before, c = c, double.fma(x, y, c, mode)
+        if np.isnan(c).any():
+            for nan in (before, np.broadcast_to(y, c.shape)):
+                c = np.where(np.isnan(nan), np.add(nan, 0.0), c)
     return c

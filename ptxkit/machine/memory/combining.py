@@ -169,17 +169,16 @@ def flushed(x: Any) -> Any:
     return np.where(small, np.copysign(np.zeros_like(x), x), x) if small.any() else x
 
 
-_CANONICAL = {2: np.uint16(0x7FFF), 4: np.uint32(0x7FFFFFFF), 8: np.uint64(0x7FFFFFFFFFFFFFFF)}
+_CANONICAL = {2: np.uint16(0x7FFF), 4: np.uint32(0x7FFFFFFF)}
 
 
 def canonical(x: Any) -> Any:
-    """Every NaN is the one that operations give: all bits set but the sign; of `.f64` the quiet one of IEEE 754."""
+    """Every NaN is the one that operations give: all bits set but the sign. Those of `.f64` keep their payloads, as IEEE 754 has it."""
     x = np.asarray(x)
-    nan = np.isnan(x)
-    if not nan.any():
+    if x.dtype.itemsize == 8:
         return x
-    bits = np.uint64(0x7FF8000000000000) if x.dtype.itemsize == 8 else _CANONICAL[x.dtype.itemsize]
-    return np.where(nan, np.asarray(bits).view(x.dtype), x)
+    nan = np.isnan(x)
+    return np.where(nan, np.asarray(_CANONICAL[x.dtype.itemsize]).view(x.dtype), x) if nan.any() else x
 
 
 def _halves(op: str, type: str) -> Update:

@@ -290,7 +290,7 @@ class Memory:
 
     def _in_local(self, lanes: Any, address: Any, size: int, kind: str) -> Any:
         if _largest(address) + size > self.local_size:
-            wrong = np.asarray(address, np.uint64) > np.uint64(max(0, self.local_size - size))
+            wrong = (np.asarray(address, np.uint64) > np.uint64(max(0, self.local_size - size))) | (size > self.local_size)
             self._fault(
                 lanes,
                 wrong,

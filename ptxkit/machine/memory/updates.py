@@ -61,10 +61,18 @@ def folding(ufunc: np.ufunc) -> Update:
     return Update(ufunc, states, ufunc.at)
 
 
+_ALL = 1 << 36
+"""No buffer but that of host memory has so many elements."""
+
+
 def serially(view: Array, index: Any, update: Update, operands: tuple[Any, ...], count: int, wanted: bool = True) -> Any:
     """Updates `view[index]` for `count` lanes one after another, and gives what each found there (None if that is not `wanted`)."""
     if not isinstance(index, np.ndarray):
         return _one_location(view, int(index), update, operands, count)
+    if len(view) >= _ALL:
+        # all of a process's memory: NumPy must not take it for an array of that size
+        first = int(index.min())
+        view, index = view[first : int(index.max()) + 1], index - first
     if not wanted and update.at is not None:
         update.at(view, index, operands[0])
         return None

@@ -13,9 +13,11 @@ import numpy as np
 from ptxkit.isa.types import is_type
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.types import dtype_of
+from ptxkit.machine.values.double import quiet_nans
 from ptxkit.machine.values.elements import Elements, elements_of
-from ptxkit.machine.values.floats import flush_below, saturate
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.floats import canonical, flush_below, saturate
+from ptxkit.machine.values.formats import FORMATS
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import integer_to_odd, nearest_of_integer
 
 Function = Callable[..., Any]
@@ -93,6 +95,14 @@ def _from_integer(op: Operation, result: Elements) -> Semantics:
 
 def _between_floats(op: Operation, result: Elements, source: Elements) -> Semantics:
     mode = _mode(op)
+    plain = not any(op.has(m) for m in (".ftz", ".sat", ".relu"))
+    if plain and source.count == result.count == 1:
+        if result.base == ".f32" and source.base == ".bf16":
+            return Semantics(lambda a: a.astype(np.uint32) << 16, {"a": np.uint16})
+        if result.base == source.base and result.base in (".f32", ".f64") and not any(m in _WHOLE for m in op.bound.modifiers):
+            return Semantics(lambda a: a)
+        if result.base == ".tf32" and mode == "rna":
+            return _to_tf32_away(op)
     whole = next((_WHOLE[m] for m in op.bound.modifiers if m in _WHOLE), None)
     ftz, sat, relu, finite = (op.has(m) for m in (".ftz", ".sat", ".relu", ".satfinite"))
     scaled = op.operand("scale")
@@ -105,8 +115,9 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
     def run(*values: Any) -> Any:
         *given, last = values if mode == "rs" or scaled else (*values, None)
         x = _gathered(source, result, given, dtype)
-        if ftz and source.base == ".f32":
-            x = flush_below(x, source.least)
+        if ftz and source.base == ".f32" and result.base != ".f16":
+            # (To half precision .ftz changes nothing on sm_90.)
+            x = canonical(flush_below(x, source.least).astype(np.float32, copy=False)).astype(dtype, copy=False)
         if whole is not None:
             x = whole(x)
         if scaled:
@@ -121,12 +132,41 @@ def _between_floats(op: Operation, result: Elements, source: Elements) -> Semant
             x = select(x <= 0, x.dtype.type(0), x)
         random = _random(last, result) if mode == "rs" else 0
         rounded = result.rounded(x, mode, finite=finite, random=random, random_bits=random_bits)
+        if source.base == ".f64" and result.base != ".f64" and not sat:
+            rounded = _nans_of_doubles(rounded, x, result)
+        if result.base == ".f64":
+            rounded = quiet_nans(rounded)
         if ftz and result.base == ".f32":
             rounded = flush_below(rounded, result.least)
         return result.joined(rounded)
 
     reads = {o.name: source.register for o in op.reads if o.name in ("a", "b") and not o.width}
     return Semantics(run, reads)
+
+
+def _to_tf32_away(op: Operation) -> Semantics:
+    """Half of what is dropped is added to the bits, also to those of a NaN; with .satfinite a step is taken from what is then no number."""
+    step, half, infinite = np.uint32(0x2000), np.uint32(0x1000), np.uint32(0x7F800000)
+
+    def run(a: Any) -> Any:
+        bits = (a + half) & ~(step - np.uint32(1))
+        return select(bits & infinite == infinite, bits - step, bits) if op.has(".satfinite") else bits
+
+    return Semantics(run, {"a": np.uint32})
+
+
+def _nans_of_doubles(rounded: Any, x: Any, result: Elements) -> Any:
+    """Narrower floats of doubles: a NaN keeps its sign and the upper bits of its payload, and is quiet (measured on sm_90)."""
+    is_nan = np.isnan(x)
+    if not some(is_nan):
+        return rounded
+    if result.base == ".f32":
+        return select(is_nan, x.astype(np.float32), rounded)
+    format = FORMATS[result.base]
+    bits = x.view(np.uint64)
+    payload = (bits >> (52 - format.mantissa)) & ((1 << format.mantissa) - 1)
+    nan = (bits >> 48 & np.uint64(0x8000)) | np.uint64(format.infinity | 1 << (format.mantissa - 1)) | payload
+    return select(is_nan, nan.astype(result.code), rounded)
 
 
 def _gathered(source: Elements, result: Elements, given: list[Any], dtype: Any) -> Any:

@@ -67,14 +67,15 @@ def mad(op: Operation) -> Semantics:
 
 
 def madc(op: Operation) -> Semantics:
-    """§ 9.7.2.6"""
+    """§ 9.7.2.6: of .sat, which the manual does not have here, ptxas makes nothing."""
     dtype = op.dtype("d")
     bits = unsigned(dtype)
-    if op.has(".sat"):
-        return Semantics(lambda a, b, c, carry: clamp((np.multiply(a, b, dtype=np.int64) >> 32) + c + carry, np.int32))
 
     def half(a: Any, b: Any) -> Any:
-        return (high(a, b, dtype) if op.has(".hi") else a * b).view(bits)
+        if not op.has(".hi"):
+            return (a * b).view(bits)
+        # Types of 16 bits, which the manual does not have here, count as extended to 32 bits (as ptxas does it).
+        return (high(a, b, dtype) if dtype.itemsize > 2 else np.multiply(a, b, dtype=np.int64) >> 32).astype(bits)
 
     reads = {"c": bits}
     if op.bound.carry == "w":

@@ -14,8 +14,9 @@ from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.values import double, single
 from ptxkit.machine.values.extremes import extreme
 from ptxkit.machine.values.floats import canonical, flush, flush_below, saturate
-from ptxkit.machine.values.integers import select
+from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.packed import join, split
+from ptxkit.machine.values.rounding import to_single
 
 Function = Callable[..., Any]
 
@@ -28,14 +29,26 @@ def _mode(op: Operation) -> str:
     return next((m[1:] for m in op.bound.modifiers if m in (".rn", ".rz", ".rm", ".rp")), "rn")
 
 
-def _single(op: Operation, function: Function) -> Semantics:
-    """A function of singles with what `.ftz` and `.sat` add, for each element of a packed type."""
+def _single(op: Operation, function: Function, exact: Function | None = None) -> Semantics:
+    """A function of singles with what `.ftz` and `.sat` add, for each element of a packed type.
+
+    A result that is subnormal before the range of exponents ends is flushed too if it is rounded up to a normal one: `exact` gives
+    it, as a double.
+    """
     run = function
     if op.has(".ftz"):
-        flushed = run
+        mode = _mode(op)
 
         def run(*values: Any) -> Any:
-            return flush(flushed(*[flush(v) for v in values]))
+            values = tuple(flush(v) for v in values)
+            result = flush(function(*values))
+            if exact is None:
+                return result
+            least = np.absolute(result) == _LEAST32
+            if not some(least):
+                return result
+            tiny = least & (np.absolute(to_single(exact(*values) * 2.0**24, mode)) < _LEAST32 * 2.0**24)
+            return select(tiny, np.copysign(np.float32(0), result), result)
 
     if op.has(".sat"):
         unlimited = run
@@ -54,7 +67,7 @@ def _rounded(op: Operation, of_single: Function, of_double: Function) -> Semanti
     mode = _mode(op)
     if op.type == ".f64":
         return Semantics(lambda *values: of_double(*values, mode))
-    return _single(op, lambda *values: of_single(*values, mode))
+    return _single(op, lambda *values: of_single(*values, mode), single.EXACT.get(of_single))
 
 
 def testp(op: Operation) -> Semantics:
@@ -84,9 +97,7 @@ def add(op: Operation) -> Semantics:
 
 def sub(op: Operation) -> Semantics:
     """§ 9.7.3.4"""
-    if op.type == ".f64" and _mode(op) == "rn":
-        return Semantics(np.subtract)
-    return _rounded(op, lambda a, b, mode: single.add(a, -b, mode), lambda a, b, mode: double.add(a, -b, mode))
+    return _rounded(op, lambda a, b, mode: single.add(a, -b, mode), double.subtract)
 
 
 def mul(op: Operation) -> Semantics:
@@ -107,23 +118,30 @@ def mad(op: Operation) -> Semantics:
 def div(op: Operation) -> Semantics:
     """§ 9.7.3.8"""
     if op.has(".approx"):
-        return _single(op, _fast_quotient_flushed if op.has(".ftz") else single.divide)
+        return _single(op, _fast_quotient)
     return _rounded(op, single.divide, double.divide)
 
 
-def _fast_quotient_flushed(a: Any, b: Any) -> Any:
-    """a (1 / b), where a reciprocal that is subnormal counts as zero."""
-    return single.multiply(a, flush(single.divide(np.float32(1), b)))
+def _fast_quotient(a: Any, b: Any) -> Any:
+    """The quotient, but where the reciprocal of b is subnormal it counts as zero: zero, or a NaN if a is infinite."""
+    quotient = single.divide(a, b)
+    large = (np.absolute(b) > 2.0**126) & np.isfinite(b)
+    return select(large, single.multiply(a, np.copysign(np.float32(0), b)), quotient) if some(large) else quotient
 
 
 def abs(op: Operation) -> Semantics:
     """§ 9.7.3.9"""
-    return Semantics(np.absolute) if op.type == ".f64" else _single(op, lambda a: canonical(np.absolute(a)))
+    return _sign(np.absolute) if op.type == ".f64" else _single(op, lambda a: canonical(np.absolute(a)))
 
 
 def neg(op: Operation) -> Semantics:
     """§ 9.7.3.10"""
-    return Semantics(np.negative) if op.type == ".f64" else _single(op, lambda a: canonical(-a))
+    return _sign(np.negative) if op.type == ".f64" else _single(op, lambda a: canonical(-a))
+
+
+def _sign(ufunc: np.ufunc) -> Semantics:
+    """Of doubles, NaNs keep their sign and are made quiet."""
+    return Semantics(lambda a: double.quiet_nans(select(np.isnan(a), a, ufunc(a))))
 
 
 def min(op: Operation) -> Semantics:
@@ -139,7 +157,9 @@ def max(op: Operation) -> Semantics:
 def _extreme(op: Operation, which: str) -> Semantics:
     nan, xorsign, magnitude = op.has(".NaN"), op.has(".xorsign"), op.has(".abs")
     function = extreme(which, nan=nan, xorsign=xorsign, magnitude=magnitude)
-    return Semantics(function) if op.type == ".f64" else _single(op, lambda *values: canonical(function(*values)))
+    if op.type == ".f64":
+        return Semantics(lambda a, b: double.quiet_nans(function(a, b)))
+    return _single(op, lambda *values: canonical(function(*values)))
 
 
 def rcp(op: Operation) -> Semantics:
@@ -147,10 +167,8 @@ def rcp(op: Operation) -> Semantics:
     if op.type == ".f64" and op.has(".approx"):
         return Semantics(_coarse(lambda a: 1 / a))
     one32, one64 = np.float32(1), np.float64(1)
-    semantics = _rounded(op, lambda a, mode: single.divide(one32, a, mode), lambda a, mode: double.divide(one64, a, mode))
-    if op.type == ".f64" and op.has(".ftz"):
-        return Semantics(lambda a: flush_below(semantics.run(flush_below(a, _LEAST64)), _LEAST64))
-    return semantics
+    # With a rounding .ftz is not of the manual, and changes nothing for doubles.
+    return _rounded(op, lambda a, mode: single.divide(one32, a, mode), lambda a, mode: double.divide(one64, a, mode))
 
 
 def sqrt(op: Operation) -> Semantics:
@@ -161,7 +179,7 @@ def sqrt(op: Operation) -> Semantics:
 def rsqrt(op: Operation) -> Semantics:
     """§ 9.7.3.16, 9.7.3.17"""
     if op.type == ".f64":
-        return Semantics(_coarse(lambda a: 1 / np.sqrt(a)) if op.has(".ftz") else lambda a: 1 / np.sqrt(a))
+        return Semantics(_coarse(lambda a: 1 / np.sqrt(a)) if op.has(".ftz") else double.reciprocal_square_root)
     return _approximate(op, lambda a: 1 / np.sqrt(a))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.operation import Operation, Semantics
+from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.values.blocks import in_blocks
 from ptxkit.machine.values.elements import Elements, elements_of
 from ptxkit.machine.values.extremes import extreme
@@ -64,7 +64,9 @@ def _rounded(op: Operation, function: Function) -> Semantics:
             exact = select(exact <= 0, exact.dtype.type(0), exact)
         rounded = result.rounded(exact, mode, finite=finite)
         if ftz:
-            rounded = _flushed(rounded, result)
+            # What is subnormal before the range of exponents ends is flushed too if it is rounded up to a normal number.
+            larger = result.numbers(result.rounded(exact * exact.dtype.type(256), mode))
+            rounded = _flushed(rounded, result, np.absolute(larger) < result.least * 256)
         if oob:
             outside = codes[0] == _OUT_OF_BOUNDS
             for other in codes[1:]:
@@ -78,13 +80,11 @@ def _rounded(op: Operation, function: Function) -> Semantics:
     return Semantics(lambda *values: in_blocks(block, _BLOCK, *values), reads)
 
 
-def _flushed(codes: Any, kind: Elements) -> Any:
-    """Codes with the subnormal ones as zero of the same sign."""
+def _flushed(codes: Any, kind: Elements, small: Any) -> Any:
+    """Codes, those of small numbers as zero of the same sign."""
     if kind.base == ".f32":
-        return flush_below(codes, kind.least)
-    sign = codes.dtype.type(FORMATS[kind.base].sign)
-    small = (codes & ~sign) >> FORMATS[kind.base].mantissa == 0
-    return select(small, codes & sign, codes)
+        return select(small, np.copysign(np.float32(0), codes), codes)
+    return select(small, codes & codes.dtype.type(FORMATS[kind.base].sign), codes)
 
 
 def _add(a: Any, b: Any, mode: str) -> Any:
@@ -108,6 +108,8 @@ def mul(op: Operation) -> Semantics:
 
 def fma(op: Operation) -> Semantics:
     """§ 9.7.4.4"""
+    if "bf16" in op.type and not op.has(".rn") and "f32" not in op.bound.opcode:
+        raise Unsupported("the manual has only .rn of this form; with another rounding ptxas makes one for operands of .f16")
     return _rounded(op, lambda a, b, c, mode: _add(a * b, c, mode))
 
 

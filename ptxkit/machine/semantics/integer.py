@@ -184,11 +184,14 @@ def bfind(op: Operation) -> Semantics:
 
 
 def fns(op: Operation) -> Semantics:
-    """§ 9.7.1.17: a position of the mask at a time, from the base upwards and downwards."""
+    """§ 9.7.1.17: a position of the mask at a time, from the base upwards and downwards.
+
+    A base above 31 is undefined; on sm_90 nothing is found. An offset without an absolute value gives 0 there.
+    """
 
     def run(mask: Any, base: Any, offset: Any) -> Any:
         start, step = base.astype(np.int64), np.sign(offset).astype(np.int64)
-        left = select(offset == 0, 0, np.absolute(offset.astype(np.int64)) - 1)
+        left = select((offset == 0) | (start > 31), 32 * (start > 31), np.absolute(offset.astype(np.int64)) - 1)
         found = np.full(np.broadcast(mask, base, offset).shape, 0xFFFFFFFF, np.uint32)
         for count in range(32):
             position = start + step * count
@@ -196,7 +199,7 @@ def fns(op: Operation) -> Semantics:
             is_set = inside & ((mask >> np.clip(position, 0, 31).astype(np.uint32)) & 1 != 0) & ((step != 0) | (count == 0))
             found = np.where(is_set & (left == 0), position.astype(np.uint32), found)
             left = left - is_set
-        return found[()]
+        return select(offset == np.iinfo(np.int32).min, np.uint32(0), found)
 
     return Semantics(run, reads={"mask": np.uint32, "base": np.uint32, "offset": np.int32})
 
@@ -211,29 +214,36 @@ def _low_bits(count: Any, dtype: np.dtype[Any]) -> Any:
     return ~(~dtype.type(0) << count.astype(dtype))
 
 
+def _field_mask(dtype: np.dtype[Any]) -> Any:
+    """The bits of a position or length that count."""
+    return np.uint32(0xFF if dtype.itemsize == 4 else 0xFFFFFFFF)
+
+
 def bfe(op: Operation) -> Semantics:
-    """§ 9.7.1.19: of position and length the low eight bits count."""
+    """§ 9.7.1.19: position and length are 0 to 255; of larger ones the low eight bits count with 32-bit types (on sm_90)."""
     dtype = op.dtype("a")
     bits = 8 * dtype.itemsize
+    mask = _field_mask(dtype)
     if dtype.kind == "u":
-        return Semantics(lambda a, pos, len: (a >> (pos & 255).astype(dtype)) & _low_bits(len & 255, dtype))
+        return Semantics(lambda a, pos, len: (a >> (pos & mask).astype(dtype)) & _low_bits(len & mask, dtype))
 
     def run(a: Any, pos: Any, len: Any) -> Any:
         # Beyond the top there are copies of the sign, which the arithmetic shift brings.
-        unused = bits - np.minimum(len & 255, bits).astype(dtype)
-        field = (a >> np.minimum(pos & 255, bits - 1).astype(dtype)) << unused >> unused
-        return select(len & 255 == 0, dtype.type(0), field)
+        unused = bits - np.minimum(len & mask, bits).astype(dtype)
+        field = (a >> np.minimum(pos & mask, bits - 1).astype(dtype)) << unused >> unused
+        return select(len & mask == 0, dtype.type(0), field)
 
     return Semantics(run)
 
 
 def bfi(op: Operation) -> Semantics:
-    """§ 9.7.1.20: of position and length the low eight bits count."""
+    """§ 9.7.1.20: position and length as for bfe."""
     dtype = op.dtype("d")
+    counted = _field_mask(dtype)
 
     def run(a: Any, b: Any, pos: Any, len: Any) -> Any:
-        at = (pos & 255).astype(dtype)
-        mask = _low_bits(len & 255, dtype) << at
+        at = (pos & counted).astype(dtype)
+        mask = _low_bits(len & counted, dtype) << at
         return (b & ~mask) | ((a << at) & mask)
 
     return Semantics(run)

@@ -23,6 +23,8 @@ def mma(op: Operation) -> Semantics:
     """§ 9.7.15.4.14, 9.7.15.5.3: multiply the matrices that the lanes of each warp hold and add a third."""
     m, n, k = shape_of(op)
     dtype, atype, btype, ctype = types_of(op)[:4]
+    if (m, n, k) == (8, 8, 4) and atype in (".bf16", ".tf32"):
+        raise Unsupported("the manual has no such form, and what ptxas makes of it leaves the results undefined (seen on an H200)")
     if (m, n, k) == (8, 8, 4) and atype != ".f64":
         return _quarters(op, dtype, atype, ctype)
     narrow = k >= 64 and op.has(".block_scale")
@@ -83,7 +85,7 @@ def _quarters(op: Operation, dtype: str, atype: str, ctype: str) -> Semantics:
     a_by_rows, b_by_rows = op.slot(".alayout") == ".row", op.slot(".blayout") == ".row"
     a_layout, b_layout = layouts.quarter_a(a_by_rows), layouts.quarter_b(b_by_rows)
     c_layout, d_layout = layouts.quarter_c(BITS[ctype]), layouts.quarter_c(BITS[dtype])
-    compute = product_of(op, "mma", dtype, atype, atype, 4)
+    compute = product_of(op, "mma.m8n8k4", dtype, atype, atype, 4)
 
     def run(lanes: Any, a: Any, b: Any, c: Any) -> Any:
         left = gathered(lanes.by_warp, a, BITS[atype], a_layout).reshape(-1, 8, 4)

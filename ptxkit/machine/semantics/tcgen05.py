@@ -16,6 +16,7 @@ from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
 from ptxkit.machine.asynchronous.transfers import places
+from ptxkit.machine.fault import Stop
 from ptxkit.machine.matrices import descriptors, sparsity, tensor_memory
 from ptxkit.machine.matrices import tcgen05 as products
 from ptxkit.machine.matrices.elements import BITS, unpacked, widened
@@ -193,13 +194,16 @@ def _store(op: Operation) -> Semantics:
 # -- what is in flight
 
 
-def _start(lanes: Any, one: Callable[[Any, int], None]) -> None:
+def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None]) -> None:
     """Something of each lane is in flight: `one(lane, position)` does it, after what the lane's thread has started before."""
 
     def land(positions: Array) -> None:
         lanes.agents.complete_before(lanes.at(positions), QUEUE, flight.number)
         for position in positions:
-            one(lanes.at(np.array([position])), int(position))
+            try:
+                one(lanes.at(np.array([position])), int(position))
+            except Stop as stop:  # by now the launch is elsewhere: say who it was
+                raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
 
     flight = Flight(lanes, land)
     lanes.agents.start(flight, QUEUE)
@@ -284,7 +288,7 @@ def _copy(op: Operation) -> Semantics:
                 for at in copies:
                     memories[cta].cells[(base + at + lane_of) % LANES, column : column + words.shape[1]] = words
 
-        _start(lanes, one)
+        _start(op, lanes, one)
 
     return Semantics(run, lanes=True)
 
@@ -303,7 +307,7 @@ def _shift(op: Operation) -> Semantics:
                 part = memories[cta].cells[base : base + 32, column : column + 8]
                 part[:] = tensor_memory.moved_down(part)
 
-        _start(lanes, one)
+        _start(op, lanes, one)
 
     return Semantics(run, lanes=True)
 
@@ -329,7 +333,7 @@ def _multiply(op: Operation) -> Semantics:
                 lane.fault(None, "a mask of columns of B that are zero is not modelled", "tensor memory")
             _multiply_one(op, lane, mine, what, in_memory, stationary)
 
-        _start(lanes, one)
+        _start(op, lanes, one)
 
     return Semantics(by_name(op, run), lanes=True)
 

@@ -36,7 +36,7 @@ def tex(op: Operation) -> Semantics:
         floats: Any = [p.view(np.float32) for p in at]
         if "cube" in geometry:
             face, floats = sampling.on_cube(floats)
-            layer = face if layer is None else layer * 6 + face
+            layer = face if layer is None else np.clip(layer, 0, texture.texels().shape[0] // 6 - 1) * 6 + face
             sampler = attrs.evolve(sampler, normalized=True)
         lod = lanes.broadcast(given.lod).view(np.float32) if given.lod is not None else None
         if given.dx is not None:
@@ -60,7 +60,7 @@ def tld4(op: Operation) -> Semantics:
         floats: Any = [p.view(np.float32) for p in at]
         if "cube" in geometry:
             face, floats = sampling.on_cube(floats)
-            layer = face if layer is None else layer * 6 + face
+            layer = face if layer is None else np.clip(layer, 0, texture.texels().shape[0] // 6 - 1) * 6 + face
             sampler = attrs.evolve(sampler, normalized=True)
         offsets = [] if given.off is None else [lanes.broadcast(o).view(np.int32) for o in _several(given.off)]
         return sampling.gathered(texture, sampler, floats, layer, component, offsets)
@@ -141,7 +141,7 @@ def _results(op: Operation) -> Callable[[Array], list[Array]]:
         count, channels = values.shape
         columns = [np.ascontiguousarray(values[:, k]) for k in range(min(4, channels))]
         while len(columns) < 4:
-            columns.append(np.full(count, int(len(columns) == 3), values.dtype))
+            columns.append(np.zeros(count, values.dtype))
         if dtype in (".u32", ".s32"):
             kind = np.dtype(np.uint32 if dtype == ".u32" else np.int32)
             if columns[0].dtype.kind == "f":

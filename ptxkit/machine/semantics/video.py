@@ -1,4 +1,9 @@
-"""Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers."""
+"""Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers.
+
+From sm_30 on ptxas makes them of other instructions. Where that differs from the manual in the same way throughout (`.sat`), so does this.
+It is not followed where it contradicts itself: a second `.min` or `.max` after an unsigned sum or difference if both words have the
+highest bit set, results in `.h1` that are lost, unsigned `vmad` with a scale, some saturated shifts.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +37,9 @@ def _absolute_difference(a: Any, b: Any) -> Any:
     return np.absolute(a - b)
 
 
+_FROM_BELOW: tuple[Function, ...] = (np.add, np.subtract, _absolute_difference)
+
+
 def _part(x: Any, selector: str, signed: bool) -> Any:
     """The byte, half or word that a selector names, extended."""
     bits, place = {"b": 8, "h": 16}.get(selector[1:2], 32), int(selector[2:] or 0)
@@ -53,12 +61,25 @@ def _word(x: Any) -> Any:
 
 def _operand_types(op: Operation) -> tuple[bool, bool, bool]:
     """Which of d, a and b are signed."""
-    dtype = op.slot(".dtype") == ".s32"
+    # vset has no type of its own for d: c counts as signed if a is.
+    dtype = (op.slot(".dtype") or op.slot(".atype")) == ".s32"
     btype = op.slot(".btype") == ".s32"
     return dtype, op.slot(".atype") == ".s32", btype
 
 
-def _scalar(op: Operation, function: Function) -> Semantics:
+def _saturated(x: Any, bits: int, signed: bool, function: Function) -> Any:
+    """A first result limited by .sat, as the code does that ptxas makes: unsigned sums and differences from below, parts from above."""
+    if bits < 32:
+        return np.minimum(x & 0xFFFFFFFF, (1 << (bits - signed)) - 1)
+    return np.maximum(x, 0) if not signed and function in _FROM_BELOW else _limited(x, 32, signed)
+
+
+def _intermediate(x: Any, signed: bool, word: bool) -> Any:
+    """The first operand of a second operation: not cut to a word, or (on sm_90, of sums and differences) of 32, with the sign of d."""
+    return _part(_word(x), "", signed) if word else x if signed else x & ((1 << 63) - 1)
+
+
+def _scalar(op: Operation, function: Function, word: bool = False) -> Semantics:
     """One operation, then a second one with c, or the result in a part of c."""
     d_signed, a_signed, b_signed = _operand_types(op)
     a_part, b_part, d_part = (op.parts.get(name, "") for name in "abd")
@@ -69,10 +90,9 @@ def _scalar(op: Operation, function: Function) -> Semantics:
     def run(a: Any, b: Any, c: Any = None) -> Any:
         result = function(_part(a, a_part, a_signed), _part(b, b_part, b_signed))
         if sat:
-            result = _limited(result, bits, d_signed)
+            result = _saturated(result, bits, d_signed, function)
         if second is not None:
-            # The intermediate result counts as a number of d's type.
-            result = second(_part(_word(result), "", d_signed), _part(c, "", d_signed))
+            result = second(_intermediate(result, d_signed, word), _part(c, "", d_signed))
         if bits == 32 or c is None:
             return _word(result)
         place = bits * int(d_part[2:])
@@ -84,12 +104,12 @@ def _scalar(op: Operation, function: Function) -> Semantics:
 
 def vadd(op: Operation) -> Semantics:
     """§ 9.7.18.1.1"""
-    return _scalar(op, np.add)
+    return _scalar(op, np.add, word=True)
 
 
 def vsub(op: Operation) -> Semantics:
     """§ 9.7.18.1.1"""
-    return _scalar(op, np.subtract)
+    return _scalar(op, np.subtract, word=True)
 
 
 def vabsdiff(op: Operation) -> Semantics:

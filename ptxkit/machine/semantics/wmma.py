@@ -57,7 +57,7 @@ class _Places:
     def __init__(self, op: Operation) -> None:
         fragment = op.bound.fragments[0]
         self.bits = BITS[fragment.type]
-        layout = layouts.opaque(fragment.matrix, shape_of(op), self.bits)
+        layout = layouts.opaque(fragment.matrix, shape_of(op), fragment.type)
         major, minor = (layout.rows, layout.columns) if fragment.layout == ".row" else (layout.columns, layout.rows)
         self.leading = layout.shape[1 if fragment.layout == ".row" else 0]
         each = max(1, 32 // self.bits)
@@ -88,9 +88,9 @@ def _multiply(op: Operation) -> Semantics:
         dtype, atype, btype, ctype = types[0], ".f16", ".f16", types[1]
     else:
         dtype, atype, btype, ctype = types
-    a_layout, b_layout = (layouts.opaque(m, shape, BITS[t]) for m, t in (("a", atype), ("b", btype)))
-    c_layout = layouts.opaque("c", shape, 32)
-    compute = product_of(op, "mma", dtype, atype, btype, shape[2])
+    a_layout, b_layout = (layouts.opaque(m, shape, t) for m, t in (("a", atype), ("b", btype)))
+    c_layout = layouts.opaque("c", shape, ".f32")
+    compute = product_of(op, "wmma", dtype, atype, btype, shape[2])
     finite = op.has(".satfinite") and atype in FLOATS
 
     def run(lanes: Any, a: Any, b: Any, c: Any) -> Any:

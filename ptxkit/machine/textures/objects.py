@@ -97,13 +97,15 @@ class Texture(_Image):
     """An image that a kernel samples, with the sampler that is used unless the kernel names another.
 
     `array` has integers of 8, 16 or 32 bits, or floats of 16 or 32. With `as_float` integers of 8 and 16 bits are read as numbers from 0
-    (or -1) to 1. `levels` are the further levels of detail, each half as large. `samples`: the axis before y counts samples of a texel.
+    (or -1) to 1. `srgb`: bytes are on the sRGB scale, the fourth channel aside. `levels` are the further
+    levels of detail, each half as large. `samples`: the axis before y counts samples of a texel.
     """
 
     array: Any
     channels: bool = False
     layered: bool = False
     as_float: bool = False
+    srgb: bool = False
     sampler: Sampler = attrs.field(factory=Sampler)
     levels: Sequence[Any] = ()
     samples: int = 0

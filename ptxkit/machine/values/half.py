@@ -42,7 +42,7 @@ def to_bfloat(exact: Any, mode: str) -> Any:
 
 def to_tf32(exact: Any, mode: str) -> Any:
     """Doubles or singles rounded to tf32, as `uint32`: the bits of a single of which the lowest thirteen are zero."""
-    return _canonical(_rounded(exact, 13, mode) & np.uint32(0xFFFFE000), exact, np.uint32(0x7FFFFFFF))
+    return _canonical(_rounded(exact, 13, mode) & np.uint32(0xFFFFE000), exact, np.uint32(0x7FFFE000))
 
 
 def _rounded(exact: Any, dropped: int, mode: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -79,3 +80,11 @@ def square_root(a: Any, mode: str = "rn") -> Any:
     if mode == "rn":
         return canonical(root)
     return canonical(moved(root, a.astype(np.float64) - np.multiply(root, root, dtype=np.float64), mode))
+
+
+EXACT: dict[Callable[..., Any], Callable[..., Any]] = {
+    multiply: lambda a, b: np.multiply(a, b, dtype=np.float64),
+    fma: lambda a, b, c: sum_to_odd(np.multiply(a, b, dtype=np.float64), c.astype(np.float64)),
+    divide: lambda a, b: np.divide(a, b, dtype=np.float64),
+}
+"""Doubles that round to singles as the exact results do, for the functions whose results may need rounding where they are subnormal."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ptxkit.machine.matrices.elements import NO_EXPONENT, Format, format_of
-from ptxkit.machine.matrices.products import Adder, Factor, adder, bit_product, cut, float_product, integer_product
+from ptxkit.machine.matrices.products import Adder, Factor, adder, bit_product, cut, double_product, float_product, integer_product
 
 
 def _single(total: Fraction, fraction: int) -> float:
@@ -109,3 +109,51 @@ def test_adders_of_the_architectures() -> None:
     assert adder("sm_80", "mma", ".f16", 8) == Adder(24)
     assert adder("sm_75", "mma", ".f16", 8) == Adder(24)
     assert adder("sm_70", "mma", ".f16", 4) == Adder(23)
+    assert adder("sm_90a", "mma", ".e4m3", 32).by == "pairs"
+    assert adder("sm_90a", "mma.m8n8k4", ".f16", 4).by == "one"
+    assert adder("sm_90a", "wmma", ".tf32", 8).steps == 2
+
+
+def _bytes_of(type: str, values: Any) -> Any:
+    format = format_of(type)
+    return np.argmin(np.where(np.isfinite(format.values), abs(format.values - np.asarray(values)[..., None]), np.inf), -1)
+
+
+def test_hopper_adds_8_bit_floats_in_pairs_and_c_last() -> None:
+    """Beside 256 the products below 2**-17 are cut; the sum is then added to c to nearest, however small c is."""
+    format = format_of(".e5m2")
+    a = _bytes_of(".e5m2", np.full((1, 1, 16), 2.0**-10))
+    b = _bytes_of(".e5m2", np.full((1, 16, 1), 2.0**-10))
+    a[0, 0, 0], b[0, 0, 0] = (_bytes_of(".e5m2", 16.0),) * 2
+    c = np.full((1, 1, 1), -256, np.float32)
+    got = float_product(Factor(format, a), Factor(format, b), c, Adder(by="pairs"), 32)
+    # beside 256 all small products are cut, in the first step and in the second, which adds to the first
+    assert got.item() == 0
+    b[0, 0, 0] = _bytes_of(".e5m2", 0.0)
+    got = float_product(Factor(format, a), Factor(format, b), c, Adder(by="pairs"), 32)
+    assert got.item() == np.float32(15 * 2.0**-20 - 256)
+
+
+def test_m8n8k4_is_summed_in_single_precision() -> None:
+    format = format_of(".f16")
+    a, b = np.array([[[1, 2**-11, 1, 1]]], np.float16), np.array([[[1], [2**-13], [-1], [2**-14]]], np.float16)
+    c = np.full((1, 1, 1), 2.0**-40, np.float32)
+    got = float_product(Factor(format, a.view(np.uint16)), Factor(format, b.view(np.uint16)), c, Adder(by="one"), 32)
+    assert got.item() == np.float32(np.float32(np.float32(np.float32(1 + 2.0**-24) - 1) + 2.0**-14) + np.float32(2.0**-40))
+
+
+def test_doubles_are_fused_one_after_another() -> None:
+    a, b, c = np.array([[[3.0, 1e250]]]), np.array([[[1 / 3], [-1e250]]]), np.array([[[-1.0]]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        assert double_product(a[:, :, :1], b[:, :1], c, "rn").item() == float(Fraction(1 / 3) * 3 - 1)
+        # what overflows is finite beside an infinity
+        assert double_product(a[:, :, 1:], b[:, 1:], np.array([[[np.inf]]]), "rn").item() == np.inf
+
+
+def test_of_two_nans_that_of_b_stays() -> None:
+    nan = np.array([0x7FF8000000000001, 0x7FF8000000000002, 0x7FF8000000000003], np.uint64).view(np.float64)
+    one = np.ones((1, 1, 1))
+    a, b, c = (n.reshape(1, 1, 1) for n in nan)
+    assert double_product(a, b, c, "rn").view(np.uint64).item() & 3 == 2
+    assert double_product(a, one, c, "rn").view(np.uint64).item() & 3 == 3
+    assert double_product(a, one, one, "rn").view(np.uint64).item() & 3 == 1

@@ -120,3 +120,17 @@ def test_pack() -> None:
     assert int(run("cvt.pack.sat.s16.s32", a, b)) == 0xFFFB7FFF
     assert int(run("cvt.pack.sat.u8.s32.b32", a, b, np.uint32(0xABCD))) == 0xABCD00FF
     assert int(run("cvt.pack.sat.s4.s32.b32", a, b, np.uint32(1))) == 0x000001B7
+
+
+def test_nans_as_sm_90_has_them() -> None:
+    """Copied as bits, made canonical, quiet with what fits of the payload, or counted up as any bits."""
+    nan = np.uint32(0xFF800001)
+    assert int(run("cvt.f32.f32", nan.view(np.float32)).view(np.uint32)) == nan
+    assert int(run("cvt.f32.bf16", np.uint16(0xFF81)).view(np.uint32)) == 0xFF810000
+    assert int(run("cvt.rna.tf32.f32", nan)) == 0xFF800000
+    assert int(run("cvt.rn.tf32.f32", nan.view(np.float32))) == 0x7FFFE000
+    double = np.uint64(0xFFF0000000000001).view(np.float64)
+    assert int(run("cvt.rn.f16.f64", double)) == 0xFE00 and int(run("cvt.rn.bf16.f64", double)) == 0xFFC0
+    assert int(run("cvt.rn.f32.f64", double).view(np.uint32)) == 0xFFC00000
+    assert int(run("cvt.ftz.f64.f32", nan.view(np.float32)).view(np.uint64)) == 0x7FFFFFFFE0000000
+    assert int(run("cvt.f64.f16", np.uint16(0x7C01)).view(np.uint64)) == 0x7FF8040000000000

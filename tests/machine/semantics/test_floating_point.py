@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from instructions import run
 from reference import BFLOAT, HALF, SINGLE, rounded, same, zero_of_sum
 
+from ptxkit.machine.operation import Unsupported
+
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 
 EXAMPLES = settings(max_examples=150, deadline=None)
@@ -168,3 +170,35 @@ def test_mixed_precision(a: int, c: float) -> None:
 def test_packed_small_floats() -> None:
     assert int(run("add.e4m3x4.e4m3x4", np.uint32(0x38383838), np.uint32(0x38404800))) == 0x40444A38
     assert int(run("fma.rn.satfinite.e4m3x4.e4m3x4.e4m3x4", np.uint32(0x7E), np.uint32(0x7E), np.uint32(0))) == 0x7E
+
+
+def f64(*codes: int) -> Any:
+    return np.array(codes, np.uint64).view(np.float64)
+
+
+def test_nans_of_doubles() -> None:
+    """As sm_90 has them: of two the second, of three the second factor, the summand, the first factor; quiet, their sign kept."""
+    one, first, second = 0x3FF0 << 48, 0x7FF0000000000001, 0xFFF8000000000005
+    quiet = first | 1 << 51
+    assert bits(run("add.rn.f64", f64(first, first, one), f64(one, second, first))) == [quiet, second, quiet]
+    assert bits(run("sub.rz.f64", f64(one), f64(second))) == [second]
+    assert bits(run("fma.rn.f64", f64(first, first, one), f64(one, second, one), f64(second, first, first))) == [second, second, quiet]
+    assert bits(run("neg.f64", f64(second))) == bits(run("abs.f64", f64(second))) == [second]
+    assert bits(run("sub.f64", np.array([np.inf]), np.array([np.inf]))) == [0xFFF8 << 48]
+
+
+def test_a_product_too_large_for_a_double_beside_infinity() -> None:
+    assert run("fma.rn.f64", np.array([1.7e308]), np.array([-1e10]), np.array([np.inf])).tolist() == [np.inf]
+
+
+def test_what_is_rounded_up_to_the_least_normal_number_is_flushed() -> None:
+    least, below_one = np.float32(2.0**-126), np.uint32(0x3F7FFFFF).view(np.float32)
+    assert bits(run("mul.f32", least, below_one)) == [0x00800000]
+    assert bits(run("mul.ftz.f32", least, below_one)) == [0]
+    assert bits(run("fma.rn.ftz.f32", least, -below_one, np.float32(0))) == [0x80000000]
+    assert bits(run("mul.ftz.f16", np.uint16(0x0400), np.uint16(0x3BFF))) == [0]
+
+
+def test_a_rounding_that_the_manual_does_not_have() -> None:
+    with pytest.raises(Unsupported, match=r"only \.rn"):
+        run("fma.rz.bf16", np.uint16(0), np.uint16(0), np.uint16(0))

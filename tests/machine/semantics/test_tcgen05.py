@@ -456,6 +456,13 @@ def test_scaled_products(kind: str, type: str, vec: str, count: int) -> None:
 # -- what is wrong
 
 
+def test_a_product_that_nobody_waits_for_is_still_in_flight_when_its_memory_is_freed() -> None:
+    body = """tcgen05.mma.cta_group::1.kind::f16 [d], here, here, 0x8080010, 0;
+        @q bra issued;"""
+    with pytest.raises(Fault, match=r"kind::f16`, when it completed: .* not all of which are allocated"):
+        execute(body)
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -43,7 +43,8 @@ LINE = np.array([10, 20, 30, 40], np.float32)
         (Sampler(normalized=True, address="mirror"), [0, 0.75, 1, 1.25, -0.25, -0.3], [10, 40, 40, 30, 10, 20]),
         (Sampler(address="wrap"), [5, -1], [40, 10]),
         (Sampler(filter="linear"), [0.5, 1, 1.25, 0, 4, 3.5], [10, 15, 17.5, 10, 40, 40]),
-        (Sampler(filter="linear", address="border"), [0, 4, -0.5, 0.25], [5, 20, 0, 7.5]),
+        (Sampler(filter="linear", address=("border", "clamp")), [0, 4, -0.5, 0.25], [5, 20, 0, 7.5]),
+        (Sampler(filter="linear", address="border", border=(2, 0, 0, 0)), [1.5, 4], [11, 11.5]),
         (Sampler(filter="linear", normalized=True, address="wrap"), [0, 1, 0.125], [25, 25, 10]),
         (Sampler(filter="linear"), [0.5 + 1 / 1024, 0.5 + 1 / 256], [10, 10 + 10 / 256]),
     ],
@@ -83,9 +84,9 @@ def test_types_and_channels():
     lanes = lanes_for(1)
     handle = np.uint64(handle_of(lanes.memory, Texture(array=np.array([[1, -2, 3], [4, 5, 6]], np.int16), channels=True)))
     found = execute("tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}]", lanes, {"t": handle, "c": (np.uint32(0),)})
-    assert [x.tolist() for x in found] == [[1], [-2], [3], [1]]
+    assert [x.tolist() for x in found] == [[1], [-2], [3], [0]]
     found = execute("tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}]", lanes, {"t": handle, "c": (np.uint32(2),)})
-    assert [x.tolist() for x in found] == [[0], [0], [0], [1]]
+    assert [x.tolist() for x in found] == [[0], [0], [0], [0]]
     half = np.uint64(handle_of(lanes.memory, Texture(array=np.array([[1, 2]], np.float16), channels=True)))
     found = execute("tex.1d.v2.f16x2.f32 {%r1, %r2}, [%rd1, {%f1}]", lanes, {"t": half, "c": (np.uint32(0),)})
     assert found[0].view(np.float16).tolist() == [1, 2]
