@@ -18,6 +18,7 @@ from ptxkit.syntax import constant_value
 if TYPE_CHECKING:
     from ptxkit.machine import Machine
     from ptxkit.machine.code import Site
+    from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code, Program
 
 Size = int | Sequence[int]
@@ -63,11 +64,12 @@ class Budget:
 
 @attrs.frozen
 class Run:
-    """What a launch took. `output` is what the kernel printed."""
+    """What a launch took. `output` is what the kernel printed, `findings` what the monitors found."""
 
     instructions: int
     seconds: float
     output: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 class Launch:
@@ -280,11 +282,25 @@ def launch(
         one.run()
         seconds = time.perf_counter() - started
         passed.copy_back()
+        findings = _findings(one, code)
+    except Fault as fault:
+        fault.findings = _findings(one, code)
+        raise
     except MemoryError:
         raise Fault("memory", "there is not enough memory on this computer for the launch", path=code.path) from None
     finally:
         passed.free()
-    return Run(one.executed, seconds, "".join(one.output))
+    return Run(one.executed, seconds, "".join(one.output), findings)
+
+
+def _findings(one: Launch, code: Code) -> tuple[Finding, ...]:
+    """What the monitors of a launch have found, while its arrays still have names."""
+    found = [finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())]
+    if not found:
+        return ()
+    from ptxkit.machine.findings import with_sources
+
+    return with_sources(found, code)
 
 
 def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:

@@ -220,6 +220,7 @@ class Program:
         self.frames: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
         self._shared: dict[int, int] = {}
+        self._shared_names: list[tuple[str, int, int]] = []
         self._semantics: dict[Any, Semantics] = {}
         self.open_ended = False
         self._reach(code, body)
@@ -293,13 +294,19 @@ class Program:
                 align = align_of(symbol)
                 at = -(-at // align) * align
                 self._shared[id(symbol)] = at
+                self._shared_names.append((symbol.name, at, size_of(symbol)))
                 at += size_of(symbol)
         static = at
         align = max((align_of(symbol) for symbol in unsized), default=1)
         dynamic = -(-at // max(align, 16)) * max(align, 16) if unsized else at
         for symbol in unsized:
             self._shared[id(symbol)] = dynamic
+            self._shared_names.append((symbol.name, dynamic, -1))
         return static, dynamic
+
+    def shared_variables(self, size: int) -> list[tuple[str, int, int]]:
+        """The shared variables of a CTA that has `size` bytes of shared memory: name, offset, bytes."""
+        return [(name, at, length if length >= 0 else size - at) for name, at, length in self._shared_names]
 
     def _bodies(self) -> list[Body]:
         found = []
