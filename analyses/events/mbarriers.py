@@ -6,9 +6,11 @@ it is made from stays in that range: so two arrays are seen not to overlap.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from itertools import islice
 
 from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.steps import accesses_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -186,44 +188,40 @@ def _gone_through(atom: Term, arriving: Collection[Term]) -> Range | None:
     steps = [term for term in arriving if term.constant is None]
     if any(set(term.leaves()) != {atom} for term in steps):
         return None
-    work = [term.constant for term in arriving if term.constant is not None]
-    found: set[int] = set()
-    while work:
-        number = work.pop()
-        if number in found:
-            continue
-        found.add(number)
-        after = [evaluate(term, lambda _: None, {atom: number}) for term in steps]
-        if len(found) > MOST_VALUES or None in after:
-            return None
-        work += [one for one in after if one is not None]
-    return (min(found), max(found)) if found and max(found) < 1 << CTA_BITS else None
+
+    def following(number: int | None) -> list[int | None]:
+        return [evaluate(term, lambda _: None, {atom: number}) for term in steps] if number is not None else []
+
+    starts: list[int | None] = [term.constant for term in arriving if term.constant is not None]
+    found = list(islice(nearest_first(starts, following), MOST_VALUES + 1))
+    numbers = [number for number in found if number is not None]
+    if len(found) > MOST_VALUES or len(numbers) < len(found):
+        return None
+    return (min(numbers), max(numbers)) if numbers and max(numbers) < 1 << CTA_BITS else None
 
 
 def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
     """What arrives at the loop values that something is made from, and at those that these are made from; None if they are too many."""
     numbering = ssa(routine).values
     found: dict[Term, Term] = {}
-    work = list(atom.leaves())
-    seen: set[Term] = set()
-    while work:
-        leaf = work.pop()
-        if leaf in seen:
-            continue
-        seen.add(leaf)
+
+    def is_loop_value(leaf: Term) -> bool:
         number = leaf.data[0] if leaf.operator == "phi" else None
-        if not isinstance(number, int) or numbering[number].origin is not Origin.PHI:
-            return None
+        return isinstance(number, int) and numbering[number].origin is Origin.PHI
+
+    def arriving(leaf: Term) -> Iterator[Term]:
+        number: int = leaf.data[0]  # type: ignore[assignment]
         for operand in numbering[number].operands:
-            if operand < 0:
-                continue
-            term = _chosen(routine, operand)
-            starts = _of_locations(routine, term, numbering[number].block)
-            found.update({one: one for one in starts or (term,)})
-            work += () if starts else term.leaves()
-        if len(found) > MOST_VALUES:
+            if operand >= 0:
+                term = _chosen(routine, operand)
+                starts = _of_locations(routine, term, numbering[number].block)
+                found.update({one: one for one in starts or (term,)})
+                yield from () if starts else term.leaves()
+
+    for leaf in nearest_first(atom.leaves(), arriving):
+        if len(found) > MOST_VALUES or not is_loop_value(leaf):
             return None
-    return found
+    return found if len(found) <= MOST_VALUES else None
 
 
 def _of_locations(routine: Routine, term: Term, block: int) -> list[Term]:

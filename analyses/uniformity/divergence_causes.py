@@ -7,8 +7,9 @@ index of the thread, or loads, or is atomic. Of all chains it is a shortest.
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, ssa
@@ -34,25 +35,23 @@ def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
     i = solved.flow.blocks[block].end - 1
     last = Step(i, "", level, "the branch")
     came: dict[int, tuple[int, Links]] = {}
-    queue: deque[int] = deque()
     for decides in _deciding(solved, block, level):
         for number, links in _read(solved, decides, level, (last,)):
-            if number not in came:
-                came[number] = (-1, links)
-                queue.append(number)
-    first = queue[0] if queue else -1
-    while queue and len(came) < MOST:
-        number = queue.popleft()
+            came.setdefault(number, (-1, links))
+    starts = list(came)
+
+    def causes(number: int) -> Iterator[int]:
+        for following, links in _causes(solved, number):
+            came.setdefault(following, (number, links))
+            yield following
+
+    for number in nearest_first(starts, causes):
+        if len(came) >= MOST:
+            break
         source = _begins(solved, number)
         if source is not None:
             return source, *_chain(came, number)
-        for following, links in _causes(solved, number):
-            if following not in came:
-                came[following] = (number, links)
-                queue.append(following)
-    if first < 0:
-        return (last,)
-    return _step(solved, first, "is not known to agree"), last
+    return (_step(solved, starts[0], "is not known to agree"), last) if starts else (last,)
 
 
 def _chain(came: dict[int, tuple[int, Links]], number: int) -> list[Step]:

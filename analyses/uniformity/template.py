@@ -164,4 +164,3 @@ def has_other_dimensions(routine: Routine) -> bool:
         if directive.name in (".maxntid", ".reqntid") and any(constant_value(argument) != 1 for argument in directive.arguments[1:]):
             return True
     return any(name.startswith(("%tid", "%ntid")) and not name.endswith(".x") for name in specials(routine))
-
