@@ -89,7 +89,7 @@ class ControlFlow:
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The blocks that control can reach, in reverse post-order: before its successors, but for edges back."""
-        return reverse_post_order(len(self.blocks), 0, self.successors)
+        return _reverse_post_order(len(self.blocks), 0, self.successors)
 
     @cached_property
     def reachable(self) -> frozenset[int]:
@@ -97,7 +97,7 @@ class ControlFlow:
         return frozenset(self.order)
 
 
-def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
+def _reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
     """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""
     return tuple(post_order(entry, successors))[::-1] if count else ()
 

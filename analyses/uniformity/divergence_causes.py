@@ -34,8 +34,11 @@ def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
         return ()
     i = solved.flow.blocks[block].end - 1
     last = Step(i, "", level, "the branch")
-    starts = _deciding(solved, block, level)
-    came: dict[int, tuple[int, Links]] = dict.fromkeys(starts, (-1, (last,)))
+    came: dict[int, tuple[int, Links]] = {}
+    for decides in _deciding(solved, block, level):
+        for number, links in _read(solved, decides, level, (last,)):
+            came.setdefault(number, (-1, links))
+    starts = list(came)
 
     def causes(number: int) -> Iterator[int]:
         for following, links in _causes(solved, number):
@@ -107,7 +110,7 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
     if value.origin is not Origin.PHI:
         inputs = ssa(solved.routine).uses[value.instruction] + value.operands
         found = [use for use in dict.fromkeys(inputs) if use >= 0 and solved.used(use, value.block) <= level]
-        return [(use, (_step(solved, number, f"from `{_name(solved, use)}`"),)) for use in found]
+        return [one for use in found for one in _read(solved, use, level, (_step(solved, number, f"from `{_name(solved, use)}`"),))]
     name = _name(solved, number)
     causes: list[tuple[int, Links]] = []
     for operand in dict.fromkeys(value.operands):
@@ -125,6 +128,16 @@ def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
         path = _step(solved, number, f"`{name}` depends on the way that a thread took")
         causes += _decided(solved, block, level, path, "where threads part")
     return causes
+
+
+def _read(solved: Propagation, number: int, level: Level, links: Links) -> list[tuple[int, Links]]:
+    """A value that is read, with the links to what reads it: instead of one that is more uniform in its loop, what decides where that is
+    left."""
+    left = _where_left(solved, number, level) if solved.levels[number] > level else None
+    if left is None:
+        return [(number, links)]
+    out = _step(solved, number, f"`{_name(solved, number)}` comes out of a loop that threads leave in different iterations")
+    return [(cause, (*links, *rest)) for cause, rest in _decided(solved, left, level, out, "where threads leave the loop")]
 
 
 def _decided(solved: Propagation, block: int, level: Level, link: Step, what: str) -> list[tuple[int, Links]]:

@@ -268,6 +268,10 @@ class Buffer:
         found = self._machine.memory.view(self.address, count * kind.itemsize).copy().view(kind)
         return found.reshape(shape) if shape is not None else found  # type: ignore[no-any-return]
 
+    def encode(self, _: Any) -> bytes:
+        """What a kernel is passed for it: its address."""
+        return self.address.to_bytes(8, "little")
+
     def free(self) -> None:
         """Gives the memory back: accesses to it are faults."""
         self._machine.free_global(self.address)

@@ -9,7 +9,7 @@ import numpy as np
 from ptxkit.machine.groups import WARP, Lanes
 
 if TYPE_CHECKING:
-    from ptxkit.machine.scheduling import Residents
+    from ptxkit.machine.interfaces import Residents
 
 Array = np.ndarray[Any, Any]
 BARRIERS = 16

@@ -18,8 +18,7 @@ from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
-    from ptxkit.machine.loading import Program
-    from ptxkit.machine.scheduling import Scheduler
+    from ptxkit.machine.interfaces import Program, Scheduler
 
 U64 = np.dtype(np.uint64)
 DEPTH = 4000

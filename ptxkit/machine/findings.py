@@ -13,7 +13,7 @@ from ptxkit.machine.types import dtype_of
 from ptxkit.origins import with_origins
 
 if TYPE_CHECKING:
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.interfaces import Launch
     from ptxkit.machine.loading import Code
 
 

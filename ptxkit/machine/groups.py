@@ -14,7 +14,7 @@ from ptxkit.machine.fault import Stop
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body
-    from ptxkit.machine.scheduling import Residents
+    from ptxkit.machine.interfaces import Residents
 
 Array = np.ndarray[Any, Any]
 WARP = 32

@@ -16,7 +16,7 @@ from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
-    from ptxkit.machine import Machine
+    from ptxkit.machine.interfaces import Machine
     from ptxkit.machine.code import Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code, Program
@@ -374,15 +374,11 @@ class Passed:
         return bytes(data)
 
     def _bytes(self, name: str, symbol: Any, length: int, given: Any) -> bytes:
-        from ptxkit.machine import Buffer
-
         if isinstance(given, bytes | bytearray):
             return bytes(given)
         raw = getattr(given, "data", None)
         if isinstance(raw, bytes):
             return raw
-        if isinstance(given, Buffer):
-            return given.address.to_bytes(8, "little")
         encode = getattr(given, "encode", None)
         if encode is not None and not isinstance(given, str):
             return bytes(encode(self))

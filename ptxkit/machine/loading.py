@@ -19,7 +19,7 @@ from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
 
 if TYPE_CHECKING:
-    from ptxkit.machine import Machine
+    from ptxkit.machine.interfaces import Machine
 
 FUNCTIONS = 0x1000
 """The address of the first function; they are 16 apart, and below all that can be loaded from."""

@@ -30,7 +30,7 @@ from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
 
 if TYPE_CHECKING:
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.interfaces import Launch
     from ptxkit.machine.loading import Program
 
 Array = np.ndarray[Any, Any]

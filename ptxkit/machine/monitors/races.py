@@ -26,9 +26,8 @@ from ptxkit.machine.operation import Operation
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
     from ptxkit.machine.findings import Finding
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
-    from ptxkit.machine.scheduling import Residents
 
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}

@@ -11,7 +11,7 @@ from ptxkit.machine.findings import Finding, launch_as_json
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.interfaces import Launch
 
 Dimensions = tuple[int, int, int]
 WARP = 32

@@ -61,3 +61,8 @@ class TestFixpoint:
 
     def test_nothing_to_do(self) -> None:
         fixpoint([], lambda node: True, lambda node: [node])
+
+
+def test_the_union_of_sets() -> None:
+    assert union([]) == 0
+    assert union([0b001, 0b100, 0b101]) == 0b101

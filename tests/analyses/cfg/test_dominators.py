@@ -7,7 +7,7 @@ import random
 import networkx as nx
 from sample import kernel
 
-from ptxkit.analyses.cfg.dominators import components, dominator_tree, dominators, quiet
+from ptxkit.analyses.cfg.dominators import components, depth_first, dominator_tree, dominators, quiet
 from ptxkit.analyses.numbers.bits import bits
 
 DIAMOND = "@%p1 bra a; mov.u32 %r1, 1; bra b; a: mov.u32 %r1, 2; b: ret;"
@@ -140,3 +140,17 @@ class TestComponents:
             found = components(list(graph), lambda n, g=graph: list(g.successors(n)))  # type: ignore[misc]
 
             assert sorted(map(sorted, found)) == sorted(map(sorted, nx.strongly_connected_components(graph)))
+
+
+class TestDepthFirst:
+    """Numbers by node, nodes by number, and the numbers of parents."""
+
+    def test_a_diamond(self) -> None:
+        # the join is found by the left side
+        assert depth_first(4, 0, [(1, 2), (3,), (3,), ()].__getitem__) == ([0, 1, 3, 2], [0, 1, 3, 2], [0, 0, 1, 0])
+
+    def test_an_irreducible_loop(self) -> None:
+        assert depth_first(3, 0, [(1, 2), (2,), (1,)].__getitem__) == ([0, 1, 2], [0, 1, 2], [0, 0, 1])
+
+    def test_what_the_root_does_not_lead_to(self) -> None:
+        assert depth_first(4, 2, [(1,), (), (1,), (2,)].__getitem__) == ([-1, 1, 0, -1], [2, 1], [0, 0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sample import function, kernel
 
-from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.graph import Callees, Via, callees, calls, control_flow, find_label
 from ptxkit.analyses.framework.routine import Routine
 
 
@@ -124,3 +124,38 @@ class TestControlFlow:
         routine = function(".func (.reg .b32 r) f() { mov.u32 r, 1; ret; }")
 
         assert control_flow(routine).block_of == (0, 0)
+
+
+class TestCalls:
+    BEFORE = ".func f() { ret; } .func g() { ret; }"
+
+    def of(self, body: str) -> list[Callees]:
+        routine = kernel(body, self.BEFORE)
+        return [callees(routine, i, routine.instructions[i]) for i in calls(routine)]
+
+    def test_by_name(self) -> None:
+        routine = kernel("mov.u32 %r1, 1; call f; @%p1 call.uni g; ret;", self.BEFORE)
+
+        assert calls(routine) == (1, 2)
+        assert self.of("mov.u32 %r1, 1; call f; @%p1 call.uni g; ret;") == [Callees(("f",)), Callees(("g",))]
+
+    def test_one_of_a_list(self) -> None:
+        assert self.of("ts: .calltargets f, g; call %d1, (), ts; ret;") == [Callees(("f", "g"), None, True)]
+
+    def test_any_of_a_type(self) -> None:
+        (found,) = self.of("pt: .callprototype _ (); call %d1, (), pt; ret;")
+
+        assert (found.names, found.is_indirect) == ((), True)
+        assert found.prototype is not None
+
+    def test_nobody_knows_whom(self) -> None:
+        assert self.of("call nobody; ret;") == [Callees(())]
+
+
+def test_labels_are_looked_for_from_the_inside_out() -> None:
+    table = {((1,), "a"): "outer", ((1, 4), "a"): "inner", ((1,), "b"): "outer b", ((1, 9), "c"): "beside"}
+
+    assert find_label(table, (1, 4, 0), "a") == "inner"
+    assert find_label(table, (1, 7), "a") == "outer"
+    assert find_label(table, (1, 4, 0), "b") == "outer b"
+    assert find_label(table, (1, 4, 0), "c") is None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import Terms
+from ptxkit.analyses.symbolic.terms import Term, Terms
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock
-from ptxkit.analyses.symex.path_condition import MOST_EVALUATED, Choices, _Search, conjuncts
+from ptxkit.analyses.symex.path_condition import MOST_EVALUATED, Choices, _Search, atoms, comparison, conjuncts, unnegated
 
 TEAM = ThreadBlock((32, 1, 1), False)
 
@@ -125,3 +125,49 @@ class TestChoices:
             chosen.append(after)
 
         assert chosen[2].shape == chosen[3].shape == chosen[4].shape
+
+
+class TestComparison:
+    """`x` is 32 bits wide; a comparison is of a sum without its constant with a number."""
+
+    terms = Terms()
+    x = terms.leaf("parameter", 32, ("x",))
+    y = terms.leaf("parameter", 32, ("y",))
+
+    def of(self, operator: str, left: Term, right: Term) -> tuple[Term, str, bool, int] | None:
+        return comparison(self.terms, self.terms.apply(operator, 1, (left, right)))
+
+    def test_with_a_number(self) -> None:
+        assert self.of("lt.s", self.x, self.terms.constant(5, 32)) == (self.x, "lt.s", True, 5)
+
+    def test_a_number_with_it(self) -> None:
+        # 5 < x, so -x < -5
+        assert self.of("lt.s", self.terms.constant(5, 32), self.x) == (self.x, "lt.s", False, -5)
+
+    def test_of_two(self) -> None:
+        # x + 3 < y, so x - y < -3
+        left = self.terms.add(self.x, self.terms.constant(3, 32))
+
+        assert self.of("lt.s", left, self.y) == (self.terms.sub(self.x, self.y), "lt.s", True, -3)
+
+    def test_no_comparison(self) -> None:
+        assert comparison(self.terms, self.terms.leaf("value", 1, (1,))) is None
+
+
+def test_a_negation_is_taken_off() -> None:
+    terms = Terms()
+    flag = terms.leaf("value", 1, (1,))
+
+    assert unnegated(flag) == (flag, True)
+    assert unnegated(terms.invert(flag)) == (flag, False)
+
+
+def test_atoms_are_leaves_and_joins() -> None:
+    terms = Terms()
+    x, y = (terms.leaf("parameter", 32, (name,)) for name in "xy")
+    join = terms.join((7,), (x, y))
+    term = terms.apply("max.u", 32, (terms.add(terms.scale(join, 4), terms.constant(9, 32)), x))
+
+    assert {atom for atom in atoms(term) if atom.operator == "join"} == {join}
+    assert {atom for atom in atoms(term) if atom.operator != "join"} <= {x, y}
+    assert x in atoms(term)

@@ -8,8 +8,10 @@ import pytest
 
 import ptxkit
 from ptxkit.analyses import control_flow, routines
+from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.levels import Level
-from ptxkit.analyses.uniformity.trip_counts import _times
+from ptxkit.analyses.uniformity.template import Template
+from ptxkit.analyses.uniformity.trip_counts import _times, leaving
 from ptxkit.analyses.uniformity.uniformity import uniformity
 
 
@@ -33,6 +35,33 @@ def test_loops_that_count(start: str, step: int, limit: int, expected: Level) ->
     (block,) = [block.index for block in control_flow(routine).blocks if len(block.successors) > 1]
 
     assert uniformity(routine).branch(block).level == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("L: add.u32 %r, %r, 128; setp.lt.u32 %p, %r, 2048; @%p bra L; ret;", Level.GRID),
+        # the threads of the first warp go on once more
+        ("L: add.u32 %r, %r, 128; setp.lt.u32 %p, %r, 2080; @%p bra L; ret;", Level.WARP),
+        # the exit in the middle, which is as uniform
+        ("L: setp.ge.u32 %p, %r, 2048; @%p bra E; add.u32 %r, %r, 128; bra L; E: ret;", Level.GRID),
+        # each thread as often as its index says
+        ("L: sub.u32 %r, %r, 1; setp.gt.s32 %p, %r, 0; @%p bra L; ret;", Level.THREAD),
+        # no loop
+        ("setp.lt.u32 %p, %r, 64; @%p bra E; nanosleep.u32 1; E: ret;", Level.THREAD),
+        # a loop that is entered at two points
+        ("setp.lt.u32 %q, %r, 64; @%q bra M; L: add.u32 %r, %r, 128; M: setp.lt.u32 %p, %r, 2048; @%p bra L; ret;", Level.THREAD),
+        # another branch goes round the one that counts
+        ("L: add.u32 %r, %r, 128; @%q bra L; setp.lt.u32 %p, %r, 2048; @%p bra L; ret;", Level.THREAD),
+    ],
+)
+def test_where_a_counting_loop_is_left(body: str, expected: Level) -> None:
+    text = f""".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() .reqntid 128
+    {{ .reg .pred %p, %q; .reg .b32 %r; mov.u32 %r, %tid.x; {body} }}"""
+    (routine,) = routines(ptxkit.parse(text))
+    (branch,) = [i for i, one in enumerate(routine.instructions) if one.guard is not None and one.guard.text.strip() == "@%p"]
+
+    assert leaving(values(routine), Template(routine, True), control_flow(routine).block_of[branch]) == expected
 
 
 def test_times_are_those_of_counting() -> None:
