@@ -46,7 +46,7 @@ class Extents:
     def of(self, address: Term, root: Term) -> Interval | None:
         """How far from a leaf an address may lie, over all threads and rounds; None if it is not known."""
         found = evaluate(address, self._from(root), self._distances.setdefault(root, {}))
-        is_known = found is not None and found.roots == 1 and -FAR < found.added.low and found.added.high < FAR
+        is_known = found is not None and found.roots == 1 and found.added.low > -FAR and found.added.high < FAR
         return found.added if found is not None and is_known else None
 
     def interval(self, term: Term) -> Interval:
