@@ -216,6 +216,7 @@ class Rounds:
     def _unbranched(self, term: Term) -> Term:
         """A term with a selection for what a branch chooses that passes by the one block in which it is another."""
         done = self._selected
+        opened: set[Term] = set()
         stack = [term]
         while stack:
             at = stack[-1]
@@ -223,16 +224,18 @@ class Rounds:
                 stack.pop()
                 continue
             chosen = self._chosen(at) if at.operator == "join" else None
-            inner = at.inner if chosen is None and at.operator != "join" else () if chosen is None else (chosen,)
-            missing = [one for one in inner if one not in done]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            if chosen is not None:
+            if at.is_leaf or (at.operator == "join" and (chosen is None or (at in opened and chosen not in done))):
+                # a join that is made of itself stays one
+                done[at] = at
+            elif chosen is not None and chosen not in done:
+                opened.add(at)
+                stack.append(chosen)
+            elif chosen is not None:
                 done[at] = done[chosen]
+            elif missing := [one for one in at.inner if one not in done]:
+                stack += missing
             else:
-                same = all(done[one] is one for one in inner)
+                same = all(done[one] is one for one in at.inner)
                 done[at] = at if same else rebuilt(self._known.terms, at, done)
         return done[term]
 
