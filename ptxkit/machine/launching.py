@@ -16,9 +16,9 @@ from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
-    from ptxkit.machine.interfaces import Machine
     from ptxkit.machine.code import Site
     from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Machine
     from ptxkit.machine.loading import Code, Program
 
 Size = int | Sequence[int]
