@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.accesses import accesses
-from ptxkit.analyses.cfg import BasicBlock, ControlFlow, control_flow
-from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.liveness import live_ranges, liveness
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.pressure import pressure
-from ptxkit.analyses.reaching import reaching
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.rule import Facts, Rule, all_rules
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.values import values
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.rule import Facts, Rule, all_rules
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.registers.liveness import live_ranges, liveness
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.analyses.registers.reaching import reaching
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.values import values
 
 __all__ = [
     "BasicBlock",

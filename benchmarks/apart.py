@@ -13,18 +13,18 @@ from collections.abc import Hashable, Iterator
 
 import attrs
 
-from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import calls, control_flow
-from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.protocols.copies import BULK, COPY, SHARED
-from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.protocols.matrices import matrices
-from ptxkit.analyses.protocols.queue import Coverage, Moment, Observer, Operation, explore
-from ptxkit.analyses.protocols.regions import Region, regions
-from ptxkit.analyses.protocols.wgmma import QUEUE
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.terms import Term, walk
+from ptxkit.analyses.cfg.graph import calls, control_flow
+from ptxkit.analyses.events.descriptors import matrices
+from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.regions import Region, regions
+from ptxkit.analyses.protocols.async_copy.copies import BULK, COPY, SHARED
+from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE
+from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symex.async_queue import Coverage, Moment, Observer, Operation, explore
 from ptxkit.isa.binding import Bound
 
 MOST_STEPS = 5_000
@@ -34,7 +34,7 @@ SWIZZLED = 112
 
 
 @attrs.frozen(eq=False)
-class Touch:
+class RegisterAccess:
     """A touch of shared memory on a path."""
 
     instruction: int
@@ -57,12 +57,12 @@ class Touch:
 class Memory:
     """What no barrier has told of."""
 
-    waited: tuple[Touch, ...] = attrs.field(default=(), eq=False)
-    fresh: tuple[Touch, ...] = attrs.field(default=(), eq=False)
+    waited: tuple[RegisterAccess, ...] = attrs.field(default=(), eq=False)
+    fresh: tuple[RegisterAccess, ...] = attrs.field(default=(), eq=False)
     key: frozenset[Hashable] = frozenset()
 
 
-def remembered(waited: tuple[Touch, ...], fresh: tuple[Touch, ...]) -> Memory:
+def remembered(waited: tuple[RegisterAccess, ...], fresh: tuple[RegisterAccess, ...]) -> Memory:
     return Memory(waited, fresh, frozenset([(True, one.key) for one in waited] + [(False, one.key) for one in fresh]))
 
 
@@ -71,8 +71,8 @@ class Pair:
     """Two touches that nothing keeps apart."""
 
     kind: str
-    first: Touch
-    second: Touch
+    first: RegisterAccess
+    second: RegisterAccess
     distance: int | None
     """How far the second starts behind the first; None if that is not known."""
     places: Hashable
@@ -116,7 +116,7 @@ class Pairs(Observer):
                 self.words.add("matrices")
             else:
                 self.known.setdefault(matrix.instruction, []).append((None, matrix.rows[0], matrix.lanes, False))
-        if self.regions.team.is_assumed and self.regions.team.size <= WARP:
+        if self.regions.thread_block.is_assumed and self.regions.thread_block.size <= WARP:
             self.words.add("shape")
         self.terms = {i: tuple([term for _, term, _, _ in own]) for i, own in self.known.items()}
         found = [(i, effect) for i, own in effects(routine).items() for effect in own]
@@ -125,7 +125,7 @@ class Pairs(Observer):
         self.pairs: dict[Hashable, Pair] = {}
         self.structures: dict[Term, int] = {}
 
-    def touches(self, i: int, terms: tuple[Term, ...], threads: int) -> Iterator[Touch]:
+    def touches(self, i: int, terms: tuple[Term, ...], threads: int) -> Iterator[RegisterAccess]:
         for (access, _, lanes, writes), address in zip(self.known.get(i, ()), terms, strict=True):
             size = access.bytes or access.least if access is not None else 16
             region = self.regions.region(address, size or 1, threads, lanes)
@@ -133,9 +133,9 @@ class Pairs(Observer):
                 self.words.add("addresses")
             else:
                 is_exact = access is not None and bool(access.bytes or access.memory.row)
-                yield Touch(i, region, writes, is_exact, access is None)
+                yield RegisterAccess(i, region, writes, is_exact, access is None)
 
-    def of(self, operation: Operation, writes: bool) -> Iterator[Touch]:
+    def of(self, operation: Operation, writes: bool) -> Iterator[RegisterAccess]:
         yield from (one for one in self.touches(operation.instruction, operation.terms, operation.threads) if one.writes is writes)
 
     def meet(self, moment: Moment, memory: Hashable) -> Hashable:
@@ -156,15 +156,15 @@ class Pairs(Observer):
         done = [one for operation in moment.completed(COPY) for one in self.of(operation, True)]
         done += [one for operation in moment.read(BULK) for one in self.of(operation, False)]
         waited = (*waited, *done)
-        if moment.sync is not None and moment.sync.reach >= Reach.OBJECT:
+        if moment.sync is not None and moment.sync.reach >= Reach.MBARRIER:
             pending = {one.place for operation in moment.pending(QUEUE) for one in self.of(operation, False)}
             # tensor cores go on until who started them has waited, for a group or at an mbarrier
-            is_done = moment.sync.reach is Reach.OBJECT and moment.sync.waits and not self.has_groups
+            is_done = moment.sync.reach is Reach.MBARRIER and moment.sync.waits and not self.has_groups
             fresh = tuple([one for one in fresh if one.by_tensor_core and not is_done and (one.place in pending or not self.has_groups)])
             waited = ()
         return remembered(waited, fresh)
 
-    def note(self, kind: str, earlier: Iterator[Touch], touch: Touch) -> None:
+    def note(self, kind: str, earlier: Iterator[RegisterAccess], touch: RegisterAccess) -> None:
         for one in earlier:
             if one.region.base[0] != touch.region.base[0]:
                 continue
@@ -287,7 +287,7 @@ def reasons(original: Routine, mutant: Routine, gone: int) -> frozenset[str]:
     return frozenset(words)
 
 
-def _ends(of: Pairs, touch: Touch) -> tuple[int, int]:
+def _ends(of: Pairs, touch: RegisterAccess) -> tuple[int, int]:
     """Where the touches of the threads start at least and at most."""
     offsets = of.regions._offsets(touch.region.moving)
     own = [offset for thread, offset in enumerate(offsets) if touch.region.threads >> thread & 1] or list(offsets)
@@ -316,7 +316,7 @@ def _is_apart(of: Pairs, pair: Pair, rooms: dict[int, int]) -> bool:
     if one.is_exact and other.is_exact:
         # what one thread does in order needs no barrier
         others = True if pair.kind in ("fresh", "waited") else None
-        return one.region.is_common and other.region.is_common and of.regions.meet(one.region, other.region, others) is None
+        return one.region.is_common and other.region.is_common and of.regions.overlap(one.region, other.region, others) is None
     (low, high), (its_low, its_high) = _ends(of, one), _ends(of, other)
     size = one.region.bytes if one.is_exact else rooms.get(one.instruction)
     its_size = other.region.bytes if other.is_exact else rooms.get(other.instruction)

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ptxkit.analyses import Facts, lint
-from ptxkit.analyses.rule import Rule, select
+from ptxkit.analyses.framework.rule import Rule, select
 from ptxkit.check import Binder
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
@@ -32,8 +32,7 @@ from ptxkit.isa.table import all_forms
 from ptxkit.isa.targets import parse_version
 from ptxkit.names import resolve
 from ptxkit.requirement import module_needs
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 HERE = Path(__file__).resolve().parent.parent
 

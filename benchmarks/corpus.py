@@ -30,11 +30,11 @@ from typing import Any
 from facts import FACTS, read, timed
 from values import every
 
-from ptxkit.analyses.accesses import accesses
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.routine import routines
-from ptxkit.analyses.rule import select
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.framework.rule import select
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

@@ -22,10 +22,9 @@ import ptxkit
 from ptxkit import files
 from ptxkit.analyses.comparison import Comparison, compare
 from ptxkit.names import Kind, Names, resolve
-from ptxkit.positions import Index
 from ptxkit.rewriters import Refused, all_rewriters
-from ptxkit.syntax.nodes import Block, Declaration, Function, Instruction, Module, Name, Node, Number
-from ptxkit.syntax.nodes import Path as NodePath
+from ptxkit.syntax import Block, Declaration, Function, Index, Instruction, Module, Name, Node, Number
+from ptxkit.syntax import Path as NodePath
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDERS = (ROOT / "fixtures" / "kernels", ROOT.parent / "shared" / "corpus")

@@ -15,10 +15,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from ptxkit.positions import Index
-from ptxkit.syntax import nodes
-from ptxkit.syntax.nodes import Module, Node, Statement
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Index, Module, Node, Statement, nodes, parse
 
 HERE = Path(__file__).resolve().parent.parent
 

@@ -21,19 +21,18 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.liveness import live_ranges, liveness
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.pressure import pressure
-from ptxkit.analyses.reaching import reaching
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import ssa
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.liveness import live_ranges, liveness
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.analyses.registers.reaching import reaching
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.memo import collector_paused
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE / "tests" / "analyses"))

@@ -35,13 +35,12 @@ from types import FrameType
 from typing import Any
 
 from ptxkit import files, formatter
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import all_rules
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import all_rules, in_module
 from ptxkit.diagnostics import Severity
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -117,7 +116,11 @@ def forms() -> tuple[Form, ...]:
 @functools.cache
 def examples() -> tuple[str, ...]:
     """The examples of the rules."""
-    return tuple([text for rule in all_rules() for text in (rule.bad, rule.good) if len(text) < 2000])
+    return tuple([_whole(text) for rule in all_rules() for text in (rule.bad, rule.good) if len(text) < 2000])
+
+
+def _whole(example: str) -> str:
+    return in_module(example) if ".entry" in example or ".func" in example else example
 
 
 def kernel(chance: random.Random, body: str) -> str:

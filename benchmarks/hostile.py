@@ -158,8 +158,7 @@ CASES = {**BROKEN, **STRANGE}
 def run(name: str, size: int) -> None:
     """One case, in this process. Prints what came of it; raises AssertionError if the text does not come back."""
     from ptxkit.names import resolve
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import Index, parse
 
     text = CASES[name](size)
     start = time.process_time()

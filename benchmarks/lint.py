@@ -30,10 +30,10 @@ from typing import Any
 
 from facts import read
 
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import all_rules, select
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import all_rules, select
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

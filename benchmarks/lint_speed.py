@@ -25,11 +25,11 @@ from pathlib import Path
 from typing import Any
 
 from ptxkit import files
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import select
 from ptxkit.memo import collector_paused
+from ptxkit.syntax import parse
 from ptxkit.syntax.grammar import grammar
-from ptxkit.syntax.parsing import parse
 
 HERE = Path(__file__).resolve().parent.parent
 WARM = ".version 8.0\n.target sm_80\n.address_size 64\n.entry k() { ret; }"

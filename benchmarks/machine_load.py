@@ -17,8 +17,7 @@ from pathlib import Path
 
 from ptxkit.machine import Budget, Fault, Machine
 from ptxkit.machine.launching import declared
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 

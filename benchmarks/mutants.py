@@ -29,29 +29,35 @@ from pathlib import Path
 import attrs
 from apart import first_met, reasons
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.bits import mask_of
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.dataflow import solve, union
-from ptxkit.analyses.dominators import dominators
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.protocols.box_bytes import box_bytes
-from ptxkit.analyses.protocols.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.protocols.held import Kind
-from ptxkit.analyses.protocols.objects import uses
-from ptxkit.analyses.protocols.proxies import MAP_FENCE, fenced_map, is_never_used, is_ordered_by, is_parameter, stands_first, unplaced
-from ptxkit.analyses.protocols.tcgen05 import AFTER, BEFORE, FREE, LOADS, PRODUCTS, STORES, Tensor, tensor
-from ptxkit.analyses.protocols.ways import comes_to
-from ptxkit.analyses.protocols.wgmma import wgmma
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.rule import Facts, select
+from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.events.mbarriers import may_be_same, uses
+from ptxkit.analyses.events.registers_in_flight import Kind
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, select
+from ptxkit.analyses.numbers.bits import mask_of
+from ptxkit.analyses.protocols.mbarrier.box_bytes import box_bytes
+from ptxkit.analyses.protocols.proxy.crossings import (
+    MAP_FENCE,
+    fenced_map,
+    is_never_used,
+    is_ordered_by,
+    is_parameter,
+    stands_first,
+    unplaced,
+)
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import AFTER, BEFORE, FREE, LOADS, MMAS, STORES, Tensor, tensor
+from ptxkit.analyses.protocols.wgmma.register_fences import wgmma
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, constant_value, parse
 
 
 @attrs.frozen
@@ -126,7 +132,7 @@ def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
     """Why it may matter that a commit, wait or fence of tensor memory is gone."""
     known = tensor(routine)
     bound = bindings(routine)[i]
-    own = {queue: set(known.starts.get(queue, ())) for queue in (LOADS, STORES, PRODUCTS)} if known is not None else {}
+    own = {queue: set(known.starts.get(queue, ())) for queue in (LOADS, STORES, MMAS)} if known is not None else {}
     everything = set().union(*own.values())
     if isinstance(bound, Bound) and {BEFORE, AFTER} & set(bound.effects):
         assert known is not None
@@ -140,7 +146,7 @@ def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
     if effect.action is Action.COMMIT:
         named = [use.where for use in uses(routine) if use.instruction == i]
         waits = [use.where for use in uses(routine) if not use.arrives]
-        if None in named or any(wait is None or where is None or wait.may_be(where) for wait in waits for where in named):
+        if None in named or any(wait is None or where is None or may_be_same(wait, where) for wait in waits for where in named):
             return frozenset(("other arrivals",))
         return frozenset()
     waits_ = {j for j, found in effects(routine).items() if any(e.queue == effect.queue and e.action is Action.WAIT for e in found)}
@@ -162,7 +168,7 @@ def is_waited_again(routine: Routine, wait: int, needed: int, waits: set[int]) -
     known, named = tensor(routine), registers(routine)
     assert known is not None
     touches = {j for j in range(len(routine.instructions)) if needed & (mask_of(named.reads[j]) | mask_of(named.writes[j]))}
-    starts = {j for queue in (STORES, PRODUCTS) for j in known.starts.get(queue, ())}
+    starts = {j for queue in (STORES, MMAS) for j in known.starts.get(queue, ())}
     tells = {j for j, sync in syncs(routine).items() if sync.arrives} | set(known.commits) | set(known.by_effect.get(FREE, ()))
     others = {j for j in waits if routine.instructions[j].guard is None} - {wait}
     return first_met(routine, wait, touches | starts | tells | others, True) <= others
@@ -181,8 +187,8 @@ def told_of_use(routine: Routine, fence: int, own: set[int]) -> bool:
             return False
         return all(barrier < i if home == flow.block_of[i] else tree.dominates(home, flow.block_of[i]) for i in own)
 
-    waits = {i: sync for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.OBJECT and comes_to(routine, i, fence)}
-    return any(sync.reach is Reach.OBJECT or not is_first(i) for i, sync in waits.items())
+    waits = {i: sync for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.MBARRIER and comes_to(routine, i, fence)}
+    return any(sync.reach is Reach.MBARRIER or not is_first(i) for i, sync in waits.items())
 
 
 def unread(routine: Routine, wait: int) -> int:

@@ -13,15 +13,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.protocols.mbarrier_operands import object_operand
-from ptxkit.analyses.protocols.objects import where
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.events.mbarriers import mbarrier_operand, where
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.files import decode
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Symbol
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 
 def operands(routine: Routine) -> Iterator[tuple[bool, bool]]:
@@ -30,7 +29,7 @@ def operands(routine: Routine) -> Iterator[tuple[bool, bool]]:
     for i, bound in enumerate(bindings(routine)):
         if not isinstance(bound, Bound) or flow.block_of[i] not in flow.reachable:
             continue
-        operand = object_operand(bound)
+        operand = mbarrier_operand(bound)
         if operand is not None:
             found = where(routine, i, operand.path[0])
             yield any(word.action == "init" for word in bound.barrier), found is not None and isinstance(found.root, Symbol)

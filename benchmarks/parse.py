@@ -21,10 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ptxkit.syntax import nodes
+from ptxkit.syntax import nodes, parse
 from ptxkit.syntax.grammar import grammar
 from ptxkit.syntax.lowering import plain
-from ptxkit.syntax.parsing import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

@@ -12,9 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 from ptxkit import files
-from ptxkit.syntax import plans, shapes
-from ptxkit.syntax.nodes import Node
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Node, parse, plans, shapes
 from ptxkit.syntax.plans import Key, Plan, Slot
 
 PLACE = Path(plans.__file__).with_name("plans.json")

@@ -16,10 +16,10 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from ptxkit.analyses.callgraph import callgraph
-from ptxkit.analyses.pressure import pressure
-from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.launch.call_graph import callgraph
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 USED = re.compile(r"Compiling entry function '([^']+)' for.*?Used (\d+) registers", re.DOTALL)

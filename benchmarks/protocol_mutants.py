@@ -30,19 +30,18 @@ from pathlib import Path
 import attrs
 from mutants import module_of, said
 
-from ptxkit.analyses.barriers import term_of
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.protocols.fetches import all_fetches
-from ptxkit.analyses.protocols.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
-from ptxkit.analyses.protocols.steps import Does, steps
-from ptxkit.analyses.protocols.verifying import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.rule import Facts
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.values import values
+from ptxkit.analyses.events.barriers import term_of
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.rule import Facts
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.simulation.fetches import all_fetches
+from ptxkit.analyses.simulation.setting import ANY, CannotLaunch, Setting, Shape, bytes_of_box, declared_cluster, launched
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.verify.verdict import REFUTED, UNDECIDED, VERIFIED, Verdict, verify
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import constant_value, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 FAMILIES = ("M", "G", "S", "B", "C", "A", "P", "T", "W")
@@ -189,13 +188,13 @@ def likely(routine: Routine) -> Iterator[Setting]:
     blocks: list[Shape] = [(threads, 1, 1) for threads in BLOCKS] if said is None or math.prod(said) > 1024 else [said]
     cluster = declared_cluster(routine.module, routine.name)
     requests = any(step.is_request for own in steps(routine).values() for step in own)
-    announced = dict.fromkeys(announcements(routine), BYTES)
+    expected = dict.fromkeys(announcements(routine), BYTES)
     for number in NUMBERS:
         for memory in ((number, 0), (0, number)):
             for block in blocks:
                 for shape in [cluster] if cluster is not None else CLUSTERS:
                     grid = (shape[0] * (2 if requests else 1), *shape[1:])
-                    yield Setting(block, grid, shape, {ANY: number, **announced}, {}, {ANY: memory})
+                    yield Setting(block, grid, shape, {ANY: number, **expected}, {}, {ANY: memory})
 
 
 def announcements(routine: Routine) -> Iterator[str]:
@@ -211,7 +210,7 @@ def announcements(routine: Routine) -> Iterator[str]:
             fetch = all_fetches(routine).get(numbering.values[at.data[0]].instruction)  # type: ignore[call-overload]
             if fetch is not None and fetch.space == ".param" and fetch.address is not None:
                 names = [leaf.data[0] for leaf in fetch.address.leaves() if leaf.operator == "address"]
-                place = fetch.places[fetch.numbers.index(at.data[0])]
+                place = fetch.positions[fetch.numbers.index(at.data[0])]
                 yield from [f"{name}+{fetch.address.linear[0] + place * fetch.unit}" for name in names]
         inner = [*at.args] if at.operator in ("join", "select") else []
         if at.operator == "phi":
@@ -268,7 +267,7 @@ def examine(path: Path, most: int, known: dict[tuple[str, str], Setting], is_ver
             new = said(changed, FAMILIES, routine.name) - before
             verdict = decided(mutant.text, str(path), routine.name, setting)
             refuted = verdict is not None and verdict.outcome == REFUTED and original is not None and original.outcome != REFUTED
-            verified = verdict is not None and verdict.has_all_touches and _says_nothing_new(verdict, original)
+            verified = verdict is not None and verdict.has_all_accesses and _says_nothing_new(verdict, original)
             yield {
                 "path": str(path),
                 "kernel": routine.name,

@@ -15,15 +15,15 @@ import sys
 import time
 from pathlib import Path
 
-from ptxkit.analyses.accesses import accesses
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.rule import Facts, select
-from ptxkit.analyses.uniformity import uniformity
-from ptxkit.analyses.values import values
+from ptxkit.analyses.framework.rule import Facts, select
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.files import decode
 from ptxkit.memo import collector_paused
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 FAMILIES = "A,W,T,P,F"
 

@@ -1,9 +1,9 @@
 """What ptxas says of the bad example of each rule: refused, a warning, a note, or nothing.
 
-    python benchmarks/reactions.py [--write]
+    python benchmarks/reactions.py
 
-Needs ptxas. With `--write` the answers become `analyses/rules/ptxas.tsv`, which `ptxkit explain` and the pages of the rules tell; without,
-they are compared with it. Good examples have to be taken: exit status 1 if one is not, or if an answer is another than the one written.
+Needs ptxas. Each answer is compared with what the rule's file says in `ptxas`, which `ptxkit explain` and the rules' pages show; where they
+differ, what to write there is printed. Good examples have to be taken. Exit status 1 if one is not, or if an answer differs.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from ptxkit.analyses.reactions import FILE, Reaction, reactions, written
-from ptxkit.analyses.rule import all_rules, in_module
+from ptxkit.analyses.framework.rule import PTXAS, SILENT, all_rules, in_module
 
 LIMIT = 60
 OLDEST = 75
@@ -24,8 +23,8 @@ OLDEST = 75
 DULL = re.compile(r"bytes (gmem|stack)|Compiling entry|Function properties|Used \d|Compile time|Compilation|^\s*$")
 
 
-def reaction(text: str, *options: str) -> Reaction:
-    """What ptxas does about a module: its first word about it."""
+def reaction(text: str, *options: str) -> str:
+    """What ptxas does about a module, in the words of `Rule.ptxas`, with the first thing that it says."""
     target = re.search(r"^\.target\s+sm_(\w+)", text, re.M)
     chip = target[1] if target and (not target[1].isdigit() or int(target[1]) >= OLDEST) else str(OLDEST)
     with tempfile.TemporaryDirectory() as folder:
@@ -37,13 +36,13 @@ def reaction(text: str, *options: str) -> Reaction:
     lines = [line for line in lines if not DULL.search(line) and "aborted due to errors" not in line]
     said = next((message(line) for line in lines), "")
     if done.returncode:
-        return Reaction("refuses", said)
+        return f"refuses the bad example: {said}"
     kinds = [("warns", "warning"), ("notes", "info")]
     for verdict, word in kinds:
         line = next((line for line in lines if re.search(rf"\b{word}\b", line)), None)
         if line is not None:
-            return Reaction(verdict, message(line))
-    return Reaction("silent", "")
+            return f"takes the bad example, and {verdict}: {message(line)}"
+    return SILENT
 
 
 def message(line: str) -> str:
@@ -52,23 +51,19 @@ def message(line: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true")
-    asked = parser.parse_args()
-    found = {rule.id: reaction(in_module(rule.bad)) for rule in all_rules()}
-    # -c: what is declared need not be there
-    refused = [(rule.id, good.message) for rule in all_rules() if (good := reaction(in_module(rule.good), "-c")).verdict == "refuses"]
-    for rule, said in refused:
-        print(f"{rule}: the good example is refused: {said}")
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     version = subprocess.run(["ptxas", "--version"], capture_output=True, text=True, check=True).stdout
-    release = re.search(r"V(\d+\.\d+\.\d+)", version)
-    assert release is not None
-    if asked.write:
-        FILE.write_text(written(release[1], found), encoding="utf-8")
-    other = [rule for rule in found if reactions().get(rule) != found[rule]] if not asked.write else []
-    for rule in other:
-        print(f"{rule}: {found[rule]} is not what is written")
-    sys.exit(bool(refused or other))
+    if f"V{PTXAS}" not in version:
+        print(f"the rules say what ptxas {PTXAS} does; this one is another: {version.splitlines()[-1]}")
+    bad = {rule.id: answer for rule in all_rules() if (answer := reaction(in_module(rule.bad))) != rule.ptxas}
+    # -c: what is declared need not be there
+    good = {rule.id: answer for rule in all_rules() if (answer := reaction(in_module(rule.good), "-c")).startswith("refuses")}
+    for rule, answer in bad.items():
+        print(f"{rule}: {answer}")
+    for rule, answer in good.items():
+        print(f"{rule}: the good example is refused{answer.removeprefix('refuses the bad example')}")
+    print(f"{len(all_rules())} rules, {len(bad)} other answers, {len(good)} good examples refused")
+    sys.exit(bool(bad or good))
 
 
 if __name__ == "__main__":

@@ -25,19 +25,17 @@ from pathlib import Path
 
 from facts import read
 
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.memo import collect_when_due
 from ptxkit.names import Kind, Scope, resolve
-from ptxkit.positions import Index
 from ptxkit.rewriters.engine.rewrite import Refused
 from ptxkit.rewriters.noop_probe import noop_probe
 from ptxkit.rewriters.rename import rename
 from ptxkit.rewriters.renumber import renumber
-from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Module
-from ptxkit.syntax.nodes import Path as Place
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Block, Function, Index, Instruction, Label, Module, parse
+from ptxkit.syntax import Path as Place
 
 ROOT = Path(__file__).resolve().parent.parent
 LINT = ROOT.parent / "shared" / "lint"

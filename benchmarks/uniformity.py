@@ -20,9 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ptxkit.analyses import Routine, control_flow, routines, ssa
-from ptxkit.analyses.levels import Level
-from ptxkit.analyses.uniformity import uniformity
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

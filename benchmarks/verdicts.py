@@ -28,7 +28,7 @@ from ptxkit import files
 from ptxkit.revalidation import Outcome, Verdict, revalidate
 from ptxkit.revalidation.chain import VALIDATORS
 from ptxkit.revalidation.log import messages
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 HERE = Path(__file__).resolve().parent.parent
 

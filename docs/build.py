@@ -1,4 +1,5 @@
-"""Makes the pages of the instruction set (docs/isa/), of the rules (docs/rules/), of the commands and of the API from what they describe.
+"""Makes the pages of the instruction set (docs/isa/), of the rules (docs/rules/), of the commands and of the API from what they describe,
+and takes away those of what is no longer there.
 
     python docs/build.py [--check] [--pictures]
 
@@ -21,11 +22,15 @@ from pathlib import Path
 import click
 
 from ptxkit.analyses import Rule, all_rules
+from ptxkit.analyses.framework.rule import PTXAS
 from ptxkit.cli import main as commands
 from ptxkit.isa.notation import Form
 from ptxkit.isa.table import all_forms, entry_text
 
 HERE = Path(__file__).resolve().parent
+MADE = ("isa/*.md", "rules/*.md", "reference/*.md")
+WRITTEN = ("isa/differences.md", "rules/not-done.md")
+"""The pages among them that people wrote."""
 
 
 def isa_pages() -> dict[str, str]:
@@ -69,7 +74,7 @@ def rule_page(rule: Rule) -> str:
 {rule.why}
 
 * How it is proved: {rule.proof[0].lower()}{rule.proof[1:]}
-* ptxas {rule.ptxas}.
+* ptxas {PTXAS} {rule.ptxas}.
 * compute-sanitizer: {rule.sanitizer}
 
 ## Bad
@@ -168,7 +173,9 @@ def api_pages() -> dict[str, str]:
         for name in names:
             lines += [f"::: {package}.{name}", ""]
         if package == "ptxkit":
-            lines += ["## The tree", "", "::: ptxkit.syntax.nodes", ""]
+            lines += ["## The tree", ""]
+            for part in ("tree", "leaves", "operands", "declarations", "statements", "module"):
+                lines += [f"::: ptxkit.syntax.{part}", ""]
         pages[f"reference/{package.removeprefix('ptxkit.')}.md"] = "\n".join(lines)
     return pages
 
@@ -191,7 +198,8 @@ def main() -> int:
         return make_pictures()
     check = options.check
     stale = 0
-    for name, text in {**isa_pages(), **rule_pages(), **command_page(), **api_pages()}.items():
+    pages = {**isa_pages(), **rule_pages(), **command_page(), **api_pages()}
+    for name, text in pages.items():
         path = HERE / name
         if path.is_file() and path.read_text(encoding="utf-8") == text:
             continue
@@ -202,6 +210,12 @@ def main() -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         print(path)
+    for path in (path for pattern in MADE for path in HERE.glob(pattern)):
+        if path.relative_to(HERE).as_posix() not in {*pages, *WRITTEN}:
+            stale += 1
+            print(f"{path} describes nothing: run python docs/build.py" if check else f"{path} is taken away")
+            if not check:
+                path.unlink()
     return 1 if check and stale else 0
 
 

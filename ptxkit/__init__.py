@@ -13,11 +13,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
     from ptxkit.names import resolve
-    from ptxkit.positions import Index
     from ptxkit.revalidation import Outcome, Resources, Verdict, revalidate
-    from ptxkit.syntax import nodes
-    from ptxkit.syntax.nodes import Function, Instruction, Module, Node
-    from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
+    from ptxkit.syntax import Function, Index, Instruction, Module, Node, nodes, parse, parse_operand, parse_statement
 
 _HOME = {
     "Diagnostic": "ptxkit.diagnostics",
@@ -25,19 +22,19 @@ _HOME = {
     "Severity": "ptxkit.diagnostics",
     "Span": "ptxkit.diagnostics",
     "resolve": "ptxkit.names",
-    "Index": "ptxkit.positions",
+    "Index": "ptxkit.syntax",
     "Outcome": "ptxkit.revalidation",
     "Resources": "ptxkit.revalidation",
     "Verdict": "ptxkit.revalidation",
     "revalidate": "ptxkit.revalidation",
     "nodes": "ptxkit.syntax",
-    "Function": "ptxkit.syntax.nodes",
-    "Instruction": "ptxkit.syntax.nodes",
-    "Module": "ptxkit.syntax.nodes",
-    "Node": "ptxkit.syntax.nodes",
-    "parse": "ptxkit.syntax.parsing",
-    "parse_operand": "ptxkit.syntax.parsing",
-    "parse_statement": "ptxkit.syntax.parsing",
+    "Function": "ptxkit.syntax",
+    "Instruction": "ptxkit.syntax",
+    "Module": "ptxkit.syntax",
+    "Node": "ptxkit.syntax",
+    "parse": "ptxkit.syntax",
+    "parse_operand": "ptxkit.syntax",
+    "parse_statement": "ptxkit.syntax",
 }
 
 __all__ = [

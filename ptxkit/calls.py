@@ -16,8 +16,7 @@ from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol
 from ptxkit.problem import Problem
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Address,
     Alias,
     Apply,
@@ -39,6 +38,7 @@ from ptxkit.syntax.nodes import (
     Path,
     Prototype,
     Targets,
+    constant_value,
 )
 
 NARROW = (".u8", ".s8", ".u16", ".s16", ".pred")

@@ -19,8 +19,7 @@ from ptxkit.memo import per_object
 from ptxkit.names import Names, Scope
 from ptxkit.operands import Shaper
 from ptxkit.problem import Problem
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Block, Function, Instruction, Module, Name, Node, Path
+from ptxkit.syntax import Block, Function, Instruction, Module, Name, Node, Path, constant_value
 
 MODELLED = (9, 1)
 """The newest PTX version of which the table has every form. In a file of a newer one a form that is not known is a warning."""

@@ -21,7 +21,7 @@ from ptxkit.isa.targets import Version
 from ptxkit.isa.types import IN_REGISTERS, Type, types
 from ptxkit.names import Kind, Names, Scope, Symbol, names_in
 from ptxkit.problem import Problem
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Alias,
     Align,
     Attribute,
@@ -841,13 +841,6 @@ def _declared_names(statement: Node) -> list[str]:
     if type(statement) is Declaration:
         return [child.children[0].text for child in statement.children if type(child) is Declarator]
     return []
-
-
-def _names_of(node: Node) -> Iterator[tuple[Path, Name]]:
-    if type(node) is Name:
-        yield (), node
-    elif node.children:
-        yield from names_in(node)
 
 
 __all__ = ["difference", "natural_alignment", "problems", "signature", "vector_of"]

@@ -14,9 +14,7 @@ from ptxkit.isa.targets import Version, split_target, targets
 from ptxkit.memo import per_object
 from ptxkit.names import Names
 from ptxkit.problem import Problem
-from ptxkit.syntax import nodes
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     AddressSize,
     Alias,
     Attribute,
@@ -47,6 +45,8 @@ from ptxkit.syntax.nodes import (
     SectionHeader,
     String,
     Targets,
+    constant_value,
+    nodes,
 )
 
 NEWEST = (9, 5)

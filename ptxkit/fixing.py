@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
 from ptxkit.frozen import frozen
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Declaration, Declarator, Path
+from ptxkit.syntax import Declaration, Declarator, Index, Path
 
 Look = Callable[[str], Sequence[Diagnostic]]
 """Gives the findings of a text: those to be fixed, and whatever would show that a fix has broken something."""

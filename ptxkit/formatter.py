@@ -11,7 +11,7 @@ import re
 import attrs
 
 from ptxkit.spacing import COMMENT, Spacer, has_comment
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Block,
     Braces,
     Declaration,

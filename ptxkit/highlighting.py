@@ -12,7 +12,7 @@ from pygments import token as pygments
 from pygments.lexer import Lexer
 from pygments.style import Style
 
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 from ptxkit.tokens import Kind, tokens
 
 TYPES = {

@@ -10,8 +10,7 @@ from ptxkit.isa.targets import Version
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind, Names, Symbol, names_in
 from ptxkit.problem import Problem
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Apply,
     Braces,
     Declaration,
@@ -27,6 +26,7 @@ from ptxkit.syntax.nodes import (
     Range,
     String,
     VectorWidth,
+    constant_value,
 )
 
 KIND = "bad-initializer"

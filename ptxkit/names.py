@@ -6,7 +6,6 @@ names. `%r<100>` declares %r0 to %r99 without listing them.
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Iterator
 from itertools import chain
@@ -17,7 +16,8 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.registers import special_register
 from ptxkit.memo import collector_paused, per_object
 from ptxkit.operands import Shaper
-from ptxkit.syntax.nodes import (
+from ptxkit.scopes import Kind, Scope, Symbol
+from ptxkit.syntax import (
     Alias,
     Align,
     Apply,
@@ -39,91 +39,8 @@ from ptxkit.syntax.nodes import (
     Space,
     Targets,
     VectorWidth,
+    constant_value,
 )
-
-
-class Kind(enum.StrEnum):
-    """What a symbol is."""
-
-    REGISTER = "register"
-    VARIABLE = "variable"
-    PARAMETER = "parameter"
-    LABEL = "label"
-    FUNCTION = "function"
-
-
-@frozen
-class Symbol:
-    """A declared name. `count` is 100 for `%r<100>`, where `name` is `%r`. Sizes and types are those of one element."""
-
-    name: str
-    kind: Kind
-    path: Path
-    """Where the name stands in its declaration."""
-    space: str | None = None
-    type: str | None = None
-    vector: int = 1
-    align: int | None = None
-    dimensions: tuple[int | None, ...] = ()
-    """The sizes of an array's dimensions, None where unsized; empty for a scalar."""
-    count: int | None = None
-    linkage: str | None = None
-    declares: Node | None = attrs.field(default=None, repr=False, eq=False)
-    """The function, label, declaration or parameter that declares it."""
-
-
-@frozen(eq=False)
-class Scope:
-    """The names declared in a module, function or block."""
-
-    path: Path
-    parent: Scope | None
-    symbols: dict[str, Symbol]
-    ranges: dict[str, list[Symbol]]
-    heads: dict[int, Node] = attrs.field(factory=dict, repr=False)
-    """By `id`: the opcodes and guards of the instructions directly in this scope. Instructions share equal ones."""
-    _found: dict[str, Symbol | None] = attrs.field(factory=dict, repr=False, init=False)
-
-    def local(self, name: str) -> Symbol | None:
-        """The symbol of that name which this very scope declares."""
-        found = self.symbols.get(name)
-        if found is not None or not self.ranges:
-            return found
-        stem = name.rstrip("0123456789")
-        if stem == name:
-            return None
-        family = self.ranges.get(stem)
-        if family is not None and len(family) == 1:
-            digits, only = name[len(stem) :], family[0]
-            if (digits[0] != "0" or digits == "0") and len(digits) < 19 and int(digits) < (only.count or 0):
-                return only
-        return self._member(name)
-
-    def _member(self, name: str) -> Symbol | None:
-        """The family that declares a name, whatever part of the name's digits is its number: `%r1<5>` declares %r12 too."""
-        at = len(name)
-        while at and len(name) - at < 18 and name[at - 1].isdecimal():
-            at -= 1
-            family = self.ranges.get(name[:at])
-            digits = name[at:]
-            if family is None or (len(digits) > 1 and digits[0] == "0"):
-                continue
-            number = int(digits)
-            for symbol in family:
-                if symbol.count is not None and number < symbol.count:
-                    return symbol
-        return None
-
-    def lookup(self, name: str) -> Symbol | None:
-        """The symbol that a name means in this scope, or None."""
-        known = self._found.get(name, self)
-        if known is not self:
-            return known  # type: ignore[return-value]
-        found = self.local(name)
-        if found is None and self.parent is not None:
-            found = self.parent.lookup(name)
-        self._found[name] = found
-        return found
 
 
 @frozen
@@ -208,7 +125,6 @@ _DECLARING = frozenset((Declaration, Label, Function, Alias))
 
 _USING = frozenset((Declaration, Targets, Alias))
 """The statements besides instructions that use names."""
-
 
 
 class _Resolver:
@@ -368,8 +284,6 @@ def _may_repeat(before: Symbol, after: Symbol) -> bool:
 
 
 def _dimensions(declarator: Declarator) -> tuple[int | None, ...]:
-    from ptxkit.syntax.constants import constant_value
-
     sizes = []
     for dimension in declarator.dimensions:
         value = constant_value(dimension.children[0]) if dimension.children else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from ptxkit.isa import shapes
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.shapes import OperandShape
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import (
+from ptxkit.scopes import Scope, Symbol
+from ptxkit.syntax import (
     Address,
     Apply,
     Cast,
@@ -27,10 +26,8 @@ from ptxkit.syntax.nodes import (
     Pair,
     Unary,
     Vector,
+    constant_value,
 )
-
-if TYPE_CHECKING:
-    from ptxkit.names import Scope, Symbol
 
 COMPONENTS = frozenset(("x", "y", "z", "w", "r", "g", "b", "a"))
 

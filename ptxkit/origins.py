@@ -10,8 +10,7 @@ from pathlib import Path as FilePath
 import attrs
 
 from ptxkit.diagnostics import Diagnostic, Origin
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Block, File, Function, Loc, Module, Node, Path
+from ptxkit.syntax import Block, File, Function, Index, Loc, Module, Node, Path
 
 SUFFIXES = frozenset(
     (".c", ".cc", ".cl", ".cpp", ".cu", ".cuf", ".cuh", ".cxx", ".f90", ".h", ".hh", ".hpp", ".hxx", ".inl", ".jl", ".mojo", ".py", ".rs")

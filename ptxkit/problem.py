@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.frozen import frozen
-from ptxkit.syntax.nodes import Path
+from ptxkit.syntax import Path
 
 
 @frozen

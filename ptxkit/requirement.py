@@ -6,8 +6,7 @@ from ptxkit.check import Site, requirements
 from ptxkit.frozen import frozen
 from ptxkit.isa.requirements import Alternative, Requirement, every
 from ptxkit.names import resolve
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Function, Module
+from ptxkit.syntax import Function, Index, Module
 
 
 @frozen

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from ptxkit.isa.binding import in_order
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Address,
     Apply,
     AttributeItem,
@@ -35,8 +35,8 @@ from ptxkit.syntax.nodes import (
     Statement,
     String,
     Unary,
+    lexical,
 )
-from ptxkit.syntax.shapes import END, TOKEN
 from ptxkit.wrapping import MAY_BREAK, STAYS, one_line
 
 COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
@@ -163,11 +163,11 @@ def tokens(literal: str) -> Sequence[str]:
     found: list[str] = []
     at = 0
     while at < len(literal):
-        match = TOKEN.match(literal, at)
+        match = lexical.TOKEN.match(literal, at)
         assert match is not None
         _add_comments(found, match[1])
-        kind = match.lastindex or END
-        if kind != END:
+        kind = match.lastindex or lexical.END
+        if kind != lexical.END:
             found.append(match[kind])
         at = match.end()
     return found

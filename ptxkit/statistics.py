@@ -7,7 +7,7 @@ from collections import Counter
 import attrs
 
 from ptxkit.names import Kind, Scope, Symbol, resolve
-from ptxkit.syntax.nodes import Function, Module
+from ptxkit.syntax import Function, Module
 
 SIZES = {"8": 1, "16": 2, "32": 4, "64": 8, "128": 16}
 

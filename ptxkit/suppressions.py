@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ptxkit.diagnostics import Diagnostic, Span
 from ptxkit.frozen import frozen
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Block, Error, Function, Label, Loc, Module, Node, Path, Section, Statement
+from ptxkit.syntax import Block, Error, Function, Index, Label, Loc, Module, Node, Path, Section, Statement
 
 WORD = "ptxkit:"
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

@@ -12,7 +12,7 @@ from ptxkit import names
 from ptxkit.isa.registers import special_register
 from ptxkit.isa.types import is_type
 from ptxkit.names import Scope, resolve
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Block,
     Component,
     Declarator,
@@ -33,8 +33,8 @@ from ptxkit.syntax.nodes import (
     Section,
     Selector,
     String,
+    lexical,
 )
-from ptxkit.syntax.shapes import END, TOKEN
 
 
 class Kind(enum.StrEnum):
@@ -171,11 +171,11 @@ def _literal(text: str) -> Iterator[Piece]:
     """The tokens of the text around nodes: white space, comments, punctuation and the words of directives."""
     at = 0
     while at < len(text):
-        match = TOKEN.match(text, at)
+        match = lexical.TOKEN.match(text, at)
         assert match is not None
         yield from [(Kind(trivia.lastgroup or ""), trivia[0]) for trivia in _TRIVIA.finditer(match[1])]
-        group = match.lastindex or END
-        if group != END:
+        group = match.lastindex or lexical.END
+        if group != lexical.END:
             word = match[group]
             yield Kind.DIRECTIVE if word[0] == "." or word[0].isalpha() else Kind.PUNCTUATION, word
         at = match.end()

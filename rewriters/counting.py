@@ -16,17 +16,17 @@ from typing import Any
 
 import attrs
 
-from ptxkit.analyses.cfg import BasicBlock, Via, control_flow
-from ptxkit.analyses.launch import WARP
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import BasicBlock, Via, control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.launch.launch import WARP
 from ptxkit.isa.binding import flow_of
 from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before, Declare
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
 from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leading, place_in, under
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 FEW = 8
 """Bits up to which they are added up one by one: more in a loop, so that the code does not grow."""
@@ -147,7 +147,7 @@ def _tree(routine: Routine, derive: bool) -> Counted | None:
     """What is counted of the ways that are not in a spanning tree; without `derive`, of all."""
     flow, nest = control_flow(routine), loops(routine)
     found = ways(routine)
-    places = [_place(routine, way, found) for way in found]
+    places = [_place(routine, way) for way in found]
     depth = [min(nest.depth(way.source), nest.depth(way.target)) if OUTSIDE not in (way.source, way.target) else 0 for way in found]
     leader = {block: block for block in (OUTSIDE, *flow.reachable)}
 
@@ -185,7 +185,7 @@ def _depth(routine: Routine, counter: Counter) -> int:
     return 0 if counter.instruction == NONE else loops(routine).depth(control_flow(routine).block_of[counter.instruction])
 
 
-def _place(routine: Routine, way: Way, all_ways: Sequence[Way]) -> Counter | None:
+def _place(routine: Routine, way: Way) -> Counter | None:
     """Where a way can be counted, without a new block."""
     flow = control_flow(routine)
     if way.source == OUTSIDE:

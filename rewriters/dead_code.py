@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import Origin, ssa
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.isa.registers import special_register
@@ -15,7 +15,7 @@ from ptxkit.isa.shapes import OperandShape
 from ptxkit.rewriters.engine.points import is_block_pragma, is_bound_pragma, points
 from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging, require_readable
 from ptxkit.rewriters.engine.tree import without
-from ptxkit.syntax.nodes import Loc, Module, Path
+from ptxkit.syntax import Loc, Module, Path
 
 
 def dead_code(module: Module, *, function: str = "") -> Rewrite:

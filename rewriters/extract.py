@@ -8,21 +8,7 @@ from ptxkit.names import Names, Scope, names_in, resolve
 from ptxkit.rewriters.engine.rewrite import Manifest, Rewrite, require_readable
 from ptxkit.rewriters.engine.tree import without
 from ptxkit.rewriters.strip_debug import without_debug_word
-from ptxkit.syntax.nodes import (
-    Alias,
-    Data,
-    Declaration,
-    Function,
-    Instruction,
-    Label,
-    Loc,
-    Module,
-    Node,
-    Path,
-    Section,
-    SectionHeader,
-    Target,
-)
+from ptxkit.syntax import Alias, Data, Declaration, Function, Instruction, Label, Loc, Module, Node, Path, Section, SectionHeader, Target
 
 
 def extract(module: Module, *, kernel: str) -> Rewrite:

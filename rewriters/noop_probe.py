@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.rewriters.engine.edits import After, Before, Declare, Edit, apply
 from ptxkit.rewriters.engine.fresh import fresh
 from ptxkit.rewriters.engine.patterns import Pattern, Site, pattern, select
 from ptxkit.rewriters.engine.rewrite import Rewrite
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 def noop_probe(module: Module, *, at: str = "", after: bool = False, live: bool = False) -> Rewrite:

@@ -9,7 +9,7 @@ from ptxkit.isa.directives import directives
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Refused, Rewrite
-from ptxkit.syntax.nodes import Function, Instruction, Module, Path
+from ptxkit.syntax import Function, Instruction, Module, Path
 
 
 def performance(

@@ -19,12 +19,11 @@ from typing import Any
 import attrs
 
 import ptxkit.rewriters.probes
-from ptxkit.analyses.accesses import Access, accesses
-from ptxkit.analyses.cfg import BasicBlock, control_flow
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import BasicBlock, control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.isa.types import types
 from ptxkit.names import Kind
-from ptxkit.positions import Index
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.edits import AddToModule, Edit, apply
 from ptxkit.rewriters.engine.fresh import Fresh, fresh
@@ -33,8 +32,7 @@ from ptxkit.rewriters.engine.patterns import Site, locations, pattern, select
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Rewrite
 from ptxkit.rewriters.manifest import WORDS, Kernel, ProbeManifest, ProbeSite, ProbeUse, RefusedSite, Region, Value
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Address, AddressSize, Declaration, File, Instruction, Module, Name, Node
+from ptxkit.syntax import Address, AddressSize, Declaration, File, Index, Instruction, Module, Name, Node, constant_value
 
 CONSTANT_BYTES = 64 << 10
 """Constant memory of a module (5.1.3)."""

@@ -8,7 +8,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.names import Kind, Symbol, resolve
 from ptxkit.rewriters.engine.renaming import renamed
 from ptxkit.rewriters.engine.rewrite import Manifest, Refusal, Refused, Rewrite, debugging, require_readable
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 WHAT = ("symbols", "functions", "variables", "labels", "registers", "all")
 

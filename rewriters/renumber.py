@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.names import Kind, Scope, Symbol, names_in
 from ptxkit.rewriters.engine.renaming import renamed
 from ptxkit.rewriters.engine.rewrite import Manifest, Refused, Rewrite, debugging, require_readable
-from ptxkit.syntax.nodes import Module, Opcode
+from ptxkit.syntax import Module, Opcode
 
 
 def renumber(module: Module) -> Rewrite:

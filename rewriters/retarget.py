@@ -13,7 +13,6 @@ from ptxkit.isa.directives import directives
 from ptxkit.isa.targets import Version, parse_version, runs, split_target, targets
 from ptxkit.names import resolve
 from ptxkit.operands import Shaper
-from ptxkit.positions import Index
 from ptxkit.requirement import module_needs
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.engine.code import code, guarded
@@ -23,8 +22,24 @@ from ptxkit.rewriters.engine.fusing import Operation, fusible, unrounded
 from ptxkit.rewriters.engine.points import is_bound_pragma
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Refusal, Refused, Rewrite, diagnostics, require_readable
 from ptxkit.rewriters.engine.substitutions import Goal
-from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module, Name, Node, Number, Path, Pragma, Target
-from ptxkit.syntax.nodes import Version as VersionStatement
+from ptxkit.syntax import (
+    Block,
+    Function,
+    Index,
+    Instruction,
+    Label,
+    Loc,
+    Module,
+    Name,
+    Node,
+    Number,
+    Path,
+    Pragma,
+    Target,
+)
+from ptxkit.syntax import (
+    Version as VersionStatement,
+)
 
 FUSIBLE = "it names no rounding, so the compiler may round it once together with another; what would be written is rounded by itself"
 

@@ -22,7 +22,7 @@ from ptxkit.rewriters.profiling.device import Device, DeviceError
 from ptxkit.rewriters.profiling.elements import packed
 from ptxkit.rewriters.profiling.launch import Dimensions, Raw
 from ptxkit.rewriters.profiling.results import frame
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 Size = int | tuple[int, ...]
 _TYPES = {f".{letter}{bits}": f"{'i' if letter == 's' else 'u'}{bits}" for letter in "sub" for bits in (8, 16, 32, 64)}

@@ -6,12 +6,12 @@ import math
 import struct
 from collections.abc import Sequence
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.registers import Register, registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.values import values as values_of
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.registers import Register, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.values import values as values_of
 from ptxkit.isa.types import Type, types
 from ptxkit.names import Kind
 from ptxkit.rewriters.dead_code import dead_code, is_pure
@@ -21,9 +21,7 @@ from ptxkit.rewriters.engine.headers import with_directive, without_directive
 from ptxkit.rewriters.engine.parameters import layout
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.engine.rewrite import FailedCheck, Manifest, Rewrite, require_readable
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.literals import number_value
-from ptxkit.syntax.nodes import Address, Function, Instruction, Module, Name, Node, Path, Vector, shape
+from ptxkit.syntax import Address, Function, Instruction, Module, Name, Node, Path, Vector, constant_value, number_value, shape
 
 MOVES = {8: "", 16: "b16", 32: "b32", 64: "b64"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.marks import without_marked
 from ptxkit.rewriters.engine.rewrite import Manifest, Rewrite
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 def strip(module: Module) -> Rewrite:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.rewrite import Manifest, Rewrite
 from ptxkit.rewriters.engine.tree import without
-from ptxkit.syntax.nodes import Data, File, Line, Loc, Module, Node, Path, Section, SectionHeader, Target, shape
+from ptxkit.syntax import Data, File, Line, Loc, Module, Node, Path, Section, SectionHeader, Target, shape
 
 
 def strip_debug(module: Module) -> Rewrite:

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ptxkit.analyses import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.files import decode
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 ROOT = Path(__file__).resolve().parent.parent
 SHARED = ROOT.parent / "shared"

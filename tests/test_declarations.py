@@ -13,10 +13,8 @@ import pytest
 from ptxkit import calls, declarations, directives
 from ptxkit.isa.directives import directives as table
 from ptxkit.names import resolve
-from ptxkit.positions import Index
 from ptxkit.problem import Problem
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Index, Module, parse
 
 ROOT = Path(__file__).parents[1]
 FIXTURE = ROOT / "fixtures" / "check" / "declarations.ptx"

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import ptxkit
 from ptxkit import fixing
 from ptxkit.analyses import all_rules, lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.rule import in_module, select
 from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity, Span
-from ptxkit.positions import Index
+from ptxkit.syntax import Index
 
 
 def finding(start: int, end: int, text: str, rule: str = "R001", severity: Severity = Severity.INFO, safe: bool = True) -> Diagnostic:
@@ -121,7 +121,7 @@ def test_the_version_becomes_what_the_module_needs() -> None:
 
 def test_a_wait_that_gives_up_is_repeated() -> None:
     rule = select(["M010"])[0]
-    done = fixing.fix(rule.bad, looking("M"))
+    done = fixing.fix(in_module(rule.bad), looking("M"))
 
     assert [one.rule for one in done.applied] == ["M010"]
     assert not [one for one in done.left if one.rule == "M010"]
@@ -137,7 +137,7 @@ def test_a_version_in_which_something_is_gone_is_refused() -> None:
 
 @pytest.mark.parametrize("rule", all_rules(), ids=lambda rule: rule.id)
 def test_what_a_fix_leaves_is_no_worse(rule: ptxkit.analyses.Rule) -> None:
-    text = rule.bad if ".version" in rule.bad else f"{HEADER}.entry k() {{\n{rule.bad}\nret;\n}}\n"
+    text = in_module(rule.bad)
     look = looking(rule.id)
     before = look(text)
     done = fixing.fix(text, look, unsafe=True)

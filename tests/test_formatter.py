@@ -15,8 +15,7 @@ from ptxkit.formatter import CannotFormat, format_module
 from ptxkit.isa.binding import in_order, match, split_opcode
 from ptxkit.isa.table import all_forms
 from ptxkit.spacing import COMMENT
-from ptxkit.syntax.nodes import Block, Leaf, Module, Node, Numbers, Opcode
-from ptxkit.syntax.shapes import END, TOKEN
+from ptxkit.syntax import Block, Leaf, Module, Node, Numbers, Opcode, lexical
 from ptxkit.wrapping import MAY_BREAK, filled, wrapped
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -59,11 +58,11 @@ def _tokens(literal: str) -> list[str]:
     found: list[str] = []
     at = 0
     while at < len(literal):
-        match = TOKEN.match(literal, at)
+        match = lexical.TOKEN.match(literal, at)
         assert match is not None
         found += ["".join(comment.split()) for comment in COMMENT.findall(match[1])]
-        kind = match.lastindex or END
-        if kind != END:
+        kind = match.lastindex or lexical.END
+        if kind != lexical.END:
             found.append(match[kind].rstrip())
         at = match.end()
     return found
@@ -116,12 +115,12 @@ def test_any_layout_and_any_comments(path: Path, start: int, data: st.DataObject
     pieces: list[str] = []
     at = number = 0
     while at < len(text):
-        match_ = TOKEN.match(text, at)
+        match_ = lexical.TOKEN.match(text, at)
         assert match_ is not None
         space = match_[1]
         if space and start <= number < start + 60:
             space = data.draw(SPACE)
-        pieces += [space, match_[match_.lastindex] if (match_.lastindex or END) != END else ""]
+        pieces += [space, match_[match_.lastindex] if (match_.lastindex or lexical.END) != lexical.END else ""]
         number += 1
         at = match_.end()
     module = ptxkit.parse("".join(pieces))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxkit.names import Kind, Names, resolve
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 
 def names(text: str) -> Names:

@@ -82,7 +82,7 @@ def test_there_are_patterns() -> None:
 def test_a_round_that_fails_leaves_nothing_behind(name: str) -> None:
     pattern = FOUND[name]
     for body in possessive_bodies(parser.parse(pattern.pattern, pattern.flags)):
-        assert is_safe(body), f"{name}: {pattern.pattern}: a possessive group needs {ptxkit.syntax.shapes.NOT} as its last alternative"
+        assert is_safe(body), f"{name}: {pattern.pattern}: a possessive group needs {ptxkit.syntax.lexical.NOT} as its last alternative"
 
 
 @pytest.mark.parametrize("text", ["(?:ab?c)*+", "(?:a|b(?!c))*+", "(?:a(b))?+"])

@@ -5,10 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxkit.positions import Index
-from ptxkit.syntax import nodes
-from ptxkit.syntax.nodes import Statement
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Index, Statement, nodes, parse
 
 TEXT = """// head
 .version 8.0

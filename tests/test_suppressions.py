@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import ptxkit
 from ptxkit.analyses import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.rule import select
 
 HEADER = ".version 8.5\n.target sm_90a\n.address_size 64\n"
 RULES = select(["E010", "X001"])

@@ -49,11 +49,11 @@ def _anchors(a: Sequence[Hashable], b: Sequence[Hashable], part: tuple[int, int,
     """Pairs that rise in both, of elements that occur equally often in both parts, and at most so often."""
     a0, a1, b0, b1 = part
     in_a, in_b = Counter(a[a0:a1]), Counter(b[b0:b1])
-    places: dict[Hashable, list[int]] = {}
+    indices: dict[Hashable, list[int]] = {}
     for j in range(b0, b1):
         if in_a[b[j]] == in_b[b[j]] <= most:
-            places.setdefault(b[j], []).append(j)
-    rest = {element: iter(where) for element, where in places.items()}
+            indices.setdefault(b[j], []).append(j)
+    rest = {element: iter(where) for element, where in indices.items()}
     return _rising([(i, next(rest[a[i]])) for i in range(a0, a1) if a[i] in rest])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import attrs
 
 from ptxkit.names import Kind, Names, Scope, Symbol, resolve
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Block,
     Composite,
     Declaration,
@@ -28,7 +28,7 @@ from ptxkit.syntax.nodes import (
 HOLE = "\0"
 """Stands for a register or label in a mask."""
 Renameable = tuple[int, str]
-"""A register or label: the `id` of its symbol, and its name, which for `%r<9>` tells it from its like."""
+"""A register or label: the `id` of its symbol, and its name, which for `%r<9>` distinguishes it from its like."""
 
 _SPACE = re.compile(r"\s+|//[^\n]*|/\*.*?\*/", re.S)
 

@@ -11,10 +11,26 @@ from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable, body, plain
 from ptxkit.analyses.comparison.correspondence import correspond, gaps
 from ptxkit.names import Symbol, resolve
-from ptxkit.positions import Index
 from ptxkit.statistics import FunctionStatistics, statistics, symbol_bytes
-from ptxkit.syntax.nodes import Block, Data, Declaration, Empty, File, Function, Loc, Module, Node, Path, Section, SectionHeader, Target
-from ptxkit.syntax.nodes import Line as RawLine
+from ptxkit.syntax import (
+    Block,
+    Data,
+    Declaration,
+    Empty,
+    File,
+    Function,
+    Index,
+    Loc,
+    Module,
+    Node,
+    Path,
+    Section,
+    SectionHeader,
+    Target,
+)
+from ptxkit.syntax import (
+    Line as RawLine,
+)
 
 DEBUGGING = (Data, Empty, File, RawLine, Loc, Section, SectionHeader)
 """Statements of a module that say nothing of what it does."""
@@ -77,11 +93,11 @@ def compare(before: Module, after: Module) -> Comparison:
     sides = _Side(before), _Side(after)
     old, new = sides
     changed: list[Changed] = []
-    for name, place in old.functions.items():
+    for name, position in old.functions.items():
         other = new.functions.get(name)
-        one = _gone(old, name, place, "removed") if other is None else _compared(old, new, name, place, other)
+        one = _gone(old, name, position, "removed") if other is None else _compared(old, new, name, position, other)
         changed += [one] if one else []
-    changed += [_gone(new, name, place, "added") for name, place in new.functions.items() if name not in old.functions]
+    changed += [_gone(new, name, position, "added") for name, position in new.functions.items() if name not in old.functions]
     return Comparison(tuple(_of_module(old, new)), tuple(changed))
 
 
@@ -99,7 +115,7 @@ class _Side:
 
     @property
     def index(self) -> Index:
-        """The places of statements: made only when something is to be shown."""
+        """The locations of statements: made only when something is to be shown."""
         if self._index is None:
             self._index = Index(self.module)
         return self._index
@@ -125,17 +141,17 @@ class _Side:
         return self.line(item.path, item.mask) if item.mask in ("{", "}") else self.shown(item.path)
 
 
-def _gone(side: _Side, name: str, place: int, status: str) -> Changed:
+def _gone(side: _Side, name: str, position: int, status: str) -> Changed:
     """A function that only one module has."""
     is_added = status == "added"
 
     def counts(found: dict[str, int]) -> Counts:
         return {what: (0, count) if is_added else (count, 0) for what, count in found.items() if count}
 
-    function = side.module.children[place]
+    function = side.module.children[position]
     assert isinstance(function, Function)
-    code = body(side.module, place)
-    where = side.shown((place,))
+    code = body(side.module, position)
+    where = side.shown((position,))
     change = Change(status, None if is_added else where, where if is_added else None)
     return Changed(name, function.is_entry, status, (change,), counts(_opcodes(code)), counts(_resources(side, name, code)))
 

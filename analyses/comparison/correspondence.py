@@ -20,7 +20,7 @@ ROUNDS = 4
 VOTES = 3
 """How often is voted, each time knowing the outcome before."""
 DEPTH = 3
-"""So many definitions back tell registers apart in the first alignment."""
+"""So many definitions back distinguish registers in the first alignment."""
 NEAR = 0.02
 """If a first alignment leaves less than this part of the code unequal, no other is tried."""
 
@@ -97,10 +97,10 @@ def _elected(a: Sequence[Item], b: Sequence[Item], pairs: list[Pair]) -> dict[Re
     for _ in range(VOTES):
         votes: Counter[tuple[Renameable, Renameable]] = Counter()
         for one in asked:
-            agree = [names.get(old) == new for old, new in one]
-            total = sum(agree)
-            for wish, agrees in zip(one, agree, strict=True):
-                votes[wish] += 1 + total - agrees
+            matching = [names.get(old) == new for old, new in one]
+            total = sum(matching)
+            for wish, matches in zip(one, matching, strict=True):
+                votes[wish] += 1 + total - matches
         names = _chosen(votes)
     return names
 
@@ -125,7 +125,7 @@ def _pairs_from_both_ends(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
     names: dict[Renameable, Renameable] = {}
     back: dict[Renameable, Renameable] = {}
 
-    def alike(one: Item, other: Item) -> bool:
+    def is_same(one: Item, other: Item) -> bool:
         if one.mask != other.mask:
             return False
         for old, new in zip(one.names, other.names, strict=True):
@@ -136,8 +136,8 @@ def _pairs_from_both_ends(a: Sequence[Item], b: Sequence[Item]) -> list[Pair]:
         return True
 
     shorter = min(len(a), len(b))
-    start = next((i for i in range(shorter) if not alike(a[i], b[i])), shorter)
-    end = next((i for i in range(shorter - start) if not alike(a[-1 - i], b[-1 - i])), shorter - start)
+    start = next((i for i in range(shorter) if not is_same(a[i], b[i])), shorter)
+    end = next((i for i in range(shorter - start) if not is_same(a[-1 - i], b[-1 - i])), shorter - start)
     return [(i, i) for i in range(start)] + [(len(a) - i, len(b) - i) for i in range(end, 0, -1)]
 
 
@@ -149,11 +149,11 @@ def _keys_by_origin(items: Sequence[Item]) -> list[Hashable]:
     """Keys in which a register or label is known by the instruction in which it first stands, and what that says of the others in it."""
     first: dict[Renameable, tuple[Item, int]] = {}
     for item in items:
-        for place, name in enumerate(item.names):
-            first.setdefault(name, (item, place))
-    known = {name: hash((item.mask, place)) for name, (item, place) in first.items()}
+        for index, name in enumerate(item.names):
+            first.setdefault(name, (item, index))
+    known = {name: hash((item.mask, index)) for name, (item, index) in first.items()}
     for _ in range(DEPTH):
-        known = {name: hash((item.mask, place, *[known[other] for other in item.names])) for name, (item, place) in first.items()}
+        known = {name: hash((item.mask, index, *[known[other] for other in item.names])) for name, (item, index) in first.items()}
     return _keys(items, known.__getitem__)
 
 

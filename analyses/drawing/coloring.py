@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import attrs
 
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.drawing.palette import STEPS
-from ptxkit.analyses.levels import Level
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.pressure import pressure
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.uniformity import uniformity
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import uniformity
 
 
 class CannotDraw(Exception):

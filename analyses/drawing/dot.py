@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import graphviz
 
-from ptxkit.analyses.cfg import Via
+from ptxkit.analyses.cfg.graph import Via
 from ptxkit.analyses.drawing.coloring import scale, step
 from ptxkit.analyses.drawing.palette import LIGHT
 from ptxkit.analyses.drawing.scene import Arrow, Box, Mark, Row, Scene, with_few_long_arrows
@@ -100,8 +100,8 @@ def _function(graph: graphviz.Digraph, one: Scene, number: int, findable: bool =
     for loop in reversed(one.loops):
         (graph if loop.parent is None else made[loop.parent]).subgraph(made[loop.index])
     add(graph, None)
-    for place, arrow in enumerate(one.arrows):
-        _arrow(graph, one, number, place, arrow, len(one.boxes) > MANY)
+    for position, arrow in enumerate(one.arrows):
+        _arrow(graph, one, number, position, arrow, len(one.boxes) > MANY)
 
 
 def _loop_attributes(cluster: graphviz.Digraph, one: Scene, index: int, number: int) -> None:
@@ -119,23 +119,23 @@ def _loop_attributes(cluster: graphviz.Digraph, one: Scene, index: int, number: 
     )
 
 
-def _arrow(graph: graphviz.Digraph, one: Scene, number: int, place: int, arrow: Arrow, many: bool) -> None:
+def _arrow(graph: graphviz.Digraph, one: Scene, number: int, position: int, arrow: Arrow, many: bool) -> None:
     color = LIGHT["back" if arrow.is_back else COLORS[arrow.via]]
-    attributes = {"color": color, "fontcolor": color, "id": f"f{number}e{place}", "style": STYLES[arrow.via]}
+    attributes = {"color": color, "fontcolor": color, "id": f"f{number}e{position}", "style": STYLES[arrow.via]}
     if arrow.is_back:
         attributes["penwidth"] = "2.4"
     label = arrow.label + (" back" if arrow.label else "back") * arrow.is_back
     target = f"f{number}b{arrow.target}"
     if arrow.is_stub:
         title = one.boxes[arrow.target].title if one.level == "blocks" else f"#{arrow.target}"
-        target = f"f{number}s{place}"
+        target = f"f{number}s{position}"
         words = f"{label} → {title}".strip()
         graph.node(target, label=_html([_text(words, "back" if arrow.is_back else COLORS[arrow.via])]), id=target)
         attributes["arrowhead"] = "none"
     elif label:
         attributes |= {("headlabel" if arrow.is_upward else "taillabel") if many else "label": f"  {label}  "}
     if arrow.is_upward and not arrow.is_stub:
-        # written the other way round, so that layout keeps what comes first at the top
+        # written the reverse, so that layout keeps what comes first at the top
         graph.edge(target, f"f{number}b{arrow.source}", dir="back", **attributes)
         return
     graph.edge(f"f{number}b{arrow.source}", target, **attributes)
@@ -193,7 +193,7 @@ def _heading(box: Box, values: bool) -> Iterator[str]:
 
 
 def _spare(box: Box) -> float:
-    """How wide the last column has to be, in points, for the title to fit: left to itself, layout would widen all columns alike."""
+    """How wide the last column has to be, in points, for the title to fit: left to itself, layout would widen all columns equally."""
     title = sum([len(short(label, 40)) + 1 for label in box.labels[:3]]) + sum([len(badge) + 3 for badge in box.badges]) + 16
     text = max([sum([len(token.text) for token in row.tokens]) for row in box.rows], default=0)
     return max(title - text, 0) * LETTER

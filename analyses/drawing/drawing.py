@@ -15,8 +15,8 @@ from ptxkit.analyses.drawing.coloring import CannotDraw
 from ptxkit.analyses.drawing.dot import source
 from ptxkit.analyses.drawing.render import render
 from ptxkit.analyses.drawing.scene import Scene, scene
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.syntax.nodes import Function, Module
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.syntax import Function, Module
 
 MOST_BOXES = 6000
 """How many boxes one picture may have."""

@@ -19,10 +19,10 @@ from ptxkit.analyses.drawing.palette import DARK, LIGHT
 from ptxkit.analyses.drawing.render import render
 from ptxkit.analyses.drawing.scene import Scene
 from ptxkit.analyses.drawing.tokens import Class
-from ptxkit.analyses.liveness import live_ranges
-from ptxkit.analyses.pressure import pressure
-from ptxkit.analyses.registers import registers
-from ptxkit.positions import Index
+from ptxkit.analyses.registers.liveness import live_ranges
+from ptxkit.analyses.registers.pressure import pressure
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.syntax import Index
 
 _COLOR = re.compile("|".join(LIGHT.values()))
 _VARIABLE = {color: f"var(--{name})" for name, color in LIGHT.items()}
@@ -52,7 +52,7 @@ def page(scenes: Sequence[Scene]) -> str:
 
 
 def escape_text(text: str) -> str:
-    """The text without what has no place in a page, lone surrogates above all."""
+    """The text without what has no location in a page, lone surrogates above all."""
     return html.unescape(escape(text))
 
 

@@ -1,7 +1,7 @@
 """The colours of pictures, by what they stand for: one for light paper, one for dark.
 
-Every colour of a picture comes from here and no two of the light ones are equal, so a page can put a variable in place of each.
-Kinds of edges and marks also differ by dashes, width and words: hues (after Okabe and Ito) are told apart by colour-blind eyes, but
+Every colour of a picture comes from here and no two of the light ones are equal, so a page can put a variable for each.
+Kinds of edges and marks also differ by dashes, width and words: hues (after Okabe and Ito) are distinguished by colour-blind eyes, but
 never alone carry a meaning.
 """
 

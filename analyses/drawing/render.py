@@ -1,4 +1,4 @@
-"""From the language of Graphviz to pictures, by whatever program for it there is.
+"""From the language of Graphviz to pictures, by any program for it there is.
 
 `dot` of Graphviz draws everything. The wheel `graphviz-pure` carries a program of its own, without PDF.
 """

@@ -11,14 +11,14 @@ from collections.abc import Iterator
 
 import attrs
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import BasicBlock, ControlFlow, Edge, Via, control_flow
+from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, Edge, Via, control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.drawing.coloring import COLORINGS, Coloring
 from ptxkit.analyses.drawing.tokens import COMMENT, Class, Token, Tokenizer, Variable, clip, short
-from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.isa.binding import Bound
-from ptxkit.syntax.nodes import File, Instruction, Label, Loc, Module
+from ptxkit.syntax import File, Instruction, Label, Loc, Module
 
 WIDEST = 116
 """How many characters of an instruction a row shows."""
@@ -88,7 +88,7 @@ class Arrow:
     is_back: bool
     """Whether it leads from a loop's end to its header."""
     is_upward: bool
-    """Whether its target comes first in the order of the picture, as with every way back."""
+    """Whether its target comes first in the order of the picture, as with every path back."""
     is_stub: bool = False
 
 
@@ -313,13 +313,13 @@ def _comments(leading: str) -> Iterator[str]:
 
 def _arrows(flow: ControlFlow, found: tuple[Loop, ...], instructions: bool) -> Iterator[Arrow]:
     back = {(latch, loop.header) for loop in found for latch in loop.latches}
-    place = {block: i for i, block in enumerate(flow.order)}
+    position = {block: i for i, block in enumerate(flow.order)}
     for block in flow.blocks:
         if instructions:
             yield from [Arrow(i, i + 1, Via.FALL, "", False, False) for i in range(block.start, block.end - 1)]
         for edge in block.edges:
             ends = (block.end - 1, flow.blocks[edge.target].start) if instructions else (edge.source, edge.target)
-            upward = place.get(edge.target, edge.target) <= place.get(edge.source, edge.source)
+            upward = position.get(edge.target, edge.target) <= position.get(edge.source, edge.source)
             yield Arrow(*ends, _via(block, edge), _label(block, edge), (edge.source, edge.target) in back, upward)
 
 
@@ -333,11 +333,11 @@ def _via(block: BasicBlock, edge: Edge) -> Via:
 def _label(block: BasicBlock, edge: Edge) -> str:
     via = _via(block, edge)
     if via is Via.INDEXED:
-        return short(_places(edge.indices), 24)
+        return short(_indices(edge.indices), 24)
     return "T" if via is Via.TAKEN else "F" if via is Via.NOT_TAKEN else ""
 
 
-def _places(indices: tuple[int, ...]) -> str:
+def _indices(indices: tuple[int, ...]) -> str:
     """`0–3, 7` for 0, 1, 2, 3, 7."""
     runs: list[list[int]] = []
     for i in indices:

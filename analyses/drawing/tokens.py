@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.isa.registers import special_register
 from ptxkit.names import Kind, Scope
-from ptxkit.syntax.nodes import Component, Group, Instruction, Name, Node, Number, Opcode, Vector
+from ptxkit.syntax import Component, Group, Instruction, Name, Node, Number, Opcode, Vector
 
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 MOST_ELEMENTS = 4

@@ -1,1 +1,1 @@
-"""Protocols of synchronization, as automata over the control flow graph: asynchronous groups, barriers, matrix pipelines."""
+"""Protocols of synchronization: what must hold of asynchronous copies, barriers, proxies and matrix pipelines, asked of the engines."""

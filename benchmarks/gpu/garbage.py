@@ -11,13 +11,12 @@ import random
 
 import attrs
 
-from ptxkit.analyses.cfg import BasicBlock, control_flow
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.registers import CARRY, Register, registers
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import BasicBlock, control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import CARRY, Register, registers
 from ptxkit.rewriters.engine.points import before, points
-from ptxkit.syntax.nodes import Module, Node, Path
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, Node, Path, parse
 
 
 @attrs.frozen

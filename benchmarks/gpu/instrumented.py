@@ -18,15 +18,14 @@ from typing import Any
 
 from plan import LARGE, ROOT, WORK, Fixture, Variant, fixtures
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import routines
 from ptxkit.rewriters import AddToModule, Before, Site, apply, fresh
 from ptxkit.rewriters.counting import functions_of
 from ptxkit.rewriters.manifest import LaunchShape, Layout, ProbeManifest, Read, Table
 from ptxkit.rewriters.probes.memory_trace import is_sampled
 from ptxkit.rewriters.probing import instrument, place_in
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 ROWS = 1 << 12
 ALLOCATIONS = 16

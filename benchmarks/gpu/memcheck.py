@@ -36,7 +36,7 @@ def prepare(out: Path, only: Sequence[str]) -> None:
 
     from ptxkit.rewriters.manifest import LaunchShape
     from ptxkit.rewriters.probing import instrument
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     jobs = []
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:

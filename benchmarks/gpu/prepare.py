@@ -27,7 +27,7 @@ from probes import alone, certain_slots, probed
 from transforms import transform_variants
 from uniform import shapes_fixture, uniform_variants, with_inputs, with_shapes
 
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 DEVICE = "sm_90a"
 THREADS = 24

@@ -56,10 +56,9 @@ def prepare(out: Path) -> None:
 
 def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
     """A module as it is, and with one barrier of a kernel deleted: what, in which line, and the text. Nothing without shared memory."""
-    from ptxkit.analyses.protocols.steps import Does, steps
-    from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.events.steps import Does, steps
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.syntax import Index, parse
 
     module = parse(text)
     index = Index(module)
@@ -84,10 +83,10 @@ def texts(text: str, entry: str) -> Iterator[tuple[str, int, str]]:
 
 def says(text: str, kernel: dict[str, Any]) -> set[str]:
     """The race rules that report something in a kernel."""
-    from ptxkit.analyses.protocols.setting import Setting, launched
-    from ptxkit.analyses.rule import Facts, select
+    from ptxkit.analyses.framework.rule import Facts, select
+    from ptxkit.analyses.simulation.setting import Setting, launched
     from ptxkit.diagnostics import Severity
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     setting = Setting(tuple(kernel["block"]), tuple(kernel["grid"]), tuple(kernel.get("cluster", (1, 1, 1))))
     facts = Facts(launched(parse(text), kernel["entry"], setting))

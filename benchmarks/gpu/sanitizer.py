@@ -50,8 +50,8 @@ def prepare(out: Path) -> None:
     import mutants
     from plan import fixtures
 
-    from ptxkit.analyses.rule import Facts
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.rule import Facts
+    from ptxkit.syntax import parse
 
     out.parent.mkdir(exist_ok=True)
     jobs: list[dict[str, Any]] = []
@@ -95,10 +95,10 @@ def prepare(out: Path) -> None:
 
 def may_lose_barriers(routine: Any) -> bool:
     """Whether no thread waits for longer if a barrier is missing: all of them are plain ones of the whole CTA."""
-    from ptxkit.analyses.protocols.effects import Reach, syncs
+    from ptxkit.analyses.events.effects import Reach, syncs
 
     found = syncs(routine)
-    return all(sync.reach is not Reach.OBJECT and len(routine.instructions[i].operands) < 2 for i, sync in found.items())
+    return all(sync.reach is not Reach.MBARRIER and len(routine.instructions[i].operands) < 2 for i, sync in found.items())
 
 
 def messages(text: str) -> set[str]:
@@ -187,9 +187,9 @@ def run(plan: Path, out: Path, workers: int, limit: float) -> None:
 
 def judge(plan: Path, record: Path) -> None:
     """Prints who sees what."""
-    from ptxkit.analyses.linting import lint
+    from ptxkit.analyses.framework.linting import lint
     from ptxkit.diagnostics import Severity
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     with zipfile.ZipFile(plan) as archive:
         jobs = json.loads(archive.read("plan.json"))

@@ -18,8 +18,7 @@ from ptxkit.rewriters.renumber import renumber
 from ptxkit.rewriters.retarget import retarget
 from ptxkit.rewriters.specialize import specialize
 from ptxkit.rewriters.strip_debug import strip_debug
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 Transform = tuple[str, str | None, Callable[[], Rewrite]]
 """What it is called, the one kernel that it is of, and the transform."""

@@ -23,18 +23,18 @@ import attrs
 from plan import Fixture, Variant
 from probes import _may_fuse, _row, alone
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.levels import Level
-from ptxkit.analyses.loops import Loop, loops
-from ptxkit.analyses.registers import CARRY, Register, registers
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.uniformity import Uniformity, uniformity
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.registers.registers import CARRY, Register, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.uniformity import Uniformity, uniformity
 from ptxkit.isa.binding import Bound
 from ptxkit.rewriters import AddParameter, After, AtEntry, Before, Declare, Replace, Site, apply, fresh
 from ptxkit.rewriters.engine.substitutions import operands_of, text_of
-from ptxkit.syntax.nodes import Instruction, Module
+from ptxkit.syntax import Instruction, Module
 
 SLOT = 48
 """Bytes of a slot, as `launcher.MEASURED` has it."""
@@ -236,7 +236,7 @@ def _cause(routine: Routine, known: Uniformity, block: int) -> str:
         return "what a call returned"
     if any(bound.memory and not bound.has(".param") for bound in bounds):
         return "loaded data"
-    if not known.reach.template.has_places:
+    if not known.reach.template.has_indices:
         return "place of the thread, in a block of unknown shape"
     return "place of the thread against an argument or %ntid"
 

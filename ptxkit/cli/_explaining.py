@@ -17,10 +17,10 @@ def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
     """Prints what caused each note of a log in the files that it is about; ends the program with 0, or 2 if something cannot be read."""
     from rich.console import Console
 
-    from ptxkit.analyses.explaining import explain, notes
+    from ptxkit.analyses.rules.wgmma._ptxas_notes import explain, notes
     from ptxkit.report import json_
     from ptxkit.report.text import render
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     explained: list[Diagnostic] = []
     try:

@@ -53,9 +53,9 @@ def run(paths: Iterable[str], job: Job, output: _checking.Output, *, unsafe: boo
 
 def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
     """Finds what the job asks for, and what an assembler would refuse, which must not become more."""
-    from ptxkit.analyses.linting import lint
-    from ptxkit.analyses.rule import select
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.analyses.framework.rule import select
+    from ptxkit.syntax import parse
 
     wanted = _job.rules_of(job)
     names = {rule.id for rule in wanted}

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.rule import Rule
+    from ptxkit.analyses.framework.rule import Rule
 
 
 @frozen
@@ -44,7 +44,7 @@ class Examined:
 
 def rules_of(job: Job) -> tuple[Rule, ...]:
     """The rules that a job applies. Raises ValueError for a word that names no rule."""
-    from ptxkit.analyses.rule import names_rule, select
+    from ptxkit.analyses.framework.rule import names_rule, select
 
     for word in job.severity:
         select([word])
@@ -61,8 +61,8 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
 
 def examine_text(name: str, text: str, job: Job) -> Examined:
     """Applies the rules to a text. Whatever that is, nothing is raised but for bugs of ptxkit."""
-    from ptxkit.analyses.linting import lint
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.syntax import parse
 
     found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores)
     if job.severity:

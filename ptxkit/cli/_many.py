@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from ptxkit import files
-from ptxkit.cli import _cache, _job
+from ptxkit.cli import _one
 from ptxkit.cli._job import Examined, Job
-from ptxkit.memo import collect_when_due, collector_paused
+from ptxkit.memo import collector_paused
 
 DASK = "dask:"
 """What the name of an executor starts with."""
@@ -28,13 +27,13 @@ def examined(names: list[str], job: Job, jobs: int | None, cached: bool, executo
 
         yield from _dask.examined(names, job, cached, executor.removeprefix(DASK))
         return
-    known = {name: found for name in names if cached and (found := _kept(name, job)) is not None}
+    known = {name: found for name in names if cached and (found := _one.kept(name, job)) is not None}
     rest = [name for name in dict.fromkeys(names) if name not in known]
     count = min(jobs if jobs is not None else _workers(rest), len(rest))
     if count < 2:
         with collector_paused():
             for name in names:
-                yield known.get(name) or fresh(name, job, cached)
+                yield known.get(name) or _one.fresh(name, job, cached)
         return
     from ptxkit.cli import _processes
 
@@ -42,36 +41,6 @@ def examined(names: list[str], job: Job, jobs: int | None, cached: bool, executo
 
 
 def _workers(names: list[str]) -> int:
-    if sum(map(size_of, names)) < SMALL:
+    if sum(map(_one.size_of, names)) < SMALL:
         return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def size_of(name: str) -> int:
-    """The bytes of a file, or of a text inside of one; 0 if it cannot be asked."""
-    return 0 if name == "-" else files.size(name)
-
-
-def _kept(name: str, job: Job) -> Examined | None:
-    """What the cache has for a file."""
-    if name == "-":
-        return None
-    try:
-        text = files.read(name)
-    except files.CannotRead:
-        return None
-    found = _cache.load(_cache.key(files.encode(text), job), name)
-    return None if found is None else Examined(name, found, _job.lines_of(text) if found else [])
-
-
-def fresh(name: str, job: Job, cached: bool) -> Examined:
-    """What is found in a file now, which the cache keeps."""
-    try:
-        text = files.read(name)
-    except files.CannotRead as error:
-        return Examined(name, unreadable=str(error))
-    found = _job.examine_text(name, text, job)
-    if cached and name != "-":
-        _cache.save(_cache.key(files.encode(text), job), found.diagnostics)
-    collect_when_due()
-    return found

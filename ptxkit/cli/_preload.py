@@ -6,8 +6,8 @@ from ptxkit.cli import _many as _many
 
 
 def _load() -> None:
-    from ptxkit.analyses import linting, rule
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework import linting, rule
+    from ptxkit.syntax import parse
 
     linting.lint(parse(".version 8.0\n.target sm_80\n.entry k() { ret; }"), rule.all_rules())
 

@@ -7,7 +7,7 @@ import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
-from ptxkit.cli import _many
+from ptxkit.cli import _one
 from ptxkit.cli._job import Examined, Job
 
 
@@ -19,13 +19,13 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
     with ProcessPoolExecutor(count, context, gc.disable) as pool:
         waiting = [name for name in dict.fromkeys(names) if name not in known and name != "-"]
         # the largest first, so that none of them is left for the end
-        futures = {name: pool.submit(_many.fresh, name, job, cached) for name in sorted(waiting, key=_many.size_of, reverse=True)}
+        futures = {name: pool.submit(_one.fresh, name, job, cached) for name in sorted(waiting, key=_one.size_of, reverse=True)}
         try:
             for name in names:
                 if name in known:
                     yield known[name]
                 elif name == "-":
-                    yield _many.fresh(name, job, cached)
+                    yield _one.fresh(name, job, cached)
                 else:
                     yield _result(futures[name], name, job, cached, context)
         finally:
@@ -43,6 +43,6 @@ def _result(
     # a process died, perhaps because of another file: this one gets a process of its own
     with ProcessPoolExecutor(1, context) as own:
         try:
-            return own.submit(_many.fresh, name, job, cached).result()
+            return own.submit(_one.fresh, name, job, cached).result()
         except BrokenExecutor:
             return Examined(name, unreadable=f"{name}: the process that looked at it died")

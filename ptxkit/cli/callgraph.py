@@ -11,7 +11,7 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.callgraph import CallGraph
+    from ptxkit.analyses.launch.call_graph import CallGraph
 
 
 @click.command()
@@ -22,8 +22,8 @@ def command(path: str, output: str | None) -> None:
 
     Kernels are boxes, functions that are only declared are dashed, calls through a register are dashed arrows, recursion is red.
     """
-    from ptxkit.analyses.callgraph import callgraph
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.launch.call_graph import callgraph
+    from ptxkit.syntax import parse
 
     try:
         text = dot(callgraph(parse(files.read(path), path)))

@@ -40,7 +40,7 @@ def command(path: str, functions: tuple[str, ...], output: str | None, color: st
 
 def _drawing(path: str, functions: tuple[str, ...], color: str, level: str) -> Drawing:
     from ptxkit.analyses.drawing import CannotDraw, draw
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     try:
         module = parse(files.read(path), path)

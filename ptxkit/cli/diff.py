@@ -31,7 +31,7 @@ def command(before: str, after: str, format_: str, wanted: tuple[str, ...], summ
     import attrs
 
     from ptxkit.analyses.comparison import compare
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     try:
         found = compare(parse(files.read(before), before), parse(files.read(after), after))

@@ -11,7 +11,7 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.routine import Routine
+    from ptxkit.analyses.framework.routine import Routine
 
 
 @click.command()
@@ -24,9 +24,8 @@ def command(path: str, kernel: str | None, format_: str) -> None:
     A level is proved; `divergent` is proved by two threads that part; `may diverge` by two that do for some arguments; else it is not
     known. Below stands why: from where threads begin to differ to the branch.
     """
-    from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.syntax import Index, parse
 
     try:
         module = parse(files.read(path), path)
@@ -52,9 +51,9 @@ def command(path: str, kernel: str | None, format_: str) -> None:
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any]:
-    from ptxkit.analyses.cfg import control_flow
-    from ptxkit.analyses.source_lines import source_lines
-    from ptxkit.analyses.uniformity import uniformity
+    from ptxkit.analyses.cfg.graph import control_flow
+    from ptxkit.analyses.framework.source_lines import source_lines
+    from ptxkit.analyses.uniformity.uniformity import uniformity
 
     flow, known, sources = control_flow(routine), uniformity(routine), source_lines(routine)
 
@@ -94,7 +93,7 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any]:
 
 
 def _word(known: Any, block: int) -> str:
-    from ptxkit.analyses.levels import Level
+    from ptxkit.analyses.uniformity.levels import Level
 
     verdict = known.branch(block)
     if verdict.refuted is not None:

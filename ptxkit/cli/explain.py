@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.rule import Rule
+    from ptxkit.analyses.framework.rule import Rule
 
 
 FIELDS = ("id", "name", "severity", "summary", "why", "proof", "ptxas", "sanitizer", "bad", "good")
@@ -17,13 +17,17 @@ FIELDS = ("id", "name", "severity", "summary", "why", "proof", "ptxas", "sanitiz
 
 def about(rule: Rule) -> dict[str, str | bool]:
     """A rule as plain data."""
-    return {**{name: str(getattr(rule, name)) for name in FIELDS}, "default": rule.default}
+    from ptxkit.analyses.framework.rule import PTXAS
+
+    return {**{name: str(getattr(rule, name)) for name in FIELDS}, "ptxas": f"{PTXAS} {rule.ptxas}", "default": rule.default}
 
 
 def told(rule: Rule) -> str:
     """A rule for people."""
+    from ptxkit.analyses.framework.rule import PTXAS
+
     lines = [f"{rule.id} {rule.name} ({rule.severity}{'' if rule.default else ', off by default'}): {rule.summary}", "", rule.why, ""]
-    lines += [f"How it is proved: {rule.proof}", f"ptxas {rule.ptxas}.", f"compute-sanitizer: {rule.sanitizer}", ""]
+    lines += [f"How it is proved: {rule.proof}", f"ptxas {PTXAS} {rule.ptxas}.", f"compute-sanitizer: {rule.sanitizer}", ""]
     for title, example in (("bad", rule.bad), ("good", rule.good)):
         lines += [f"{title}:", *[f"    {line}" for line in example.splitlines()], ""]
     return "\n".join([*lines, f"To accept a finding: // ptxkit: ignore[{rule.id}] reason"])
@@ -37,7 +41,7 @@ def command(what: str, format_: str) -> None:
 
     With modifiers, only the forms that have them are shown.
     """
-    from ptxkit.analyses.rule import all_rules
+    from ptxkit.analyses.framework.rule import all_rules
 
     rule = next((rule for rule in all_rules() if what in (rule.id, rule.name)), None)
     if rule is not None:

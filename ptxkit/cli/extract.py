@@ -101,7 +101,7 @@ def command(
 def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Found]:
     """What a file holds. Ends the program for one that needs a library."""
     from ptxkit import binaries
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     if not binaries.is_binary(data):
         _fail(f"{path}: no binary file of a known kind")

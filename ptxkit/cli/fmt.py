@@ -67,7 +67,7 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
 
 def _formatted(text: str, name: str, width: int) -> str:
     """The text in canonical layout. Raises CannotFormat with the place of the first syntax error."""
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     module = parse(text, name)
     try:

@@ -11,7 +11,7 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.routine import Routine
+    from ptxkit.analyses.framework.routine import Routine
 
 
 @click.command()
@@ -23,9 +23,8 @@ def command(path: str, function: str | None, format_: str) -> None:
 
     The number before an instruction is the register pressure at it, in 32-bit registers.
     """
-    from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.syntax import Index, parse
 
     try:
         module = parse(files.read(path), path)
@@ -47,12 +46,12 @@ def command(path: str, function: str | None, format_: str) -> None:
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any]:
-    from ptxkit.analyses.bits import bits
-    from ptxkit.analyses.cfg import control_flow
-    from ptxkit.analyses.liveness import liveness
-    from ptxkit.analyses.loops import loops
-    from ptxkit.analyses.pressure import pressure
-    from ptxkit.analyses.registers import registers
+    from ptxkit.analyses.cfg.graph import control_flow
+    from ptxkit.analyses.cfg.loops import loops
+    from ptxkit.analyses.numbers.bits import bits
+    from ptxkit.analyses.registers.liveness import liveness
+    from ptxkit.analyses.registers.pressure import pressure
+    from ptxkit.analyses.registers.registers import registers
 
     flow, live, need, table, forest = control_flow(routine), liveness(routine), pressure(routine), registers(routine).table, loops(routine)
     blocks = []

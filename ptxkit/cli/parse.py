@@ -15,8 +15,7 @@ from ptxkit import files
 @click.option("--depth", type=click.IntRange(0), default=100, help="How deep to show the tree.")
 def command(path: str, function: str | None, depth: int) -> None:
     """Print the tree of a PTX file (- for standard input), a node a line."""
-    from ptxkit.syntax.nodes import Node
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import Node, parse
 
     try:
         module = parse(files.read(path), path)

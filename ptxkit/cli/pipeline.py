@@ -7,13 +7,12 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import click
 
 from ptxkit import files
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.routine import Routine
+    from ptxkit.analyses.framework.routine import Routine
 
 WIDTH, HEIGHT, GAP, LEFT = 118, 34, 12, 110
 """Of a box of the timeline, in pixels; between boxes; before the first."""
@@ -30,9 +29,8 @@ def command(path: str, function: str | None, format_: str) -> None:
 
     Stages and where they lie, groups in flight at each wait, barriers and who waits for whom. As SVG: one iteration of each pipelined loop.
     """
-    from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.syntax import Index, parse
 
     try:
         module = parse(files.read(path), path)
@@ -58,10 +56,11 @@ def command(path: str, function: str | None, format_: str) -> None:
 
 
 def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
-    from ptxkit.analyses.protocols.lives import lives
-    from ptxkit.analyses.protocols.pipeline import pipeline
+    from ptxkit.analyses.events.effects import Reach
+    from ptxkit.analyses.protocols.async_copy.pipeline import pipeline
+    from ptxkit.analyses.protocols.mbarrier.phases import mbarrier_phases
 
-    found, objects = pipeline(routine), lives(routine)
+    found, objects = pipeline(routine), mbarrier_phases(routine)
     if found.is_empty and not objects:
         return None
 
@@ -88,9 +87,9 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
         "barriers": [
             {
                 "name": meeting.name,
-                "reach": meeting.reach.name.lower(),
+                "reach": "object" if meeting.reach is Reach.MBARRIER else meeting.reach.name.lower(),
                 "arrives": [site(i) for i in meeting.arrives],
-                "told_by": [site(i) for i in meeting.told_by],
+                "told_by": [site(i) for i in meeting.signalled_by],
                 "waits": [site(i) for i in meeting.waits],
             }
             for meeting in found.meetings
@@ -102,7 +101,10 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
                 "count": one.count,
                 "arrives": [{**site(i), "threads": threads} for i, threads in one.arrives],
                 "waits": [{**site(i), "threads": threads} for i, threads in one.waits],
-                "phases": [attrs.asdict(phase) for phase in one.phases],
+                "phases": [
+                    {"arrivals": phase.arrivals, "announced": phase.expected, "copied": phase.copied, "parity": phase.parity}
+                    for phase in one.phases
+                ],
                 "completed": one.completed,
             }
             for one in objects

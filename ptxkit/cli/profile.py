@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ptxkit.rewriters.probing import Instrumented
     from ptxkit.rewriters.profiling.isolation import Profile
     from ptxkit.rewriters.profiling.launch import Launch
-    from ptxkit.syntax.nodes import Module
+    from ptxkit.syntax import Module
 
 WIDTH = 200
 """Characters of a line where the output is no terminal."""

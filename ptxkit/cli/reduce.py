@@ -14,7 +14,7 @@ from ptxkit import files
 
 if TYPE_CHECKING:
     from ptxkit.rewriters.reduction import Progress
-    from ptxkit.syntax.nodes import Module
+    from ptxkit.syntax import Module
 
 
 @click.command()
@@ -37,7 +37,7 @@ def command(path: str, command_: str, output: str | None, jobs: int, timeout: fl
     Exit codes: 0 done, 1 CMD fails on FILE itself, 2 could not run.
     """
     from ptxkit.rewriters.reduction import Command, Journal, Validity, reduced
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     try:
         text = files.read(path)

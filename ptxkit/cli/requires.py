@@ -20,7 +20,7 @@ def command(paths: tuple[str, ...], format_: str) -> None:
     Where several targets would do (a base one, a family `f`, an exact `a`) each is listed with its version.
     """
     from ptxkit.requirement import FunctionNeeds, needs_of
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     found: list[tuple[str, list[FunctionNeeds]]] = []
     try:

@@ -12,7 +12,7 @@ import click
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How they are printed.")
 def command(words: tuple[str, ...], format_: str) -> None:
     """List the lint rules: all, or those named by ids, names and family letters."""
-    from ptxkit.analyses.rule import select
+    from ptxkit.analyses.framework.rule import select
 
     try:
         rules = select(words or ["ALL"])

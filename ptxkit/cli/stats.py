@@ -22,7 +22,7 @@ def command(paths: tuple[str, ...], format_: str, opcodes: int) -> None:
     import attrs
 
     from ptxkit.statistics import statistics
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     try:
         found = [statistics(parse(files.read(path), path)) for path in files.find(paths)]

@@ -8,7 +8,7 @@ import sys
 import click
 
 from ptxkit import files
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 @click.command()
@@ -23,7 +23,7 @@ from ptxkit.syntax.nodes import Module
 @click.option("--dark", is_flag=True, help="Colours for a dark background.")
 def command(path: str, format_: str, dark: bool) -> None:
     """Print the tokens of a PTX file (- for standard input) with what each of them is, or a coloured listing."""
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     try:
         module = parse(files.read(path), path)
@@ -45,7 +45,7 @@ def _quoted(text: str) -> str:
 
 def _list(module: Module) -> list[dict[str, str | int]]:
     """The tokens but for white space; lines and columns count from 1."""
-    from ptxkit.positions import Index
+    from ptxkit.syntax import Index
     from ptxkit.tokens import Kind, tokens
 
     place = Index(module).line_column

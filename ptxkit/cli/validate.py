@@ -42,7 +42,7 @@ def command(
     """
     from ptxkit.revalidation import Outcome, revalidate
     from ptxkit.revalidation.chain import TIMEOUT, VALIDATORS
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.syntax import parse
 
     validators = tuple(using.replace(",", " ").split()) if using is not None else VALIDATORS
     try:

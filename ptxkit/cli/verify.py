@@ -12,8 +12,8 @@ import click
 from ptxkit import files
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.protocols.setting import Shape
-    from ptxkit.syntax.nodes import Module
+    from ptxkit.analyses.simulation.setting import Shape
+    from ptxkit.syntax import Module
 
 CODES = {"verified": 0, "refuted": 1, "undecided": 3}
 
@@ -45,12 +45,10 @@ def command(
 
     Exit codes: 0 verified, 1 refuted, 3 undecided, 2 could not run.
     """
-    from ptxkit.analyses.protocols.setting import CannotLaunch, Setting, launched
-    from ptxkit.analyses.protocols.verifying import verify
-    from ptxkit.analyses.routine import routines
-    from ptxkit.positions import Index
-    from ptxkit.syntax.errors import syntax_errors
-    from ptxkit.syntax.parsing import parse
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.analyses.simulation.setting import CannotLaunch, Setting, launched
+    from ptxkit.analyses.verify.verdict import verify
+    from ptxkit.syntax import Index, parse, syntax_errors
 
     try:
         module = parse(files.read(path), path)
@@ -84,8 +82,8 @@ def command(
         "clusters": verdict.clusters,
         "phases": verdict.phases,
         "waits": verdict.waits,
-        "compared": verdict.touches,
-        "all_compared": verdict.has_all_touches,
+        "compared": verdict.accessed,
+        "all_compared": verdict.has_all_accesses,
         "covered": list(verdict.covered),
         "assumptions": [place(one) for one in verdict.assumptions],
         "boxes": dict(verdict.boxes),
@@ -131,7 +129,7 @@ def _list(told: dict[str, Any], places: list[dict[str, Any]]) -> None:
 
 
 def _chosen(module: Module, kernel: str | None) -> str:
-    from ptxkit.analyses.protocols.setting import CannotLaunch
+    from ptxkit.analyses.simulation.setting import CannotLaunch
 
     names = [one.name for one in module.functions if one.header.is_entry and one.body is not None]
     if kernel is None and len(names) == 1:
@@ -144,13 +142,13 @@ def _chosen(module: Module, kernel: str | None) -> str:
 
 def _cluster(module: Module, name: str) -> Shape:
     """The cluster that a kernel says it is launched with."""
-    from ptxkit.analyses.protocols.setting import declared_cluster
+    from ptxkit.analyses.simulation.setting import declared_cluster
 
     return declared_cluster(module, name) or (1, 1, 1)
 
 
 def _shape(what: str, text: str) -> Shape:
-    from ptxkit.analyses.protocols.setting import CannotLaunch
+    from ptxkit.analyses.simulation.setting import CannotLaunch
 
     parts = text.replace("x", ",").split(",")
     if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
@@ -164,7 +162,7 @@ def _shape(what: str, text: str) -> Shape:
 
 
 def _numbers(what: str, parameters: tuple[str, ...]) -> dict[str, int]:
-    from ptxkit.analyses.protocols.setting import CannotLaunch
+    from ptxkit.analyses.simulation.setting import CannotLaunch
 
     found = {}
     for text in parameters:
@@ -187,7 +185,7 @@ def _memory(texts: tuple[str, ...]) -> dict[str, tuple[int, int]]:
 
 def _boxes(path: str | None) -> dict[str, int]:
     """The bytes of a copy by tensor map. Raises CannotLaunch for a file that does not say them."""
-    from ptxkit.analyses.protocols.setting import CannotLaunch, bytes_of_box
+    from ptxkit.analyses.simulation.setting import CannotLaunch, bytes_of_box
 
     if path is None:
         return {}

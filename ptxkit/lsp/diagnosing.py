@@ -8,8 +8,8 @@ from urllib.request import url2pathname
 
 import attrs
 
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import Rule
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import Rule
 from ptxkit.cli._job import Job, rules_of
 from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
 from ptxkit.diagnostics import Diagnostic, Severity

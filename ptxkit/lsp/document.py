@@ -6,16 +6,14 @@ import bisect
 import functools
 import threading
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.routine import Routine, routines
-from ptxkit.analyses.rule import Facts
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.framework.rule import Facts
+from ptxkit.analyses.registers.liveness import liveness
 from ptxkit.configuration import Configuration
 from ptxkit.isa.targets import parse_version
 from ptxkit.names import Names, Scope, Symbol
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Module, Name, Node, Path
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Index, Module, Name, Node, Path, parse
 
 
 class Document:

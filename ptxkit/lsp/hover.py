@@ -5,14 +5,14 @@ from __future__ import annotations
 import bisect
 from collections.abc import Iterable
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.registers import Numbers, registers
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.ssa import ssa
-from ptxkit.analyses.terms import spoken
-from ptxkit.analyses.uniformity import Level, uniformity
-from ptxkit.analyses.values import values
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import Numbers, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.terms import spoken
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.uniformity import Level, uniformity
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.directives import directives
 from ptxkit.isa.explain import forms_with
@@ -20,7 +20,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.isa.requirements import Requirement
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax.nodes import Function, Instruction, Name, Node, Opcode, Path
+from ptxkit.syntax import Function, Instruction, Name, Node, Opcode, Path
 
 _OPAQUE = frozenset(("value", "phi", "join"))
 MOST_LINES = 8

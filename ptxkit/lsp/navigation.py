@@ -5,11 +5,11 @@ from __future__ import annotations
 import bisect
 import re
 
-from ptxkit.analyses.registers import registers
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.diagnostics import Edit
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax.nodes import Function, Name
+from ptxkit.syntax import Function, Name
 
 _NAME = re.compile(r"[A-Za-z][\w$]*|[_$%][\w$]+", re.ASCII)
 

@@ -7,7 +7,7 @@ import attrs
 from ptxkit.diagnostics import Span
 from ptxkit.lsp.document import Document
 from ptxkit.names import Kind
-from ptxkit.syntax.nodes import Block, Declaration, Function, Label, Node, Path, Section
+from ptxkit.syntax import Block, Declaration, Function, Label, Node, Path, Section
 
 
 @attrs.frozen

@@ -22,8 +22,7 @@ from ptxkit.machine.memory import CONST, Memory
 from ptxkit.machine.textures import Sampler, Surface, Texture
 from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Index, Module
 
 MEMORY_LIMIT = 32 << 30
 """Global memory that a machine has, in bytes."""
@@ -53,7 +52,7 @@ class Machine:
 
         Raises ValueError if it has errors; `diagnostics` of the exception are these.
         """
-        from ptxkit.syntax.parsing import parse
+        from ptxkit.syntax import parse
 
         module = parse(source) if isinstance(source, str) else source
         errors = _errors(module)

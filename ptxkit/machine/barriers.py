@@ -26,6 +26,8 @@ class CtaBarriers:
     def __init__(self, residents: Residents) -> None:
         self.residents = residents
         self.phase = self.arrived = self.expected = np.zeros(0, np.int64)
+        self.came = np.zeros((0, residents.warps_per_cta), np.uint32)
+        """By barrier and warp of the CTA, which lanes have arrived where a number of threads is awaited."""
         self.true = np.zeros((2, 0), np.int64)
         self.total = np.zeros((2, 0), np.int64)
         self._exits = -1
@@ -38,6 +40,7 @@ class CtaBarriers:
         self.phase = np.concatenate([self.phase, empty])
         self.arrived = np.concatenate([self.arrived, empty])
         self.expected = np.concatenate([self.expected, empty])
+        self.came = np.concatenate([self.came, np.zeros((more, self.came.shape[1]), np.uint32)])
         self.true = np.concatenate([self.true, np.zeros((2, more), np.int64)], axis=1)
         self.total = np.concatenate([self.total, np.zeros((2, more), np.int64)], axis=1)
 
@@ -53,15 +56,10 @@ class CtaBarriers:
             lanes.fault(
                 None if not threads.ndim else threads % WARP != 0, "a barrier whose number of threads is no multiple of 32", "barrier"
             )
-        weight = None
-        if threads is not None:
-            # what is missing of a warp of which all that are left have arrived counts too: participation goes by warps
-            alive = self.residents.alive_mask[lanes.warps]
-            whole = lanes.warp_mask == alive
-            size = lanes.active.sum(axis=1)
-            weight = lanes.from_warp(np.where(whole, WARP / np.maximum(size, 1), 1.0))
-        arrived = np.bincount(key, weight, minlength=len(self.phase)).round().astype(np.int64)
+        arrived = np.bincount(key, minlength=len(self.phase))
         self.arrived += arrived
+        if threads is not None:
+            np.bitwise_or.at(self.came, (key, lanes.thread // WARP), np.uint32(1) << lanes.lane.astype(np.uint32))
         if threads is not None:
             self.expected[key] = threads
         else:
@@ -80,14 +78,26 @@ class CtaBarriers:
         """Completes those of these barriers at which everybody has arrived."""
         expected = self.expected[keys]
         awaited = np.where(expected > 0, expected, self.residents.alive_of_cta[keys // BARRIERS])
-        done = keys[(self.arrived[keys] >= awaited) & (self.arrived[keys] > 0)]
+        arrived = self.arrived[keys]
+        if (expected > 0).any():
+            arrived = arrived + self.absent(keys)
+        done = keys[(arrived >= awaited) & (arrived > 0)]
         if len(done):
             self.phase[done] += 1
             self.arrived[done] = 0
+            self.came[done] = 0
             side = self.phase[done] & 1
             # the next phase begins with nothing found
             self.true[side, done] = 0
             self.total[side, done] = 0
+
+    def absent(self, keys: Array) -> Array:
+        """How many lanes count as arrived although they are not there: a warp of which all lanes that are left have arrived counts whole."""
+        came = self.came[keys]
+        warps = self.came.shape[1]
+        alive = self.residents.alive_mask.reshape(-1, warps)[keys // BARRIERS]
+        whole = (came != 0) & (alive & ~came == 0)
+        return np.where(whole, WARP - np.bitwise_count(came).astype(np.int64), 0).sum(axis=1)  # type: ignore[no-any-return]
 
     def passed(self, token: Any) -> Any:
         """Whether the phase of a token has completed."""

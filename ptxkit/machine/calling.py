@@ -15,7 +15,7 @@ from ptxkit.machine.fault import Stop
 from ptxkit.machine.groups import Frame, Group, Lanes
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind
-from ptxkit.syntax.nodes import Name
+from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
     from ptxkit.machine.loading import Program

@@ -19,7 +19,7 @@ from ptxkit.machine.fault import Stop
 from ptxkit.machine.operation import fitting
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind, Names, Scope, Symbol
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Address,
     Block,
     Component,

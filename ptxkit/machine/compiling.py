@@ -26,8 +26,7 @@ from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import B128
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Address, Component, Group, Guard, Name, Node, Number, Unary, Vector
+from ptxkit.syntax import Address, Component, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.loading import Program

@@ -13,7 +13,7 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
-from ptxkit.syntax.constants import constant_value
+from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine import Machine

@@ -16,9 +16,7 @@ from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.types import dtype_of
 from ptxkit.names import Kind, Names, Symbol, resolve
-from ptxkit.positions import Index
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Alias, Apply, Braces, Declarator, Function, Group, Module, Name, Node, Numbers
+from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine import Machine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.isa.targets import split_target, targets
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 OLDEST = "sm_75"
 """The oldest that the compilers of CUDA 13 make code for; modules for older ones are compiled for it by them."""

@@ -15,7 +15,7 @@ from ptxkit.revalidation.log import Message, lacks_architecture, messages
 from ptxkit.revalidation.places import Locator
 from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
 from ptxkit.revalidation.verdict import Outcome, Skipped, Verdict
-from ptxkit.syntax.nodes import Function, Module, Path
+from ptxkit.syntax import Function, Module, Path
 
 VALIDATORS = ("driver", "nvjitlink", "ptxas")
 TIMEOUT = 120.0

@@ -19,16 +19,15 @@ import attrs
 from ptxkit import check
 from ptxkit.diagnostics import Span
 from ptxkit.names import resolve
-from ptxkit.positions import Index
 from ptxkit.problem import Problem
 from ptxkit.revalidation.architectures import named_target
 from ptxkit.revalidation.log import Message
-from ptxkit.syntax.errors import syntax_errors
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Address,
     Block,
     Error,
     Function,
+    Index,
     Instruction,
     Line,
     Module,
@@ -40,6 +39,7 @@ from ptxkit.syntax.nodes import (
     Target,
     Vector,
     Version,
+    syntax_errors,
 )
 
 T = TypeVar("T")

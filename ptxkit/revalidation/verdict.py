@@ -9,7 +9,7 @@ import attrs
 
 if TYPE_CHECKING:
     from ptxkit.diagnostics import Diagnostic
-    from ptxkit.syntax.nodes import Path
+    from ptxkit.syntax import Path
 
 
 class Outcome(enum.StrEnum):

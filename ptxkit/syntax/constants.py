@@ -5,7 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from ptxkit.syntax.nodes import Cast, Conditional, Expression, Group, Name, Node, Number, Operator, Unary
+from ptxkit.syntax.leaves import Name, Number, Operator
+from ptxkit.syntax.operands import Cast, Conditional, Expression, Group, Unary
+from ptxkit.syntax.tree import Node
 
 PRECEDENCE = {
     symbol: level
@@ -55,6 +57,12 @@ def constant_value(node: Node) -> int | float | None:
     if isinstance(node, Expression):
         return _expression(node)
     return None
+
+
+def constant_integer(node: Node) -> int | None:
+    """The value of a constant expression that is an integer; None for anything else."""
+    value = constant_value(node)
+    return value if isinstance(value, int) else None
 
 
 def _unary(symbol: str, value: int | float | None) -> int | float | None:

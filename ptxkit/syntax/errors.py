@@ -6,22 +6,10 @@ import bisect
 from collections.abc import Iterator
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import (
-    Block,
-    Declaration,
-    Empty,
-    Error,
-    Function,
-    Header,
-    Instruction,
-    Module,
-    Node,
-    Path,
-    Section,
-    Unknown,
-    Version,
-)
+from ptxkit.syntax.lexical import END, TOKEN
+from ptxkit.syntax.positions import Index
+from ptxkit.syntax.statements import Block, Declaration, Empty, Error, Function, Header, Instruction, Section, Unknown, Version
+from ptxkit.syntax.tree import Container, Node, Path
 
 RULES = {
     "E001": "syntax-error",
@@ -33,8 +21,8 @@ RULES = {
 """The syntax findings by id. What makes them is the parser; the rules' pages stand in `ptxkit.analyses.rules`."""
 
 
-def syntax_errors(module: Module, index: Index | None = None) -> tuple[Diagnostic, ...]:
-    """The syntax errors and unknown directives in document order."""
+def syntax_errors(module: Container, file: str | None, index: Index | None = None) -> tuple[Diagnostic, ...]:
+    """The syntax errors and unknown directives of a module in document order; `file` is where it was read."""
     troubles = list(_troubles(module))
     if not troubles:
         return ()
@@ -43,20 +31,19 @@ def syntax_errors(module: Module, index: Index | None = None) -> tuple[Diagnosti
         troubles = [(path, node) for path, node in troubles if type(node) is not Block]
     places = index or Index(module)
     closes = _closes_before(module, places, troubles)
-    return tuple([_diagnostic(module, places, path, node, closes.get(path, ())) for path, node in troubles])
+    return tuple([_diagnostic(module, file, places, path, node, closes.get(path, ())) for path, node in troubles])
 
 
-_CONTAINERS = frozenset({Module, Block, Function, Section})
 _SUSPECTS = frozenset({Block, Function, Section, Error, Unknown, Header, Empty, Declaration, Version})
 
 
-def _troubles(module: Module) -> Iterator[tuple[Path, Node]]:
+def _troubles(module: Container) -> Iterator[tuple[Path, Node]]:
     stack: list[tuple[Path, Node]] = [((), module)]
     strays = _strays(module)
     while stack:
         path, node = stack.pop()
         kind = type(node)
-        if kind in _CONTAINERS:
+        if isinstance(node, Container):
             if kind is Block and not node.close:  # type: ignore[attr-defined]
                 yield path, node
             if kind is Function and len(node.children) == 1:
@@ -85,7 +72,7 @@ def _is_trouble(path: Path, node: Node) -> bool:
     return True
 
 
-def _strays(module: Module) -> frozenset[int]:
+def _strays(module: Container) -> frozenset[int]:
     """Where instructions outside any function begin, unless a `}` too many before or after them says it already."""
     found: set[int] = set()
     first: int | None = None
@@ -102,7 +89,9 @@ def _strays(module: Module) -> frozenset[int]:
     return frozenset(found if first is None else {*found, first})
 
 
-def _diagnostic(module: Module, index: Index, path: Path, node: Node, related: tuple[Related, ...]) -> Diagnostic:
+def _diagnostic(
+    module: Container, file: str | None, index: Index, path: Path, node: Node, related: tuple[Related, ...]
+) -> Diagnostic:
     notes: tuple[str, ...] = ()
     if isinstance(node, Error):
         rule, message = node.rule, node.message
@@ -113,7 +102,7 @@ def _diagnostic(module: Module, index: Index, path: Path, node: Node, related: t
         else:
             start += min(node.offset, max(0, len(node.body_text) - 1))
         return Diagnostic(
-            rule, RULES[rule], Severity.ERROR, message, _one_token(index, start), module.path, _function(module, path), notes, related
+            rule, RULES[rule], Severity.ERROR, message, _one_token(index, start), file, _function(module, path), notes, related
         )
     span = index.span(path)
     if isinstance(node, Unknown):
@@ -134,10 +123,10 @@ def _diagnostic(module: Module, index: Index, path: Path, node: Node, related: t
         rule, message = "E001", "a function needs a body, or `;` where it is only declared"
         span = index.between(span.end, span.end)
     severity = Severity.WARNING if rule == "E004" else Severity.ERROR
-    return Diagnostic(rule, RULES[rule], severity, message, span, module.path, _function(module, path), notes, related)
+    return Diagnostic(rule, RULES[rule], severity, message, span, file, _function(module, path), notes, related)
 
 
-def _closes_before(module: Module, index: Index, troubles: list[tuple[Path, Node]]) -> dict[Path, tuple[Related, ...]]:
+def _closes_before(module: Container, index: Index, troubles: list[tuple[Path, Node]]) -> dict[Path, tuple[Related, ...]]:
     """For the first stray `}` or instruction behind each function the end of that function: its brace may be the one too many."""
     functions = [i for i, child in enumerate(module.children) if isinstance(child, Function) and child.body is not None]
     found: dict[Path, tuple[Related, ...]] = {}
@@ -156,14 +145,12 @@ def _closes_before(module: Module, index: Index, troubles: list[tuple[Path, Node
 
 
 def _one_token(index: Index, start: int) -> Span:
-    from ptxkit.syntax.shapes import END, TOKEN
-
     match = TOKEN.match(index.text, start, start + 100)
     token = match[match.lastindex] if match and match.lastindex != END and match.lastindex and not match[1] else ""
     return index.between(start, start + min(len(token.split("\n")[0]), 60))
 
 
-def _function(module: Module, path: Path) -> str | None:
+def _function(module: Container, path: Path) -> str | None:
     """The name of the function that a path leads into."""
     top = module.children[path[0]] if path else None
     return top.name if isinstance(top, Function) else None

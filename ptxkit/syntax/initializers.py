@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import re
 
-from ptxkit.syntax import shapes
+from ptxkit.syntax import lexical, shapes
 from ptxkit.syntax.nodes import Braces, Node, Numbers, shape
 from ptxkit.syntax.shapes import Failure, build
 
 _ELEMENT = (
-    rf"(?:[^{{}},\"/()\s;=]++|\((?:[^(){{}},;\"/]++|\([^(){{}},;\"/]*+\)|{shapes.NOT})*+\)|[ \t]++(?![{{}},\s/;\"])|{shapes.NOT})++"
+    rf"(?:[^{{}},\"/()\s;=]++|\((?:[^(){{}},;\"/]++|\([^(){{}},;\"/]*+\)|{lexical.NOT})*+\)|[ \t]++(?![{{}},\s/;\"])|{lexical.NOT})++"
 )
 _ROW = r"\{[^{}\"/;]{0,200}+\}"
 
 
 def _pieces(run: str) -> re.Pattern[str]:
-    word = rf"(?:-?{shapes.NUMBER}|{shapes.NAME})(?=[ \t\r\n,}}])"
-    return re.compile(rf"({shapes.TRIVIA}*+)(?:({run})|({_ROW})|([{{}},])|({word})|({_ELEMENT})|{shapes.NOT})?+", re.S)
+    word = rf"(?:-?{lexical.NUMBER}|{lexical.NAME})(?=[ \t\r\n,}}])"
+    return re.compile(rf"({lexical.TRIVIA}*+)(?:({run})|({_ROW})|([{{}},])|({word})|({_ELEMENT})|{lexical.NOT})?+", re.S)
 
 
-_FIRST, _NEXT = _pieces(shapes.RUN), _pieces(shapes.NOT)
+_FIRST, _NEXT = _pieces(lexical.RUN), _pieces(lexical.NOT)
 _RUN, _WHOLE_ROW, _MARK, _WORD, _TERM = 2, 3, 4, 5, 6
 
 

@@ -11,8 +11,9 @@ import re
 from typing import Any
 
 from ptxkit.memo import collector_paused
-from ptxkit.syntax import nodes, shapes
+from ptxkit.syntax import lexical, nodes, shapes
 from ptxkit.syntax.initializers import Initializers
+from ptxkit.syntax.lexical import END, KEYWORD_TOKEN, NAME_TOKEN, NOT, NUMBER_TOKEN, OTHER, RUN_TOKEN, STRING_TOKEN, UNCLOSED
 from ptxkit.syntax.lowering import plain
 from ptxkit.syntax.nodes import (
     Block,
@@ -37,22 +38,7 @@ from ptxkit.syntax.nodes import (
 )
 from ptxkit.syntax.plans import Key, Plan
 from ptxkit.syntax.recovery import missing_semicolon, refused, rest_of_statement
-from ptxkit.syntax.shapes import (
-    END,
-    KEYWORD_TOKEN,
-    NAME_TOKEN,
-    NOT,
-    NUMBER_TOKEN,
-    OTHER,
-    RUN_TOKEN,
-    STRING_TOKEN,
-    UNCLOSED,
-    Cutter,
-    Failure,
-    Hopeless,
-    build,
-    build_statement,
-)
+from ptxkit.syntax.shapes import Cutter, Failure, Hopeless, build, build_statement
 
 MAX_DEPTH = 100
 """Blocks may be nested this deep; no compiler comes near."""
@@ -65,9 +51,9 @@ _LINE_BREAK = r"(?:(?<=[,(])|(?<=[,(][ ]))\r?\n|\r?\n(?=[ \t]*+[){(])"
 """An end of line within the operands: where they go on for sure, so that a missing semicolon does not lead on."""
 
 _STATEMENT = re.compile(
-    rf"""({shapes.TRIVIA}*+)
+    rf"""({lexical.TRIVIA}*+)
     (?: (?:(@!?(?:[A-Za-z]|[_$%][A-Za-z0-9_$])[A-Za-z0-9_$]*+)([ \t]++)|{NOT})?+
-        ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{shapes.PARTS}|{NOT})*+)
+        ([A-Za-z_][A-Za-z0-9_]*+(?:\.[A-Za-z0-9_]++{lexical.PARTS}|{NOT})*+)
         (?:([ \t]++(?:\r?\n[ \t]++|{NOT})?+|\r?\n[ \t]++)
            ((?![:;\s])[^;"/\n{{}}]*+(?:(?:\{{[^;"/\n{{}}]*+\}}|{_LINE_BREAK})[^;"/\n{{}}]*+|{NOT})*+)|{NOT})?+;
       | ((?:[A-Za-z_]|[%$][A-Za-z0-9_$])[A-Za-z0-9_$]*+):(?!:)
@@ -94,8 +80,8 @@ _PIECE = re.compile(
     rf"((?:[^,{{}}\[\]()\s]|\{{[^{{}}]*+\}}|\[[^\[\]]*+\]|\([^()]*+\)|\s++(?![,\s]|\Z)|{NOT})++)(\s*+,\s*+|\s*+\Z)", re.ASCII
 )
 """An operand, and the comma behind it with the white space around it."""
-_LEAF = re.compile(rf"(-?{shapes.NUMBER})|{shapes.NAME}")
-_SIMPLE_ADDRESS = re.compile(rf"\[({shapes.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
+_LEAF = re.compile(rf"(-?{lexical.NUMBER})|{lexical.NAME}")
+_SIMPLE_ADDRESS = re.compile(rf"\[({lexical.NAME})(?:\+(-?[0-9]++)|{NOT})?+\]")
 _FLAT_VECTOR = re.compile(rf"\{{([%$_0-9A-Za-z]++(?:, [%$_0-9A-Za-z]++|{NOT})*+)\}}")
 _BARE_ADDRESS, _OFFSET_ADDRESS = shape("[", "]"), shape("[", "+", "]")
 _LABEL_SHAPE = shape("", ":")
@@ -233,11 +219,6 @@ def parse_operand(text: str) -> Node:
         return _Operands()[text]
     except (_Irregular, Hopeless):
         raise ValueError(f"not an operand: {text!r}") from None
-
-
-def is_opcode(text: str) -> bool:
-    """Whether a text has the form of an opcode with its modifiers."""
-    return _OPCODE_AHEAD.fullmatch(text) is not None
 
 
 class _Parser:
@@ -562,11 +543,11 @@ _KNOWN = _BEGINNING | _SPACES | _DATA_WORDS | {".pragma", ".align", ".ptr", ".at
 _NAMING = frozenset({".target", ".section"})
 _JOINING = frozenset({",", "+", "-"})
 _LINE = re.compile(r"(?:#|@@DWARF\b)[^\n]*+")
-_LABEL_AHEAD = re.compile(rf"{shapes.NAME}{shapes.TRIVIA}*+:(?!:)")
-_OPCODE_AHEAD = re.compile(shapes.OPCODE)
-_INSTRUCTION_AHEAD = re.compile(rf"{shapes.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
+_LABEL_AHEAD = re.compile(rf"{lexical.NAME}{lexical.TRIVIA}*+:(?!:)")
+_OPCODE_AHEAD = re.compile(lexical.OPCODE)
+_INSTRUCTION_AHEAD = re.compile(rf"{lexical.NAME}(?:\.(?!(?:[xyzwrgba]|[bh][0-9])[ \t]*+[,;|])[A-Za-z]|[ \t]++[A-Za-z%$_\[{{(])")
 """What looks like an instruction, and not like the first operand of one: `v.x,`."""
-_SPACE = re.compile(rf"{shapes.TRIVIA}*+")
+_SPACE = re.compile(rf"{lexical.TRIVIA}*+")
 
 
 def _plainly(rule: str, text: str, leading: str) -> Node | Failure:

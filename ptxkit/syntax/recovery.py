@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 
-from ptxkit.syntax import shapes
+from ptxkit.syntax import lexical
+from ptxkit.syntax.lexical import END, MALFORMED, TOKEN, UNCLOSED
 from ptxkit.syntax.nodes import Error
-from ptxkit.syntax.shapes import END, MALFORMED, TOKEN, UNCLOSED, Cutter, Failure
+from ptxkit.syntax.shapes import Cutter, Failure
 
 _LINE_REST = re.compile(
-    rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{shapes.STRING}|{shapes.COMMENT}|/(?![/*])|{shapes.NOT})*+;?'
+    rf'(?:[^;\n{{}}/"]++|{{[^{{}};\n"/]*+}}(?=[^\n{{}}]*;)|{lexical.STRING}|{lexical.COMMENT}|/(?![/*])|{lexical.NOT})*+;?'
 )
-_STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{shapes.TRIVIA}|{shapes.STRING}|["/]|{shapes.NOT})*+;?')
+_STATEMENT_REST = re.compile(rf'(?:[^;/"]++|{lexical.TRIVIA}|{lexical.STRING}|["/]|{lexical.NOT})*+;?')
 _LONG = 10_000
 """A statement that is longer goes on to its semicolon, however many lines that takes."""
 

@@ -15,6 +15,22 @@ from typing import Any
 from ptxkit.frozen import frozen
 from ptxkit.syntax import nodes
 from ptxkit.syntax.grammar import grammar
+from ptxkit.syntax.lexical import (
+    AFTER_VALUE,
+    END,
+    IN_LIST,
+    KEYWORD,
+    NAME,
+    NAME_TOKEN,
+    NOT,
+    NUMBER,
+    NUMBER_TOKEN,
+    OTHER,
+    RUN_TOKEN,
+    STRING,
+    STRING_TOKEN,
+    TOKEN,
+)
 from ptxkit.syntax.lowering import lower
 from ptxkit.syntax.nodes import Node, Shape
 from ptxkit.syntax.plans import Key, Plan, Slot, ready
@@ -24,55 +40,6 @@ MAX_DEPTH = 30
 
 MAX_TOKENS = 50_000
 """A statement may have this many tokens besides what stands in the braces of an initialiser."""
-
-NOT = "(?!)"
-"""Never matches. Before Python 3.11.5 a possessive repetition goes on where its last round failed, not where it began; as the last
-alternative of a round that can fail half-way, this brings it back."""
-COMMENT = rf"/\*[^*]*+\*++(?:[^/*][^*]*+\*++|{NOT})*+/"
-TRIVIA = rf"(?:[ \t\r\n\f\v]++|//[^\n]*+|{COMMENT}|{NOT})"
-DIRECTIVES = (
-    "version|target|address_size|file|loc|section|pragma|alias|branchtargets|calltargets|callprototype|entry|func|visible|extern|weak|common"
-    "|reg|sreg|align"
-)
-"""The words, without their dots, that begin a statement and are no modifiers."""
-NUMBER = (
-    r"(?:0[xX][0-9a-fA-F]++U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[bB][01]++U?"
-    r"|(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?U?)(?![A-Za-z0-9_$])"
-)
-NAME = r"(?:[A-Za-z][A-Za-z0-9_$]*+|[_$%][A-Za-z0-9_$]++|_)"
-MOST_LINES = 100
-"""A string may go on over this many ends of lines. Without a bound, a text with many quotes that nothing closes would take quadratic
-time."""
-STRING = rf'"[^"\n]*+(?:\n[^"\n]*+|{NOT}){{0,{MOST_LINES}}}+"'
-"""As the assembler has it: a backslash is a character like any other."""
-PARTS = rf"(?:::[A-Za-z0-9_]++|{NOT})*+"
-"""What may follow a word of a directive or modifier: `::cta`."""
-KEYWORD = rf"\.[A-Za-z_][A-Za-z0-9_]*+{PARTS}"
-OPCODE = (
-    rf"[A-Za-z_][A-Za-z0-9_]*+(?:(?:[ \t]*+|(?>{TRIVIA}++)(?!\.(?:{DIRECTIVES})\b(?![.:]))|{NOT})\.[A-Za-z0-9_]++{PARTS}|{NOT})*+"
-)
-"""White space may stand before each modifier, on another line too; a word that only directives have is none."""
-_ENTRY = r"-?(?:0[xX][0-9a-fA-F]++U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?U?)"
-RUN = rf"{_ENTRY}(?:[ \t\r\n]*+,[ \t\r\n]*+{_ENTRY}|{NOT}){{7,}}+(?=\s*+[}};])"
-"""Eight or more plain numbers, to the end of the list that they stand in."""
-
-END, RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN, KEYWORD_TOKEN, UNCLOSED, MALFORMED, OTHER = range(1, 10)
-"""The kinds of tokens. The first four but END, and names, are slots."""
-
-
-def _tokens(number: str, run: str) -> re.Pattern[str]:
-    unclosed = r'"[^"\n]*+|/\*.*+'
-    return re.compile(
-        rf"({TRIVIA}*+)(?:({run})|({STRING})|({number})|({NAME})|({KEYWORD})|({unclosed})|([0-9][A-Za-z0-9_$.]*+)|(.)|{NOT})?+", re.S
-    )
-
-
-TOKEN = _tokens(f"-?{NUMBER}", NOT)
-"""White space and comments, and the token after them; the number of the last group is the token's kind."""
-_AFTER_VALUE = _tokens(NUMBER, NOT)
-"""After a value a sign is an operator."""
-_IN_LIST = _tokens(f"-?{NUMBER}", RUN)
-"""Where a list may begin; only there, or looking for the end of a run in vain would take quadratic time."""
 
 RESERVED = frozenset({"function_name", "inlined_at"})
 """Names that the grammar knows as words of its own."""
@@ -141,7 +108,7 @@ class Cutter:
             if kind == OTHER:
                 self._bracket(token)
             elif token in _DATA_WORDS:
-                self._match = _IN_LIST.match
+                self._match = IN_LIST.match
         self.end = self.at + len(token)
         self._look()
 
@@ -149,7 +116,7 @@ class Cutter:
         self.key += (self._literal + self.trivia, letter)
         self.slots.append(content)
         self._literal = ""
-        self._match = TOKEN.match if letter in "ok" else _AFTER_VALUE.match
+        self._match = TOKEN.match if letter in "ok" else AFTER_VALUE.match
 
     def _bracket(self, token: str) -> None:
         if token in "([{":
@@ -157,9 +124,9 @@ class Cutter:
                 raise Hopeless(f"brackets nested deeper than {MAX_DEPTH}")
             self.brackets.append((token, self.at))
             if token == "{":
-                self._match = _IN_LIST.match
+                self._match = IN_LIST.match
         elif token in _CLOSES:
-            self._match = _AFTER_VALUE.match
+            self._match = AFTER_VALUE.match
             if self.brackets and self.brackets[-1][0] == _CLOSES[token]:
                 self.brackets.pop()
             elif self.unmatched is None:

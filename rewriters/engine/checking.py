@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ptxkit.analyses.linting import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 def errors(module: Module) -> tuple[Diagnostic, ...]:

@@ -10,19 +10,7 @@ import attrs
 from ptxkit.isa.binding import Candidate, match
 from ptxkit.isa.notation import Condition
 from ptxkit.names import names_in
-from ptxkit.syntax.nodes import (
-    Block,
-    Declaration,
-    Function,
-    Guard,
-    Instruction,
-    Label,
-    Loc,
-    Node,
-    Pragma,
-    shape,
-)
-from ptxkit.syntax.parsing import parse, parse_operand
+from ptxkit.syntax import Block, Declaration, Function, Guard, Instruction, Label, Loc, Node, Pragma, parse, parse_operand, shape
 
 
 @attrs.frozen

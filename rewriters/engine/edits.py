@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from ptxkit.analyses.cfg import Edge, Via, control_flow, find_label
-from ptxkit.analyses.routine import Routine
+from ptxkit.analyses.cfg.graph import Edge, Via, control_flow, find_label
+from ptxkit.analyses.framework.routine import Routine
 from ptxkit.isa.registers import special_register
 from ptxkit.names import Scope, resolve
 from ptxkit.rewriters.engine import marks, parameters
@@ -20,19 +20,7 @@ from ptxkit.rewriters.engine.fresh import Fresh, fresh
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import before, is_block_pragma, is_bound_pragma, points
 from ptxkit.rewriters.engine.rewrite import Argument, Manifest, Probe, Refusal, Refused, Rewrite, Variable
-from ptxkit.syntax.nodes import (
-    Block,
-    Declaration,
-    Function,
-    Instruction,
-    Label,
-    Loc,
-    Module,
-    Name,
-    Node,
-    Path,
-    Targets,
-)
+from ptxkit.syntax import Block, Declaration, Function, Instruction, Label, Loc, Module, Name, Node, Path, Targets
 
 
 @attrs.frozen

@@ -14,7 +14,7 @@ from ptxkit.rewriters.engine.substitutions import (
     element_addresses,
     operands_of,
 )
-from ptxkit.syntax.nodes import Instruction, Vector
+from ptxkit.syntax import Instruction, Vector
 
 ALL_LANES = 31
 MOST_COPIED = 16

@@ -11,7 +11,7 @@ from itertools import count
 import attrs
 
 from ptxkit.memo import per_object
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 
 @attrs.frozen

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
-from ptxkit.syntax.nodes import Function, Module, Path
+from ptxkit.syntax import Function, Module, Path
 
 ROUNDINGS = {".rn", ".rz", ".rm", ".rp"}
 PARTNERS = {"mul": ("add", "sub"), "add": ("mul",), "sub": ("mul",)}

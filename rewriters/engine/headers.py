@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ptxkit.syntax.nodes import Function, Header, PerformanceDirective, Shape, shape
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Function, Header, PerformanceDirective, Shape, parse, shape
 
 
 def with_directive(header: Header, name: str, arguments: str) -> Header:

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ptxkit.syntax.nodes import Block, Function, Header, Module, Node
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Block, Function, Header, Module, Node, parse
 
 INSERTED = "/*ptxkit+*/"
 _REPLACED = "/*ptxkit="

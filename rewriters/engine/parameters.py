@@ -7,9 +7,19 @@ import attrs
 from ptxkit.declarations import natural_alignment, vector_of
 from ptxkit.isa.types import types
 from ptxkit.rewriters.engine.rewrite import Argument, Variable
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.nodes import Declaration, Declarator, Function, FunctionKind, Header, Module, Parameter, Parameters, shape
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import (
+    Declaration,
+    Declarator,
+    Function,
+    FunctionKind,
+    Header,
+    Module,
+    Parameter,
+    Parameters,
+    constant_value,
+    parse,
+    shape,
+)
 
 
 def layout(header: Header) -> tuple[Argument, ...]:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 
 import attrs
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.routine import Routine, fact, routines
-from ptxkit.syntax.nodes import Address, Function, Instruction, Leaf, Loc, Module, Name, Node, Path
-from ptxkit.syntax.parsing import parse_statement
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.routine import Routine, fact, routines
+from ptxkit.syntax import Address, Function, Instruction, Leaf, Loc, Module, Name, Node, Path, parse_statement
 
 PLACES = ("any", "first", "last", "block-start", "block-end", "loop-header")
 

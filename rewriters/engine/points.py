@@ -10,16 +10,16 @@ from collections.abc import Sequence
 
 import attrs
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.cfg import ControlFlow, Via, callees, control_flow
-from ptxkit.analyses.dataflow import solve, union
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.registers import CARRY, registers
-from ptxkit.analyses.routine import Routine, fact
+from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.graph import ControlFlow, Via, control_flow
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import CARRY, registers
 from ptxkit.isa.binding import Bound
 from ptxkit.names import Kind
 from ptxkit.rewriters.engine.code import traits
-from ptxkit.syntax.nodes import Address, Group, Instruction, Loc, Name, Node, Pragma
+from ptxkit.syntax import Address, Group, Instruction, Loc, Name, Node, Pragma
 
 BOUND_PRAGMAS = ("used_bytes_mask",)
 """The pragmas that speak of the one instruction behind them (11.4.11)."""
@@ -164,11 +164,6 @@ def _mask(numbers: Sequence[int]) -> int:
     for number in numbers:
         mask |= 1 << number
     return mask
-
-
-def callee_names(routine: Routine, i: int) -> tuple[str, ...]:
-    """The functions that the call which is instruction `i` names."""
-    return callees(routine, i, routine.instructions[i]).names
 
 
 def before(children: Sequence[Node], at: int) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 
 import attrs
 
-import ptxkit.rewriters
 from ptxkit.rewriters.engine.rewrite import Rewrite
 
 
@@ -38,10 +37,11 @@ class Rewriter:
 def all_rewriters() -> dict[str, Rewriter]:
     """Every rewriter by its name. Reads the files of `rewriters/` when first called."""
     found = {}
-    for info in pkgutil.iter_modules(ptxkit.rewriters.__path__):
+    package = importlib.import_module("ptxkit.rewriters")
+    for info in pkgutil.iter_modules(package.__path__):
         if info.ispkg or info.name.startswith("_"):
             continue
-        function = getattr(importlib.import_module(f"ptxkit.rewriters.{info.name}"), info.name, None)
+        function = getattr(importlib.import_module(f"{package.__name__}.{info.name}"), info.name, None)
         if callable(function) and inspect.signature(function, eval_str=True).return_annotation is Rewrite:
             name = info.name.replace("_", "-")
             summary = (inspect.getdoc(function) or "").partition("\n\n")[0].replace("\n", " ")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from ptxkit.names import Names, Scope, Symbol, resolve
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Apply,
     Block,
     Declaration,

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import attrs
 
 from ptxkit.diagnostics import Diagnostic, Severity
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Function, Module, Path, Target
+from ptxkit.syntax import Function, Index, Module, Path, Target
 
 
 class Refusal(NamedTuple):

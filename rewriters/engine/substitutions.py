@@ -17,7 +17,7 @@ from ptxkit.isa.directives import directives
 from ptxkit.isa.requirements import Requirement, parse_needs, requirement, satisfies
 from ptxkit.isa.targets import Version
 from ptxkit.rewriters.engine.fresh import Fresh
-from ptxkit.syntax.nodes import Address, Instruction, Node, Vector
+from ptxkit.syntax import Address, Instruction, Node, Vector
 
 HINTS = (".L1::", ".L2::", ".level::")
 OLDER = {".shared::cta": ".shared", ".param::entry": ".param", ".param::func": ".param"}

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import attrs
 
-from ptxkit.syntax.nodes import Block, Function, Module, Node, Path
+from ptxkit.syntax import Block, Function, Module, Node, Path
 
 _COMMENTS = re.compile(r"(?:.*(?://[^\n]*|\*/))?", re.S)
 

@@ -8,7 +8,7 @@ from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.parameters import bytes_of
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
 from ptxkit.rewriters.probing import Plan, Touch, block_number, thread_number, touches, under
-from ptxkit.syntax.nodes import Declaration, Function, Module
+from ptxkit.syntax import Declaration, Function, Module
 
 KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}
 NULL_BYTES = 4096

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.rewriters.engine.edits import AtEntry, Before, Declare
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read, Table, Value

@@ -9,16 +9,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ptxkit.analyses.accesses import accesses
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.rewriters.engine.code import code as parsed_code
 from ptxkit.rewriters.engine.code import guarded
 from ptxkit.rewriters.engine.edits import After, Before
 from ptxkit.rewriters.engine.patterns import Site, pattern, select
 from ptxkit.rewriters.manifest import Read, Table, site_columns
 from ptxkit.rewriters.probing import Plan, address, guard_of, under
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 _INPUT = re.compile(r"\{(\w+)\}")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.registers import registers
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.registers.registers import registers
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.rewriters.engine.edits import After

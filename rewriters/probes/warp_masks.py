@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns

@@ -13,8 +13,7 @@ from ptxkit.rewriters.engine.rewrite import Refused
 from ptxkit.rewriters.reduction import ddmin
 from ptxkit.rewriters.reduction.steps import Edits, Step, plainer, steps
 from ptxkit.rewriters.reduction.testing import Journal, Test, Validity
-from ptxkit.syntax.nodes import Function, Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Function, Module, parse
 
 
 @attrs.frozen

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import attrs
 
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import routines
 from ptxkit.names import Kind, names_in, resolve
 from ptxkit.rewriters.engine.registry import Rewriter, all_rewriters
-from ptxkit.syntax.nodes import (
+from ptxkit.syntax import (
     Address,
     AddressSize,
     Block,
@@ -29,8 +29,10 @@ from ptxkit.syntax.nodes import (
     PerformanceDirective,
     Target,
     Version,
+    parse,
+    parse_operand,
+    parse_statement,
 )
-from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
 
 PARTS = 8
 """So many parts of an instruction are made simpler, one by one."""
@@ -196,7 +198,7 @@ def _simpler(instruction: Instruction) -> Iterator[Instruction]:
         yield instruction.with_opcode("".join([instruction.opcode.mnemonic, *modifiers[:i], *modifiers[i + 1 :]]))
     for i, operand in enumerate(instruction.operands):
         if isinstance(operand, Address) and operand.offset is not None:
-            yield instruction.with_operand(i, f"[{operand.base.text}]")
+            yield instruction.with_operand(i, parse_operand(f"[{operand.base.text}]"))
         elif _may_be_zero(operand, i):
             yield instruction.with_operand(i, parse_operand("0"))
 

@@ -15,7 +15,7 @@ from ptxkit import files
 from ptxkit.revalidation import process
 from ptxkit.revalidation.ptxas import Ptxas
 from ptxkit.revalidation.validator import Unavailable
-from ptxkit.syntax.nodes import Module
+from ptxkit.syntax import Module
 
 PLACE = "{}"
 """Stands for the file in a command; without it the file comes last."""
@@ -72,8 +72,8 @@ class Validity:
 
 
 def _is_clean(module: Module) -> bool:
-    from ptxkit.analyses.linting import lint
-    from ptxkit.analyses.rule import select
+    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.analyses.framework.rule import select
     from ptxkit.diagnostics import Severity
 
     rules = [rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR]

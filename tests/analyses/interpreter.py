@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from ptxkit.analyses import Routine, registers
-from ptxkit.syntax.nodes import Address, Node, Number, Unary, Vector
+from ptxkit.syntax import Address, Node, Number, Unary, Vector
 
 WIDTHS = {".pred": 1, ".b16": 16, ".b32": 32, ".b64": 64, ".f32": 32}
 

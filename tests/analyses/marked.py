@@ -10,7 +10,7 @@ from pathlib import Path
 
 import ptxkit
 from ptxkit.analyses import lint
-from ptxkit.analyses.rule import select
+from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 
 HEAD = """.version 9.0

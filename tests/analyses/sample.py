@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ptxkit
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.framework.routine import Routine, routines
 
 HEAD = """.version 8.5
 .target sm_90a
@@ -26,8 +26,8 @@ def function(text: str) -> Routine:
 
 def names(routine: Routine, numbers: int | tuple[int, ...]) -> list[str]:
     """The names of registers, given as a set of bits or by number."""
-    from ptxkit.analyses.bits import bits
-    from ptxkit.analyses.registers import registers
+    from ptxkit.analyses.numbers.bits import bits
+    from ptxkit.analyses.registers.registers import registers
 
     found = bits(numbers) if isinstance(numbers, int) else numbers
     return [registers(routine).table[number].name for number in found]

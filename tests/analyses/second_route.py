@@ -10,15 +10,15 @@ from collections.abc import Iterator
 
 import networkx as nx
 
-from ptxkit.analyses.bits import bits
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.dominators import DominatorTree, dominators
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.reaching import reaching
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import Routine
-from ptxkit.syntax.nodes import Block, Instruction, Label, Node, Targets
+from ptxkit.analyses.cfg.dominators import DominatorTree, dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.reaching import reaching
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.syntax import Block, Instruction, Label, Node, Targets
 
 END = -1
 OUTSIDE = -1

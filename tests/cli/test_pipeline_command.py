@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from ptxkit.cli.pipeline import command
-from tests.analyses.protocols.test_copies import kernel
+from tests.analyses.protocols.async_copy.test_copies import kernel
 
 
 @pytest.fixture

@@ -120,6 +120,7 @@ def run_page(path: Path, folder: Path) -> int:
     done = 0
     for block in blocks(path):
         if block.title:
+            (folder / block.title).parent.mkdir(parents=True, exist_ok=True)
             (folder / block.title).write_text(block.text, encoding="utf-8")
         if block.kind in ("run", "read"):
             with contextlib.chdir(folder):

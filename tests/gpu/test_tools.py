@@ -18,10 +18,10 @@ import prepare
 import probes
 import pytest
 
-from ptxkit.analyses.liveness import liveness
-from ptxkit.analyses.registers import registers
-from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.registers.liveness import liveness
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.syntax import parse
 
 KERNEL = """.version 8.0
 .target sm_80

@@ -11,9 +11,9 @@ import launcher
 import pytest
 import uniform
 
-from ptxkit.analyses.levels import Level
-from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.syntax import parse
 
 WAITS = """.version 8.0
 .target sm_90

@@ -7,7 +7,7 @@ import pytest
 from ptxkit.diagnostics import Edit
 from ptxkit.lsp.document import Document
 from ptxkit.lsp.navigation import CannotRename, definition, highlights, references, rename
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 HEAD = ".version 8.5\n.target sm_80\n.address_size 64\n"
 KERNEL = (

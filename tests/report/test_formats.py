@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from ptxkit.analyses import all_rules, lint
-from ptxkit.analyses.rule import in_module
+from ptxkit.analyses.framework.rule import in_module
 from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
 from ptxkit.origins import source_lines
 from ptxkit.report import baseline, github, sarif
 from ptxkit.report.statistics import counts
 from ptxkit.report.text import render
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 LINES = [".entry k() {", "  bar.sync 0;", "  bra L, \udcff; // 100%", "}"]
 

@@ -9,8 +9,7 @@ import attrs
 
 import ptxkit
 from ptxkit.names import Kind, resolve
-from ptxkit.positions import Index
-from ptxkit.syntax.nodes import Address, Declaration, Function, Instruction, Label, Module, Name, Path, Vector
+from ptxkit.syntax import Address, Declaration, Function, Index, Instruction, Label, Module, Name, Path, Vector, parse_operand
 
 ARITHMETIC = ("add", "sub", "mul", "and", "or", "xor", "min", "max")
 INTEGER_TYPES = (".u32", ".s32", ".b32", ".u64", ".s64", ".b64")
@@ -43,7 +42,7 @@ def _integer_arithmetic(instruction: Instruction) -> bool:
 
 
 def _with_operand(kind: str, module: Module, path: Path, instruction: Instruction, i: int, operand: str, inside: Path = ()) -> Seed:
-    broken = module.replace(path, instruction.with_operand(i, operand))
+    broken = module.replace(path, instruction.with_operand(i, parse_operand(operand)))
     return Seed(kind, broken, (*path, _first(instruction) + i, *inside))
 
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from ptxkit.names import Names, Symbol, names_in, resolve
-from ptxkit.syntax.nodes import Block, Function, Instruction, Label, Loc, Module, Node, Path, Pragma
+from ptxkit.syntax import Block, Function, Instruction, Label, Loc, Module, Node, Path, Pragma
 
 MARK = "/*ptxkit"
 CARRY = re.compile(r"\b(?:add|sub|mad)c?\.[a-z0-9.]*cc\b|\b(?:add|sub|mad)c\b")

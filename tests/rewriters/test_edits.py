@@ -9,7 +9,7 @@ from invariants import broken
 
 import ptxkit
 from ptxkit.analyses import control_flow, routines
-from ptxkit.analyses.cfg import Via
+from ptxkit.analyses.cfg.graph import Via
 from ptxkit.rewriters import (
     AddParameter,
     AddToModule,

@@ -20,8 +20,8 @@ from click.testing import CliRunner
 from invariants import broken
 
 import ptxkit
-from ptxkit.analyses.cfg import control_flow
-from ptxkit.analyses.routine import Routine, routines
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.cli import main
 from ptxkit.rewriters import AtExits, Before, Site, counting, probing
 from ptxkit.rewriters.counting import counts_of_blocks, counts_of_ways, ways
@@ -31,7 +31,7 @@ from ptxkit.rewriters.probes import cycles, memory_trace
 from ptxkit.rewriters.probes.memory_trace import is_sampled
 from ptxkit.rewriters.probing import Instrumented, all_probes, chosen, instrument
 from ptxkit.rewriters.strip import strip
-from ptxkit.syntax.nodes import Node
+from ptxkit.syntax import Node
 
 FOLDER = Path(__file__).resolve().parents[2] / "fixtures" / "probes"
 EVERY = ("block-counts", "warp-masks", "memory-trace", "sectors", "bank-conflicts", "cycles", "values", "arguments", "bounds")

@@ -18,7 +18,7 @@ import pytest
 import ptxkit
 from ptxkit.rewriters import Refused
 from ptxkit.rewriters.retarget import retarget
-from ptxkit.syntax.nodes import Block, Guard, Instruction, Node
+from ptxkit.syntax import Block, Guard, Instruction, Node
 
 Number = Fraction | float
 """What bits stand for: a fraction, or a float that is an infinity, a zero with its sign, or no number."""

@@ -6,9 +6,7 @@ from typing import Any
 
 import pytest
 
-from ptxkit.syntax import nodes
-from ptxkit.syntax.constants import constant_value
-from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
+from ptxkit.syntax import constant_value, nodes, parse, parse_operand, parse_statement
 
 HEAD = ".version 8.7\n.target sm_90a\n.address_size 64\n"
 

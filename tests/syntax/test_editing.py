@@ -6,9 +6,7 @@ import random
 
 import pytest
 
-from ptxkit.syntax import nodes
-from ptxkit.syntax.nodes import Module, Node, Path
-from ptxkit.syntax.parsing import parse, parse_operand, parse_statement
+from ptxkit.syntax import Module, Node, Path, nodes, parse, parse_operand, parse_statement
 
 TEXT = """.version 8.0
 .target sm_80
@@ -55,13 +53,13 @@ def test_an_opcode_is_exchanged_and_the_layout_stays(module: Module, add: Path) 
 
 def test_operands_are_exchanged_and_the_layout_stays(module: Module, add: Path) -> None:
     node = instruction(module, add)
-    assert node.with_operand(2, "-5").text == node.text.replace("%r3", "-5")
+    assert node.with_operand(2, parse_operand("-5")).text == node.text.replace("%r3", "-5")
     assert node.with_operand(-1, parse_operand("[a+4]")).text == node.text.replace("%r3", "[a+4]")
-    assert node.with_operand(0, "{a, b}").guard is node.guard
+    assert node.with_operand(0, parse_operand("{a, b}")).guard is node.guard
     with pytest.raises(ValueError, match="not an operand"):
-        node.with_operand(0, "a, b")
+        parse_operand("a, b")
     with pytest.raises(IndexError):
-        node.with_operand(3, "a")
+        node.with_operand(3, parse_operand("a"))
 
 
 def test_what_leads_a_statement_is_exchanged(module: Module, add: Path) -> None:
@@ -83,7 +81,7 @@ def test_a_number_of_a_run_is_exchanged(module: Module) -> None:
 
 
 def test_untouched_nodes_are_shared(module: Module, add: Path) -> None:
-    edited = module.replace(add, instruction(module, add).with_operand(0, "%r0"))
+    edited = module.replace(add, instruction(module, add).with_operand(0, parse_operand("%r0")))
     on_the_way = {add[:length] for length in range(len(add) + 1)}
     changed = {path for path, node in module.walk() if path[: len(add)] != add and edited.at(path) is not node}
     assert changed == on_the_way - {add}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ptxkit.diagnostics import Diagnostic
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 REJECT = Path(__file__).resolve().parents[3] / "shared" / "conformance" / "reject"
 

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 
 def load() -> ModuleType:

@@ -9,11 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ptxkit.positions import Index
-from ptxkit.syntax import nodes, shapes
+from ptxkit.syntax import Index, Module, Node, Path, Statement, nodes, parse, shapes
 from ptxkit.syntax.lowering import plain
-from ptxkit.syntax.nodes import Module, Node, Path, Statement
-from ptxkit.syntax.parsing import parse
 
 KERNEL = """//
 .version 8.7

@@ -8,8 +8,7 @@ import pytest
 
 from ptxkit.analyses.drawing import CannotDraw
 from ptxkit.analyses.drawing.render import program
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 HEAD = ".version 8.5\n.target sm_90a\n.address_size 64\n"
 

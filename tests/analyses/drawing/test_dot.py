@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from programs import HEAD, HOSTILE, TEXTS, kernel, structured
 
-from ptxkit.analyses.cfg import control_flow
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.drawing import CannotDraw, draw
 from ptxkit.analyses.drawing.dot import escape
 from ptxkit.analyses.drawing.palette import DARK, LIGHT
 from ptxkit.analyses.drawing.scene import Fold, Mark, scene
-from ptxkit.analyses.loops import loops
-from ptxkit.analyses.routine import routines
-from ptxkit.syntax.parsing import parse
+from ptxkit.analyses.framework.routine import routines
+from ptxkit.syntax import parse
 
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 NODE = re.compile(r"^\t+(f\d+b\d+) \[label=<(.*)> id=f\d+b\d+\]$")

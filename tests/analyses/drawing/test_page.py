@@ -12,7 +12,7 @@ from browser import Browser, chromium
 from programs import needs_program
 
 from ptxkit.analyses.drawing import draw
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import parse
 
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 pytestmark = [needs_program, pytest.mark.skipif(chromium() is None, reason="chromium and chromedriver are not there")]

@@ -13,8 +13,7 @@ from programs import HEAD, HOSTILE, TEXTS, kernel, needs_program, structured
 
 from ptxkit.analyses.drawing import CannotDraw, Drawing, draw
 from ptxkit.analyses.drawing.render import program
-from ptxkit.syntax.nodes import Module
-from ptxkit.syntax.parsing import parse
+from ptxkit.syntax import Module, parse
 
 KERNELS = Path(__file__).resolve().parents[3] / "fixtures" / "kernels"
 

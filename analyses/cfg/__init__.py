@@ -1,0 +1,1 @@
+"""Control flow: the graph, dominators, loops, dataflow, and paths between instructions."""

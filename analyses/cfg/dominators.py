@@ -1,0 +1,330 @@
+"""Dominators, post-dominators, dominance frontiers and control dependence of a function's blocks.
+
+Block A dominates B if every path from the entry to B goes through A; it post-dominates B if every path from B to an end goes through A.
+An end is where control may leave the function. A loop without a path out gets an end at its header, so that every block has one.
+
+For barriers only the threads count that have not exited. So there is a second tree of post-dominators, in which a path out that some
+threads take early, and on which nothing happens any more, does not count: after `if (i >= n) return;` the rest depends on no branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+
+import attrs
+
+from ptxkit.analyses.cfg.dataflow import solve
+from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.numbers.bits import bits
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.mismatch import Mismatch
+
+Neighbours = Callable[[int], Sequence[int]]
+
+
+@frozen(eq=False)
+class DominatorTree:
+    """Who dominates whom. The root of post-dominators is no block but the end of all: its number is the number of blocks."""
+
+    root: int
+    parent: tuple[int, ...]
+    """By block its immediate dominator: the root's is itself; -1 for a block that the root does not reach."""
+    order: tuple[int, ...]
+    """The blocks of the tree with the root, each after its dominators."""
+    _enter: tuple[int, ...] = attrs.field(repr=False)
+    _leave: tuple[int, ...] = attrs.field(repr=False)
+    _joins: tuple[tuple[int, tuple[int, ...]], ...] = attrs.field(repr=False)
+
+    def __contains__(self, block: int) -> bool:
+        return self.parent[block] >= 0
+
+    def dominates(self, a: int, b: int) -> bool:
+        """Whether `a` dominates `b`; a block dominates itself. False if either is not in the tree."""
+        return self._enter[a] >= 0 and self._enter[b] >= 0 and self._enter[a] <= self._enter[b] and self._leave[b] <= self._leave[a]
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """By block, the blocks that it immediately dominates, in the tree's order."""
+        found: list[list[int]] = [[] for _ in self.parent]
+        for block in self.order:
+            if block != self.root:
+                found[self.parent[block]].append(block)
+        return tuple(map(tuple, found))
+
+    def tour(self) -> Iterator[tuple[int, bool]]:
+        """The blocks as a walk of the tree comes by them: each when it is entered, and, True, when all that it dominates has been left."""
+        children = self.children
+
+        def after(at: tuple[int, bool]) -> list[tuple[int, bool]]:
+            block, is_left = at
+            return [] if is_left else [(block, True), *[(child, False) for child in reversed(children[block])]]
+
+        return unfold((self.root, False), after)
+
+    @cached_property
+    def frontiers(self) -> tuple[int, ...]:
+        """By block, as bits, the blocks where its dominance ends: it dominates one of their predecessors, but not properly them.
+
+        In a tree of post-dominators these are the blocks on whose branch a block depends: control dependence.
+        """
+        found = [0] * len(self.parent)
+        own = [0] * len(self.parent)
+        for block in self.order:
+            if block != self.root:
+                own[self.parent[block]] |= 1 << block
+        for join, predecessors in self._joins:
+            for predecessor in predecessors:
+                if join == self.root or self.parent[join] != predecessor:
+                    found[predecessor] |= 1 << join
+        for block in reversed(self.order):
+            if found[block] and block != self.root:
+                found[self.parent[block]] |= found[block] & ~own[self.parent[block]]
+        return tuple(found)
+
+    @cached_property
+    def deciding(self) -> tuple[tuple[int, ...], ...]:
+        """The frontiers as numbers, ascending."""
+        return tuple([tuple(bits(frontier)) for frontier in self.frontiers])
+
+    def decide(self, block: int) -> Iterator[int]:
+        """The blocks in the iterated frontier of a block, the nearest first; of post-dominators, those whose branches decide about it."""
+        return nearest_first(self.deciding[block], self.deciding.__getitem__)
+
+
+@frozen(eq=False)
+class Dominance:
+    """The three trees of a function."""
+
+    tree: DominatorTree
+    post: DominatorTree
+    """Post-dominators with every path out of the function as an end."""
+    staying: DominatorTree
+    """Post-dominators for the threads that stay: early paths out on which nothing happens are cut."""
+
+    def depends_on(self, block: int, staying: bool = False) -> tuple[int, ...]:
+        """The blocks on whose branch it depends directly whether this block is executed (control dependence), in document order."""
+        return (self.staying if staying else self.post).deciding[block]
+
+
+@fact
+def dominators(routine: Routine) -> Dominance:
+    """Dominators and both kinds of post-dominators."""
+    flow = control_flow(routine)
+    blocks = flow.blocks
+    if not blocks:
+        empty = DominatorTree(0, (), (), (), (), ())
+        return Dominance(empty, empty, empty)
+    tree = dominator_tree(len(blocks), 0, lambda b: blocks[b].successors, lambda b: blocks[b].predecessors)
+    post = _post_dominators(flow, [block.successors for block in blocks], [block.is_end for block in blocks])
+    cut = _without_early_exits(routine, flow)
+    return Dominance(tree, post, post if cut is None else _post_dominators(flow, *cut))
+
+
+def dominator_tree(count: int, root: int, successors: Neighbours, predecessors: Neighbours) -> DominatorTree:
+    """The dominator tree of any graph, by the algorithm of Lengauer and Tarjan, without recursion."""
+    number, vertex, parent = depth_first(count, root, successors)
+    size = len(vertex)
+    semi = list(range(size))
+    ancestor = [-1] * size
+    label = list(range(size))
+    dominator = [0] * size
+    buckets: list[list[int]] = [[] for _ in range(size)]
+
+    def best(v: int) -> int:
+        if ancestor[v] < 0:
+            return v
+        path = []
+        at = v
+        while ancestor[ancestor[at]] >= 0:
+            path.append(at)
+            at = ancestor[at]
+        for node in reversed(path):
+            above = ancestor[node]
+            if semi[label[above]] < semi[label[node]]:
+                label[node] = label[above]
+            ancestor[node] = ancestor[above]
+        return label[v]
+
+    for w in range(size - 1, 0, -1):
+        for before in predecessors(vertex[w]):
+            v = number[before]
+            if v >= 0:
+                u = best(v)
+                if semi[u] < semi[w]:
+                    semi[w] = semi[u]
+        buckets[semi[w]].append(w)
+        above = parent[w]
+        ancestor[w] = above
+        for v in buckets[above]:
+            u = best(v)
+            dominator[v] = u if semi[u] < semi[v] else above
+        buckets[above].clear()
+    for w in range(1, size):
+        if dominator[w] != semi[w]:
+            dominator[w] = dominator[dominator[w]]
+    return _tree(count, root, vertex, number, dominator, predecessors)
+
+
+def depth_first(count: int, root: int, successors: Neighbours) -> tuple[list[int], list[int], list[int]]:
+    """Numbers by node (-1 where the root does not lead), nodes by number, and the number of each one's parent."""
+    number = [-1] * count
+    number[root] = 0
+    vertex = [root]
+    parent = [0]
+    stack = [(0, iter(successors(root)))]
+    while stack:
+        at, rest = stack[-1]
+        for successor in rest:
+            if number[successor] < 0:
+                number[successor] = len(vertex)
+                parent.append(at)
+                stack.append((len(vertex), iter(successors(successor))))
+                vertex.append(successor)
+                break
+        else:
+            stack.pop()
+    return number, vertex, parent
+
+
+def _tree(count: int, root: int, vertex: list[int], number: list[int], dominator: list[int], predecessors: Neighbours) -> DominatorTree:
+    parent = [-1] * count
+    inside = [1] * len(vertex)
+    for w in range(len(vertex) - 1, 0, -1):
+        inside[dominator[w]] += inside[w]
+    enter = [-1] * count
+    leave = [-1] * count
+    next_free = [0] * len(vertex)
+    parent[root], enter[root], leave[root] = root, 0, inside[0]
+    next_free[0] = 1
+    for w in range(1, len(vertex)):
+        block, above = vertex[w], dominator[w]
+        parent[block] = vertex[above]
+        enter[block] = next_free[above]
+        leave[block] = enter[block] + inside[w]
+        next_free[above] += inside[w]
+        next_free[w] = enter[block] + 1
+    joins = []
+    for block in vertex:
+        before = tuple([p for p in predecessors(block) if number[p] >= 0])
+        if len(before) > 1 or (before and block == root):
+            joins.append((block, before))
+    return DominatorTree(root, tuple(parent), tuple(vertex), tuple(enter), tuple(leave), tuple(joins))
+
+
+def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends: list[bool]) -> DominatorTree:
+    """The tree of the graph turned round, from an end of all that every block reaches."""
+    count = len(flow.blocks)
+    before: list[list[int]] = [[] for _ in range(count + 1)]
+    after = [list(following) for following in successors]
+    for block, following in enumerate(successors):
+        for successor in following:
+            before[successor].append(block)
+    before[count] = [block for block in range(count) if ends[block] or not successors[block]]
+    after.append([])
+    reached = closure(before[count], before.__getitem__)
+    if len(reached) < count:
+        position = {block: rank for rank, block in enumerate(flow.order)}
+        stuck = [block for block in range(count) if block not in reached]
+        for component in components(stuck, lambda block: successors[block]):
+            inside = set(component)
+            if all(successor in inside for block in component for successor in successors[block]):
+                before[count].append(min(component, key=lambda block: (position.get(block, count), block)))
+    for block in before[count]:
+        after[block].append(count)
+    return dominator_tree(count + 1, count, before.__getitem__, after.__getitem__)
+
+
+def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
+    """The strongly connected components of the graph that these nodes form, by Tarjan's algorithm without recursion."""
+    inside = set(nodes)
+    index: dict[int, int] = {}
+    low: dict[int, int] = {}
+    stack: list[int] = []
+    on_stack: set[int] = set()
+    found: list[list[int]] = []
+    for start in nodes:
+        if start in index:
+            continue
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on_stack.add(start)
+        work = [(start, iter(successors(start)))]
+        while work:
+            node, rest = work[-1]
+            for successor in rest:
+                if successor not in inside:
+                    continue
+                if successor not in index:
+                    index[successor] = low[successor] = len(index)
+                    stack.append(successor)
+                    on_stack.add(successor)
+                    work.append((successor, iter(successors(successor))))
+                    break
+                if successor in on_stack and index[successor] < low[node]:
+                    low[node] = index[successor]
+            else:
+                work.pop()
+                if work and low[node] < low[work[-1][0]]:
+                    low[work[-1][0]] = low[node]
+                if low[node] == index[node]:
+                    component = []
+                    while node in on_stack:
+                        component.append(stack.pop())
+                        on_stack.discard(component[-1])
+                    found.append(component)
+    return found
+
+
+def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tuple[int, ...]], list[bool]] | None:
+    """The successors and ends that are left when early paths out are cut on which nothing happens; None if there are none."""
+    blocks = flow.blocks
+    silent = quiet(routine)
+    successors = []
+    ends = []
+    changed = False
+    for block in blocks:
+        staying = tuple([successor for successor in block.successors if not silent[successor]])
+        leaves_early = block.is_end and bool(staying)
+        if not staying or (len(staying) == len(block.successors) and not leaves_early):
+            successors.append(block.successors)
+            ends.append(block.is_end)
+            continue
+        changed = True
+        successors.append(staying)
+        ends.append(False)
+    return (successors, ends) if changed else None
+
+
+@fact
+def quiet(routine: Routine) -> tuple[bool, ...]:
+    """By block, whether every path on from its start leaves the function without anything that others could notice; or ends in a trap."""
+    flow, bounds = control_flow(routine), bindings(routine)
+    blocks = flow.blocks
+    ends = [True if block.is_end and not block.successors else None for block in blocks]
+    return solve(flow, lambda block, after: after and _is_idle(blocks[block], bounds), all, ends.__getitem__, False, backward=True).before
+
+
+def _is_idle(block: BasicBlock, bounds: Sequence[Bound | Mismatch]) -> bool:
+    if block.leaves in ("trap", "call") and not block.successors:
+        return True
+    return all(_does_nothing(bound) for bound in bounds[block.start : block.end])
+
+
+def _does_nothing(bound: Bound | Mismatch) -> bool:
+    """Whether no other thread can notice an instruction."""
+    if isinstance(bound, Mismatch) or not bound.form.modelled:
+        return False
+    return not (
+        bound.memory
+        or bound.effects
+        or bound.converges
+        or bound.barrier
+        or bound.asynchronous
+        or bound.completes
+        or bound.flow in ("call", "brkpt")
+    )

@@ -1,0 +1,304 @@
+"""Where the matrices lie that descriptors name to tensor cores (9.7.15.5.1, 9.7.16.4.1).
+
+A descriptor holds an address in shared memory in units of 16 bytes, in its lowest bits, and says in the others how the matrix lies there.
+Programs make it of an address once and then add to it, in whole or in its lower half, to come to the next stage or the next columns; the
+lanes of a warp may hand it round.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure
+from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.symbolic.environment import rebuilt, settler
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term, Terms, inside, walk
+from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Memory
+from ptxkit.syntax import Guard
+
+ASYNC = "async"
+SHARED = ".shared"
+UNIT_BITS = 4
+"""Descriptors hold addresses without these bits."""
+FIELD = (1 << 14) - 1
+"""The bits of a descriptor that hold an address."""
+STRIDE_BIT = 32
+"""From this bit on, a descriptor says how far apart groups of eight rows are, if rows lie one after the other."""
+ROWS = 8
+ROW_BYTES = 128
+"""Of a row that is swizzled, at most."""
+DEPTH_BYTES = 32
+"""Of the other side of a matrix: what one instruction multiplies."""
+LEADING_BIT, LAYOUT_BIT = 16, 61
+"""From these bits on a descriptor says how far apart parts are in the other direction, and how rows are swizzled."""
+KINDS = {".kind::f16": (2,), ".kind::tf32": (4,), ".kind::i8": (1,), ".kind::f8f6f4": (1,)}
+"""How many bytes an element has in shared memory, where the instruction says it (9.1:9.7.16.2)."""
+WIDTHS = {1: 128, 2: 128, 4: 64, 6: 32}
+"""How many bytes of a row are swizzled together."""
+TRANSPOSED_BITS = {"a": 15, "b": 16}
+"""The bits of an instruction descriptor that say that columns lie one after the other (9.1:9.7.16.4.2)."""
+N_BIT, M_BIT = 17, 24
+"""From these bits on it holds the shape: N in units of 8, M in units of 16."""
+EXAMPLE = 1 << 10
+"""An address, as good as any."""
+_SHAPE = re.compile(r"\.?m(?P<m>\d+)n(?P<n>\d+)k\d+")
+
+
+@frozen(eq=False)
+class Matrix:
+    """A matrix that tensor cores read."""
+
+    instruction: int
+    memory: Memory
+    rows: tuple[Term, ...]
+    """Where it starts in shared memory, and where its last eight rows do, as far as that is known: of each of these the first 16 bytes
+    are read. Empty if not even the start is seen, or it is not in a variable."""
+    lanes: int
+    """Of how many lanes of each warp this is the address, the first ones; 0 for all."""
+    is_divided: bool
+    """Whether the warps that work on the MMA may each read no more than their own rows."""
+
+
+@fact
+def descriptors(routine: Routine) -> tuple[tuple[int, Term], ...]:
+    """The operands that describe matrices in shared memory to tensor cores, with their instructions."""
+    return tuple([(i, warp_value(routine, term)) for i, _, term in _operands(routine)])
+
+
+def described_operands(routine: Routine) -> Iterator[tuple[int, str, Term]]:
+    """The same, with the names of the operands."""
+    for i, memory, term in _operands(routine):
+        yield i, memory.operand, warp_value(routine, term)
+
+
+@fact
+def matrices(routine: Routine) -> tuple[Matrix, ...]:
+    """What tensor cores read by descriptors, in the order of the text."""
+    known, settle = values(routine), settler(routine).term
+    found = []
+    for i, memory, term in _operands(routine):
+        lanes = _handing_lanes(routine, settle(term))
+        seen = warp_value(routine, term) if lanes == 1 else settle(term)
+        start_ = described(known, seen)
+        rows: tuple[Term, ...] = ()
+        if start_ is not None:
+            after = _last_rows(routine, i, memory.operand, seen)
+            rows = (start_, known.terms.add(start_, known.terms.constant(after, start_.width))) if after else (start_,)
+        bound = bindings(routine)[i]
+        is_divided = memory.operand == "a" and isinstance(bound, Bound) and bound.converges is not None
+        found.append(Matrix(i, memory, rows, lanes, is_divided))
+    return tuple(found)
+
+
+def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
+    """How far after its start a matrix has its last eight rows, if rows of it lie one after the other; 0 if that is not known."""
+    bound = bindings(routine)[i]
+    assert isinstance(bound, Bound)
+    count = _row_count(routine, i, bound, operand)
+    # the address belongs to other bits, no matter what it is
+    fields = {number_of(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
+    strides = {number >> STRIDE_BIT & FIELD if number is not None else 0 for number in fields}
+    return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
+
+
+def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
+    """How many bytes a matrix that is swizzled has at most from the start of the row on in which it starts; 0 if that is not known."""
+    bound = bindings(routine)[i]
+    count, is_turned = _line_count(routine, i, bound, operand) if isinstance(bound, Bound) else (0, False)
+    # the address and the stage belong to other bits, no matter what they are
+    words = {number_of(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
+    fields = {
+        (word >> LEADING_BIT & FIELD, word >> STRIDE_BIT & FIELD, WIDTHS.get(word >> LAYOUT_BIT & 7, 0)) if word is not None else (0, 0, 0)
+        for word in words
+    }
+    if not count or len(fields) != 1:
+        return 0
+    leading, stride, width = fields.pop()
+    if not width or not stride:
+        return 0
+    if not is_turned:
+        return (count // ROWS - 1) * (stride << UNIT_BITS) + ROWS * ROW_BYTES
+    # parts as wide as what is swizzled lie so far apart, and eights of columns as far as the other field says, or the reverse
+    apart = [
+        (-(count * size // -width) - 1) * one + (DEPTH_BYTES // size // ROWS - 1) * other
+        for size in _element_bytes(bound)
+        for one, other in ((leading, stride), (stride, leading))
+    ]
+    return (max(apart) << UNIT_BITS) + ROWS * ROW_BYTES
+
+
+def _element_bytes(bound: Bound | object) -> tuple[int, ...]:
+    """How many bytes an element may have."""
+    return next((sizes for word, sizes in KINDS.items() if isinstance(bound, Bound) and bound.has(word)), (1, 2, 4))
+
+
+def _row_count(routine: Routine, i: int, bound: Bound, operand: str) -> int:
+    """How many rows a matrix has that lie one after the other; 0 if that is not known, or columns do."""
+    count, is_turned = _line_count(routine, i, bound, operand)
+    return 0 if is_turned else count
+
+
+def _line_count(routine: Routine, i: int, bound: Bound, operand: str) -> tuple[int, bool]:
+    """How many rows a first matrix has, or columns a second, 0 if that is not known; and whether it is transposed to these."""
+    known = values(routine)
+
+    def number(name: str) -> int | None:
+        found = bound.operand(name)
+        term = known.operand(i, routine.instructions[i].operands[found.path[0]]) if found is not None else None
+        return term.constant if term is not None else None
+
+    if bound.operand("idesc") is not None:
+        word = number("idesc")
+        if word is None:
+            return 0, False
+        count = (word >> M_BIT & 31) << 4 if operand == "a" else (word >> N_BIT & 63) << 3
+        return count // 2 if bound.has(".cta_group::2") else count, bool(word >> TRANSPOSED_BITS[operand] & 1)
+    shape = _SHAPE.fullmatch(bound.fragments[0].shape) if bound.fragments else None
+    # where the first matrix is in registers, what is written is of the second
+    named = [name for name in (operand + "trans", "atrans") if bound.operand(name) is not None]
+    turned = number(named[0]) if named else 0
+    return (int(shape["m" if operand == "a" else "n"]), turned != 0) if shape is not None and turned is not None else (0, False)
+
+
+def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
+    known = values(routine)
+    flow = control_flow(routine)
+    for i, bound in such(routine, lambda bound: any(memory.proxy == ASYNC for memory in bound.memory)):
+        if flow.block_of[i] not in flow.reachable:
+            continue
+        for memory in bound.memory:
+            operand = bound.operand(memory.operand)
+            if memory.proxy == ASYNC and operand is not None and operand.role == "r":
+                children = routine.instructions[i].children
+                first = 2 if type(children[0]) is Guard else 1
+                term = known.operand(i, children[first + operand.path[0]])
+                if term is not None:
+                    yield i, memory, term
+
+
+def _handing_lanes(routine: Routine, term: Term) -> int:
+    """How many lanes of a warp, the first ones, hold all that has been handed out and goes into a term; 0 for all."""
+    sources, settle = handed_out(routine), settler(routine).term
+
+    def source(at: Term) -> tuple[Term, int] | None:
+        return sources.of(at) if at.operator == "value" and len(at.data) == 1 else None
+
+    def inner(at: Term) -> tuple[Term, ...]:
+        found = source(at)
+        return at.inner if found is None or found[1] else (*at.inner, settle(found[0]))
+
+    handing = [found for at in closure([term], inner) if (found := source(at)) is not None]
+    return 1 if handing and not any(found[1] for found in handing) else 0
+
+
+def warp_value(routine: Routine, term: Term) -> Term:
+    """A term with what one lane has handed out to its warp put in, as if all lanes held it."""
+    term = settler(routine).term(term)
+    terms, sources, done = values(routine).terms, handed_out(routine), _warp_value(routine)
+    stack = [term]
+    while stack:
+        at = stack[-1]
+        if at in done:
+            stack.pop()
+            continue
+        source = _source(sources, at)
+        needed = [source] if source is not None else [] if at.is_leaf or at.operator == "join" else inside(at)
+        missing = [inner for inner in needed if inner not in done]
+        if missing:
+            stack += missing
+            continue
+        if source is not None:
+            done[at] = terms.extend(done[source], at.width, False)
+        else:
+            done[at] = at if all(done[inner] is inner for inner in needed) else rebuilt(terms, at, done)
+        stack.pop()
+    return done[term]
+
+
+def _source(sources: HandedOut, term: Term) -> Term | None:
+    """What the lane holds that hands out a value."""
+    found = sources.of(term) if term.operator == "value" and len(term.data) == 1 else None
+    return found[0] if found is not None else None
+
+
+@fact
+def _warp_value(routine: Routine) -> dict[Term, Term]:
+    return {}
+
+
+def described(known: Values, term: Term) -> Term | None:
+    """The address in shared memory that a descriptor holds, if it is made from that of a variable; None if that is not seen."""
+    return start(known.terms, term, lambda atom: is_shared_variable(known, atom), True)
+
+
+def is_shared_variable(known: Values, atom: Term) -> bool:
+    """Whether a term is the address of a variable in shared memory."""
+    symbol = known.symbol(atom) if atom.operator == "address" else None
+    return symbol is not None and (symbol.space or "").startswith(SHARED)
+
+
+def start(terms: Terms, term: Term, is_base: Callable[[Term], bool], is_exact: bool = False) -> Term | None:
+    """The address that a descriptor holds, of which one part is a base; what was added to the descriptor counts.
+
+    Unless it is to be exact, an address that was rounded is taken for what it was before.
+    """
+    return _start(terms, term, is_base, UNIT_BITS, is_exact) if any(is_base(inner) for inner in walk(term)) else None
+
+
+def _start(terms: Terms, term: Term, is_base: Callable[[Term], bool], bits: int, is_exact: bool) -> Term | None:
+    """The address of which a term holds all but its lowest bits, so many."""
+    for atom, factor in term.linear[1]:
+        if factor != 1:
+            continue
+        if is_base(atom):
+            # nothing has been cut from it
+            return term
+        made = _made(terms, atom, is_base, bits, is_exact)
+        if made is not None:
+            rest = terms.sub(term, atom)
+            added = terms.extend(_in_field(terms, rest) if bits else rest, made.width, False)
+            return terms.add(made, terms.scale(added, 1 << bits))
+    return None
+
+
+def _made(terms: Terms, atom: Term, is_base: Callable[[Term], bool], bits: int, is_exact: bool) -> Term | None:
+    """The address that a part of a descriptor is made from."""
+    if atom.operator in ("zext", "sext", "trunc"):
+        return _start(terms, atom.args[0], is_base, bits, is_exact)
+    if atom.operator in ("shr.u", "shr.s") and atom.args[1].constant is not None and atom.args[1].constant <= bits:
+        return _start(terms, atom.args[0], is_base, bits - atom.args[1].constant, is_exact)
+    if atom.operator not in ("and", "or"):
+        return None
+    for inner, other in (atom.args, atom.args[::-1]):
+        found = _start(terms, inner, is_base, bits, is_exact)
+        if found is None:
+            continue
+        if atom.operator == "or":
+            # what is laid over it otherwise belongs to other fields
+            return terms.add(found, terms.constant(((other.constant or 0) & FIELD) << bits, found.width))
+        return _masked(terms, found, other.constant or 0, bits) if is_exact else found
+    return None
+
+
+def _masked(terms: Terms, address: Term, mask: int, bits: int) -> Term:
+    """An address of which all but the lowest bits were masked; the bits in which it is no address do not matter."""
+    cut = (~mask << bits) & ((FIELD + 1 << UNIT_BITS) - 1) & ~address.known.zeros
+    return terms.apply("and", address.width, (address, terms.constant(~cut, address.width))) if cut else address
+
+
+def _in_field(terms: Terms, rest: Term) -> Term:
+    """What is added to the address in a descriptor, without what belongs to its other fields."""
+    offset, parts = rest.linear
+    found = terms.constant(offset & FIELD, rest.width)
+    for atom, factor in parts:
+        if atom.alignment * (factor & -factor) & FIELD:
+            found = terms.add(found, terms.scale(atom, factor))
+    return found

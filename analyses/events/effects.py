@@ -1,0 +1,106 @@
+"""What an instruction does to queues of asynchronous operations and to barriers, by the instruction table (9.7.10.24, 9.7.14.15, 9.7.16).
+
+A queue is named as in the table: `cp.async`, `bulk`, `wgmma`, `tcgen05`, `tcgen05.ld`, `tcgen05.st`.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from ptxkit.analyses.framework.bindings import such
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Async
+from ptxkit.syntax import constant_value
+
+
+class Action(enum.StrEnum):
+    """What an instruction does to a queue."""
+
+    OPEN = "open"
+    """It starts an operation, which stays in the open group until a commit."""
+    COMMIT = "commit"
+    """It closes the open group, be it empty, and starts another."""
+    WAIT = "wait"
+    SIGNAL = "signal"
+    """What is in flight signals an mbarrier when it is done; the thread that waits there then knows."""
+
+
+@frozen
+class Effect:
+    """What an instruction does to one queue."""
+
+    queue: str
+    action: Action
+    leave: int | None = 0
+    """A wait lets so many of the youngest groups be pending; None if the number is not known."""
+    takes_open: bool = False
+    """Whether a wait is for all operations, committed or not."""
+    reading: bool = False
+    """Whether a wait is only for the operations to have read their sources."""
+    signals: bool = False
+    """Whether what is in flight, after a commit too, signals an mbarrier when it is done."""
+
+
+class Reach(enum.IntEnum):
+    """Between whom a barrier orders memory."""
+
+    WARP = 1
+    MBARRIER = 2
+    """The thread that shares an mbarrier."""
+    CTA = 3
+    """The CTA, or those of its warps that share a barrier by its number."""
+    CLUSTER = 4
+
+
+@frozen
+class Sync:
+    """What an instruction does to a barrier."""
+
+    reach: Reach
+    arrives: bool
+    waits: bool
+    operand: int
+    """The operand that names the barrier, counted among the operands; -1 if none does."""
+
+
+@fact
+def effects(routine: Routine) -> dict[int, tuple[Effect, ...]]:
+    """By instruction, what it does to queues; without the instructions that do nothing to any."""
+    own = such(routine, lambda bound: bound.asynchronous)
+    return {i: tuple([_effect(routine, i, bound, word) for word in bound.asynchronous]) for i, bound in own}
+
+
+def _effect(routine: Routine, i: int, bound: Bound, word: Async) -> Effect:
+    action = Action(word.action)
+    if action is not Action.WAIT:
+        signalled = action is Action.SIGNAL or (action is Action.COMMIT and any(word.mechanism == "mbarrier" for word in bound.completes))
+        return Effect(word.group, action, signals=signalled)
+    if not word.operand:
+        return Effect(word.group, action, 0, True, word.reading)
+    operand = bound.operand(word.operand)
+    value = constant_value(routine.instructions[i].operands[operand.path[0]]) if operand is not None else None
+    return Effect(word.group, action, value if isinstance(value, int) else None, False, word.reading)
+
+
+@fact
+def syncs(routine: Routine) -> dict[int, Sync]:
+    """By instruction, the barrier that it arrives or waits at; an mbarrier's initialization and the like do neither."""
+    return {i: sync for i, bound in such(routine, lambda bound: bound.barrier) if (sync := _sync(bound)) is not None}
+
+
+def _sync(bound: Bound) -> Sync | None:
+    actions = {word.action for word in bound.barrier}
+    if not actions & {"arrive", "wait"}:
+        return None
+    name = next((word.operand for word in bound.barrier if word.operand), "")
+    operand = bound.operand(name) if name else None
+    scopes = {word.what for word in bound.form.scope}
+    if operand is not None and operand.role == "addr":
+        reach = Reach.MBARRIER
+    elif operand is not None or "cta" in scopes:
+        reach = Reach.CTA
+    else:
+        reach = Reach.WARP if "warp" in scopes else Reach.CLUSTER
+    return Sync(reach, "arrive" in actions, "wait" in actions, operand.path[0] if operand is not None else -1)

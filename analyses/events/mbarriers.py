@@ -1,0 +1,364 @@
+"""Which mbarriers an instruction may name: root and offset, as far as they are known (9.7.14.16).
+
+Kernels keep their mbarriers in arrays, indexed by a stage that wraps around. The stage of a ring is between 0 and its length if all that
+it is made from stays in that range: so two arrays are seen not to overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import islice
+
+from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.reachability import nearest_first
+from ptxkit.analyses.events.steps import accesses_of
+from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.memory.accesses import locate
+from ptxkit.analyses.memory.address import Address, Root, may_overlap
+from ptxkit.analyses.numbers.arithmetic import signed
+from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.numbers.intervals import Interval, hull, just, union
+from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.symbolic.environment import settler
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term, Terms, walk
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.names import Symbol
+
+CTA_BITS = 18
+"""Addresses of shared memory that differ only in bits from this one on are the same location in different CTAs."""
+MBARRIER_BYTES = 8
+MOST_JOINS = 4
+"""Where paths merge one after the other, so many locations are looked through."""
+MOST_VALUES = 64
+"""A ring of more values than this is not followed."""
+
+Where = Address[Root, Interval]
+"""Where an mbarrier may lie: from the variable, or the unknown that its address starts from."""
+
+
+def may_be_same(one: Where, other: Where) -> bool:
+    """Whether two may be the same mbarrier."""
+    return may_overlap(one, other, MBARRIER_BYTES)
+
+
+def where(routine: Routine, i: int, operand: int) -> Where | None:
+    """Where the mbarrier lies that an operand, counted among the operands, is the address of; None if not even its start is known."""
+    address = values(routine).operand(i, routine.instructions[i].operands[operand])
+    if address is None:
+        return None
+    guard = values(routine).guard(i)
+    if guard is not None and address.operator == "select" and address.args[0] is guard:
+        # what is not chosen is not used either
+        address = address.args[1]
+    # where lanes pass the address on, it is still the same
+    address = settler(routine).term(guarded(routine, i, address))
+    found = _known(routine)
+    if address not in found:
+        found[address] = _where(routine, address)
+    return found[address]
+
+
+def guarded(routine: Routine, i: int, address: Term) -> Term:
+    """An address where the guard of an instruction holds: what was written under the same guard was written then."""
+    guard = values(routine).guard(i)
+    if guard is None or address.operator != "select":
+        return address
+    condition, yes, no = address.args
+    if condition is guard:
+        return yes
+    return no if condition is values(routine).terms.invert(guard) else address
+
+
+@fact
+def _known(routine: Routine) -> dict[Term, Where | None]:
+    return {}
+
+
+def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | None:
+    at = in_its_cta(values(routine).terms, address)
+    routes = _paths(routine, at)
+    if routes is not None:
+        return _hull([_where(routine, route, depth - 1) for route in routes]) if depth else None
+    known = locate(values(routine), at)
+    offset, parts = at.linear
+    ends = just(signed(offset, at.width))
+    root: Root | None = known.symbol
+    if root is not None:
+        offset, parts = known.offset.linear
+        ends = just(signed(offset, known.offset.width))
+    ranges = _ranges(routine)
+    for atom, factor in parts:
+        if root is None and factor == 1 and atom.operator == "value" and len(atom.data) == 1:
+            root = atom
+            continue
+        if atom not in ranges:
+            ranges[atom] = _range(routine, atom)
+        own = ranges[atom]
+        if own is None:
+            return Address(root, Interval(*known.offset.signed_bounds)) if isinstance(root, Symbol) else None
+        ends = ends.plus(own.times(signed(factor, at.width)))
+    return Address(root, ends) if root is not None else None
+
+
+def in_its_cta(terms: Terms, address: Term) -> Term:
+    """An address without what says in which CTA of the cluster it is: added by `mapa`, or in bits that are masked out."""
+    parts = address.linear[1]
+    if len(parts) == 1 and parts[0][1] == 1 and not address.linear[0] and parts[0][0].operator == "and":
+        kept, mask = parts[0][0].args
+        # the lowest bits of where an mbarrier lies are no part of it either, and compilers mask out what is 0 besides
+        low = (1 << CTA_BITS) - MBARRIER_BYTES
+        if mask.constant is not None and not low & ~mask.constant & ~kept.known.zeros:
+            return in_its_cta(terms, kept)
+    for atom, factor in parts:
+        if atom.operator == "peer":
+            address = terms.sub(address, terms.scale(atom, factor))
+    return address
+
+
+def _paths(routine: Routine, address: Term) -> list[Term] | None:
+    """The addresses of which one is that of an mbarrier, if they differ in where they start; None if there is but one."""
+    offset, parts = address.linear
+    if len(parts) != 1 or parts[0][1] != 1:
+        return None
+    terms, atom = values(routine).terms, parts[0][0]
+    if atom.operator == "join":
+        arriving: list[Term] = list(atom.args)
+    elif atom.operator == "select":
+        arriving = list(atom.args[1:])
+    elif atom.operator == "phi" and isinstance(atom.data[0], int):
+        number = ssa(routine).values[atom.data[0]]
+        if number.origin is not Origin.PHI or any(operand < 0 for operand in number.operands):
+            return None
+        arriving = [values(routine).of(operand) for operand in number.operands]
+        # what comes back unchanged adds nothing
+        arriving = [term for term in arriving if term is not atom]
+    else:
+        return None
+    start = terms.constant(offset, address.width)
+    return [terms.add(term, start) for term in arriving if term.width == address.width]
+
+
+def _hull(found: list[Where | None]) -> Where | None:
+    """What holds all of several locations in one variable."""
+    first = found[0] if found else None
+    if first is None or any(one is None or one.root is not first.root for one in found):
+        return None
+    known = [one for one in found if one is not None]
+    return Address(first.root, union([one.offset for one in known]))
+
+
+@fact
+def _ranges(routine: Routine) -> dict[Term, Interval | None]:
+    """What `_range` has found."""
+    return {}
+
+
+def _range(routine: Routine, atom: Term) -> Interval | None:
+    """Between which numbers something is: by itself, or as the stage of a ring."""
+    low, high = atom.signed_bounds
+    if low >= 0 and high < 1 << CTA_BITS:
+        return Interval(low, high)
+    values_ = _ring(routine, atom)
+    if values_ is None:
+        return None
+    size = _size(values_)
+    ends = Interval(0, size - 1)
+    # what every value arrives as keeps to the range, if all that it is made from does
+    known: dict[Term, bool] = {}
+    if size and all(_keeps(routine, term, ends, known) for term in (*values_.values(), atom)):
+        return ends
+    return _gone_through(atom, values_.values())
+
+
+def _gone_through(atom: Term, arriving: Collection[Term]) -> Interval | None:
+    """Between which numbers a loop value is that is made from nothing but itself: all are tried that it comes to."""
+    steps = [term for term in arriving if term.constant is None]
+    if any(set(term.leaves()) != {atom} for term in steps):
+        return None
+
+    def following(number: int | None) -> list[int | None]:
+        return [number_of(term, None, {atom: number}) for term in steps] if number is not None else []
+
+    starts: list[int | None] = [term.constant for term in arriving if term.constant is not None]
+    found = list(islice(nearest_first(starts, following), MOST_VALUES + 1))
+    numbers = [number for number in found if number is not None]
+    if len(found) > MOST_VALUES or len(numbers) < len(found):
+        return None
+    return hull(numbers) if numbers and max(numbers) < 1 << CTA_BITS else None
+
+
+def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
+    """What arrives at the loop values that something is made from, and at those that these are made from; None if they are too many."""
+    numbering = ssa(routine).values
+    found: dict[Term, Term] = {}
+
+    def is_loop_value(leaf: Term) -> bool:
+        number = leaf.data[0] if leaf.operator == "phi" else None
+        return isinstance(number, int) and numbering[number].origin is Origin.PHI
+
+    def arriving(leaf: Term) -> Iterator[Term]:
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        for operand in numbering[number].operands:
+            if operand >= 0:
+                term = _chosen(routine, operand)
+                starts = _of_locations(routine, term, numbering[number].block)
+                found.update({one: one for one in starts or (term,)})
+                yield from () if starts else term.leaves()
+
+    for leaf in nearest_first(atom.leaves(), arriving):
+        if len(found) > MOST_VALUES or not is_loop_value(leaf):
+            return None
+    return found if len(found) <= MOST_VALUES else None
+
+
+def _of_locations(routine: Routine, term: Term, block: int) -> list[Term]:
+    """The numbers that a term is for the threads that come to a block, if it depends on nothing but their indices."""
+    reach = uniformity(routine).reach
+    location = settler(routine).term(term)
+    if location.constant is not None or not reach.template.has_indices or not reach.template.is_known(location):
+        return []
+    numbers = reach.template.numbers(location)
+    own = {numbers[thread] for thread in bits(reach.block(block).ever)} if numbers is not None else set()
+    return [values(routine).terms.constant(number, term.width) for number in sorted(own)]
+
+
+def _chosen(routine: Routine, number: int) -> Term:
+    """A value; where two paths merge again, of which one only passes a branch by, what the branch chooses."""
+    known, value, flow = values(routine), ssa(routine).values[number], control_flow(routine)
+    term = known.of(number)
+    routes = flow.blocks[value.block].predecessors
+    if term.operator != "join" or value.origin is not Origin.PHI or len(value.operands) != 2 or len(routes) != 2:
+        return term
+    for location, route in enumerate(routes):
+        other = routes[1 - location]
+        edges = flow.blocks[route].edges
+        # from here control comes to the meeting at once or by the other path, which is come to from nowhere else
+        if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or tuple(flow.blocks[other].predecessors) != (route,):
+            continue
+        condition = known.guard(flow.blocks[route].end - 1)
+        past, iteration = known.of(value.operands[location]), known.of(value.operands[1 - location])
+        if condition is None or past.width != term.width or iteration.width != term.width:
+            return term
+        holds = next(edge.via is Via.TAKEN for edge in edges if edge.target == value.block)
+        return known.terms.apply("select", term.width, (condition, past, iteration) if holds else (condition, iteration, past))
+    return term
+
+
+def _size(arriving: dict[Term, Term]) -> int:
+    """How many stages a ring has: the number that it is set back at, or one more than what it is masked to."""
+    sizes = set()
+    for term in arriving:
+        for inner in walk(term):
+            if inner.operator == "select" and inner.args[0].operator == "eq":
+                apart = {side.constant for side in inner.args[0].args if side.constant is not None}
+                sizes |= {number for number in apart if number < 1 << CTA_BITS}
+        sizes |= {number for number in _masked(term) if number < 1 << CTA_BITS}
+    return max(sizes, default=0)
+
+
+def _masked(term: Term) -> set[int]:
+    """One more than what a value, or one of those that it is chosen from, is at most by itself."""
+    if term.operator in ("join", "select"):
+        return set[int]().union(*[_masked(arg) for arg in (term.args if term.operator == "join" else term.args[1:])])
+    if term.operator == "xor":
+        return {1 << arg.constant.bit_length() for arg in term.args if arg.constant is not None}
+    low, high = term.signed_bounds
+    return {high + 1} if low >= 0 else set()
+
+
+def _keeps(routine: Routine, term: Term, ends: Interval, known: dict[Term, bool]) -> bool:
+    """Whether a value is in a range from 0, if the loop values in it are. `known` remembers what was found for these ends."""
+    found = known.get(term)
+    if found is None:
+        found = known[term] = _is_within(routine, term, ends, known)
+    return found
+
+
+def _is_within(routine: Routine, term: Term, ends: Interval, known: dict[Term, bool]) -> bool:
+    constant = term.constant
+    if constant is not None:
+        return 0 <= constant <= ends.high
+    if term.operator == "phi":
+        return True
+    if term.operator == "join" and isinstance(term.data[0], int):
+        chosen = _chosen(routine, term.data[0])
+        if chosen.operator == "select":
+            return _keeps(routine, chosen, ends, known)
+    if term.operator == "join" or (term.operator == "xor" and not (ends.high + 1) & ends.high):
+        return all(_keeps(routine, arg, ends, known) for arg in term.args)
+    if term.operator == "select":
+        condition, yes, no = term.args
+        return _keeps(routine, yes, ends, known) and (
+            _keeps(routine, no, ends, known) or _wraps_around(routine, condition, no, ends, known)
+        )
+    low, high = term.signed_bounds
+    return low >= 0 and high <= ends.high
+
+
+def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Interval, known: dict[Term, bool]) -> bool:
+    """Whether something is one more than a stage, and is not what the ring wraps around at since the condition does not hold."""
+    if condition.operator != "eq" or stepped not in condition.args:
+        return False
+    end = next((side.constant for side in condition.args if side.constant is not None), None)
+    offset, parts = stepped.linear
+    return end == ends.high + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(routine, parts[0][0], ends, known)
+
+
+# --- who uses them
+
+
+@frozen
+class Use:
+    """What an instruction does to an mbarrier."""
+
+    instruction: int
+    arrives: bool
+    """Whether it arrives there, or what it starts completes bytes or arrives later; else it waits."""
+    where: Where | None
+
+
+@fact
+def uses(routine: Routine) -> tuple[Use, ...]:
+    """The waits and arrivals at mbarriers that control can reach, in the order of the text."""
+    flow = control_flow(routine)
+    found = []
+    for i, bound in such(routine, lambda bound: bound.barrier or bound.completes):
+        if flow.block_of[i] not in flow.reachable:
+            continue
+        named = [(word.action == "arrive", word.operand) for word in bound.barrier if word.action in ("arrive", "wait")]
+        named += [(True, word.what) for word in bound.completes if word.mechanism == "mbarrier"]
+        for arrives, name in named:
+            operand = bound.operand(name) if name else None
+            if operand is not None and operand.role == "addr":
+                found.append(Use(i, arrives, where(routine, i, operand.path[0])))
+    return tuple(found)
+
+
+def mbarrier_operand(bound: Bound) -> BoundOperand | None:
+    """The operand that is the address of the mbarrier."""
+    names = [word.operand for word in bound.barrier if word.operand]
+    names += [word.what for word in bound.completes if word.mechanism == "mbarrier"]
+    return next((operand for name in names if (operand := bound.operand(name)) is not None and operand.role == "addr"), None)
+
+
+def other_rank(address: Term) -> Term | None:
+    """The CTA that an address was mapped to, if it is not the own one for certain."""
+    for leaf in address.leaves():
+        if leaf.operator == "peer" and isinstance(leaf.data[0], Term):
+            rank = leaf.data[0]
+            if not any(own.operator == "special" and own.data[0] == "%cluster_ctarank" and own is rank for own in rank.leaves()):
+                return rank
+    return None
+
+
+def reads_remote(routine: Routine, i: int) -> bool:
+    """Whether an instruction reads or writes shared memory of another CTA without being an operation on a barrier."""
+    bound = bindings(routine)[i]
+    if not isinstance(bound, Bound) or bound.barrier:
+        return False
+    return any(access.address is not None and other_rank(access.address) is not None for access in accesses_of(routine, i))

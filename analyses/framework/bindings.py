@@ -1,0 +1,66 @@
+"""Which form of the instruction table each instruction of a function is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from operator import itemgetter
+
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.check import bounds
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.mismatch import Mismatch
+from ptxkit.isa.shapes import OperandShape
+from ptxkit.syntax import Path
+
+
+@fact
+def bindings(routine: Routine) -> tuple[Bound | Mismatch, ...]:
+    """For each instruction its form and what that says of its operands; a Mismatch where the table has none for it.
+
+    Instructions with the same opcode and the same shapes of operands share one object.
+    """
+    found: list[Bound | Mismatch] = []
+    forms = bounds(routine.names)
+    taken: dict[Path, int] = {}
+    for start, end, path in routine.runs:
+        # a block has several runs where inner blocks part its instructions
+        first = taken.get(path, 0)
+        taken[path] = first + end - start
+        found += forms.of(path)[first : taken[path]]
+    return tuple(found)
+
+
+@fact
+def by_form(routine: Routine) -> dict[Bound, tuple[int, ...]]:
+    """The instructions of each form with one list of shapes, ascending; without those that are of none."""
+    found: dict[Bound | Mismatch, list[int]] = {}
+    for i, bound in enumerate(bindings(routine)):
+        own = found.get(bound)
+        if own is None:
+            found[bound] = [i]
+        else:
+            own.append(i)
+    return {bound: tuple(own) for bound, own in found.items() if isinstance(bound, Bound)}
+
+
+def such(routine: Routine, holds: Callable[[Bound], object]) -> list[tuple[int, Bound]]:
+    """The instructions for whose form something holds, in the order of the text, with it: it is asked once for all that share one."""
+    return sorted([(i, bound) for bound, own in by_form(routine).items() if holds(bound) for i in own], key=itemgetter(0))
+
+
+def has_such(routine: Routine, holds: Callable[[Bound], object]) -> bool:
+    """Whether there is one."""
+    return any(map(holds, by_form(routine)))
+
+
+@fact
+def specials(routine: Routine) -> frozenset[str]:
+    """The special registers that instructions of the function read."""
+    return frozenset([name for bound in by_form(routine) for operand in bound.operands for name in _specials(operand.shape)])
+
+
+def _specials(shape: OperandShape) -> Iterator[str]:
+    if shape.kind == "special":
+        yield shape.type
+    for part in shape.parts:
+        yield from _specials(part)

@@ -1,0 +1,65 @@
+"""All findings of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ptxkit import suppressions
+from ptxkit.analyses.framework.rule import Facts, Rule, names_rule, select
+from ptxkit.diagnostics import Diagnostic, Edit, Fix
+from ptxkit.fixing import line_of
+from ptxkit.memo import collector_paused
+from ptxkit.origins import with_origins
+from ptxkit.suppressions import Mark
+from ptxkit.syntax import Module
+
+
+def lint(
+    module: Module,
+    rules: Iterable[Rule] | None = None,
+    target: str | None = None,
+    version: tuple[int, int] | None = None,
+    *,
+    ignores: bool = True,
+    facts: Facts | None = None,
+) -> tuple[Diagnostic, ...]:
+    """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
+
+    `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. `facts`
+    are those of the module, for this target and version, if something has asked for some before. A rule that fails on a module is a bug of
+    ptxkit and raises.
+    """
+    facts = facts if facts is not None else Facts(module, target, version)
+    rules = select() if rules is None else tuple(rules)
+    with collector_paused():
+        found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]
+        facts.forget()
+    marks = facts.marks if ignores else ()
+    if marks:
+        found, used = suppressions.apply(found, marks, lambda word, diagnostic: names_rule(word, diagnostic.rule, diagnostic.name))
+        unused = next((rule for rule in rules if rule.name == "unused-ignore"), None)
+        if unused is not None:
+            found += _unused(facts, unused, rules, marks, used)
+    if found:
+        found = with_origins(module, facts.index, found)
+    return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))
+
+
+def _unused(facts: Facts, unused: Rule, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:
+    """The comments that accept nothing though one of the rules that they name was applied."""
+    for mark in marks:
+        applied = [word for word in mark.rules if any(names_rule(word, rule.id, rule.name) for rule in rules)]
+        if mark not in used and applied:
+            fix = Fix("remove the comment", (_without(facts, mark),)) if len(applied) == len(mark.rules) else None
+            yield facts.report(unused, mark.span, f"nothing is found here by {', '.join(applied)}", fix=fix)
+
+
+def _without(facts: Facts, mark: Mark) -> Edit:
+    """Takes a comment away, and the white space in front of it; with its line if nothing else stands there."""
+    text, start, end = facts.index.text, mark.span.start, mark.span.end
+    line = line_of(text, start, end)
+    if line is not None:
+        return Edit(*line, "")
+    while start and text[start - 1] in " \t":
+        start -= 1
+    return Edit(start, end, "")

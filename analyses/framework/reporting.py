@@ -1,0 +1,62 @@
+"""Findings as diagnostics of the rule that reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+
+MOST_LINES = 20
+"""So many lines are named of what is reported once for all of them."""
+
+
+def reports(
+    facts: Facts,
+    rule: Rule,
+    findings: Callable[[Routine], Iterable[Finding]],
+    fix: Callable[[Facts, Routine, int], Fix | None] | None = None,
+) -> Iterator[Diagnostic]:
+    """The diagnostics of a rule for the findings of its kind in all functions. `fix` cures the instruction that is reported."""
+    for routine in facts.routines:
+        found = [finding for finding in findings(routine) if finding.kind == rule.kind]
+        yield from found_reports(facts, rule, routine, found, fix=fix)
+
+
+def found_reports(
+    facts: Facts,
+    rule: Rule,
+    routine: Routine,
+    findings: Iterable[Finding],
+    severity: Severity | None = None,
+    fix: Callable[[Facts, Routine, int], Fix | None] | None = None,
+) -> Iterator[Diagnostic]:
+    """A diagnostic for each finding in a function. Without a `severity`, that of the rule; what is not certain is a warning at most."""
+    for finding in findings:
+        where = routine.where(finding.instruction)
+        yield facts.report(
+            rule,
+            where if finding.child is None else (*where, finding.child),
+            finding.message,
+            *finding.notes,
+            *([f"so it is {lines(facts, routine, finding.others)}"] if finding.others else []),
+            related=[(routine.where(i), what) for i, what in finding.steps],
+            severity=severity or _severity(rule, finding),
+            fix=fix(facts, routine, finding.instruction) if fix is not None else None,
+        )
+
+
+def lines(facts: Facts, routine: Routine, instructions: Iterable[int]) -> str:
+    """The lines of instructions in words: the first ones, and how many more there are."""
+    found = sorted({facts.index.span((*routine.where(i), 0)).line for i in instructions})
+    named = ", ".join(map(str, found[:MOST_LINES]))
+    more = f" and {len(found) - MOST_LINES} more" if len(found) > MOST_LINES else ""
+    return f"in line {named}" if len(found) == 1 else f"in lines {named}{more}"
+
+
+def _severity(rule: Rule, finding: Finding) -> Severity:
+    if finding.is_note:
+        return Severity.INFO
+    return rule.severity if finding.is_certain or rule.severity is not Severity.ERROR else Severity.WARNING

@@ -1,0 +1,141 @@
+"""A function where it stands: what every fact is a fact of.
+
+The facts of a routine are functions of it, each in its own module: `control_flow(routine)`, `liveness(routine)`. Each is computed once and
+lives as long as the routine.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import attrs
+
+from ptxkit.check import Binder
+from ptxkit.memo import collector_paused
+from ptxkit.names import Names, resolve
+from ptxkit.syntax import Block, Function, Instruction, Label, Module, Node, Path, Prototype, Targets
+
+R = TypeVar("R")
+
+
+@attrs.frozen(eq=False, repr=False)
+class Routine:
+    """A function that has a body, in its module. Instructions are counted in document order, those of inner scopes included."""
+
+    module: Module
+    names: Names
+    path: Path
+    """Where the function stands in the module."""
+    function: Function
+    name: str
+    instructions: tuple[Instruction, ...]
+    paths: tuple[Path, ...]
+    """Where each instruction stands, from the function."""
+    runs: tuple[tuple[int, int, Path], ...]
+    """Instructions `start` to `end` (exclusive) are directly in the scope with this path, which starts from the module."""
+    labels: dict[tuple[Path, str], int]
+    """By scope (its path from the function) and name: the instruction that the label stands before."""
+    lists: dict[tuple[Path, str], Targets | Prototype]
+    """By scope and name of the label: the `.branchtargets`, `.calltargets` and `.callprototype` statements."""
+    binder: Binder
+    siblings: list[Routine] = attrs.field(factory=list)
+    """All functions of the module that have a body, in their order: what is called from here is among them."""
+    _known: dict[Any, Any] = attrs.field(factory=dict, init=False)
+
+    def forget(self) -> None:
+        """Lets go of all its facts."""
+        self._known.clear()
+        self.siblings.clear()
+
+    def where(self, i: int) -> Path:
+        """The path of instruction `i` from the module."""
+        return (*self.path, *self.paths[i])
+
+    def __repr__(self) -> str:
+        return f"<Routine {self.name!r}, {len(self.instructions)} instructions>"
+
+
+def fact(compute: Callable[[Routine], R]) -> Callable[[Routine], R]:
+    """A function of a routine, computed once for each routine."""
+
+    @functools.wraps(compute)
+    def known(routine: Routine) -> R:
+        found = routine._known.get(compute, routine)
+        if found is routine:
+            if gc.isenabled():
+                with collector_paused():
+                    found = routine._known[compute] = compute(routine)
+            else:
+                # as within `lint`, which asks for some sixty facts of each function
+                found = routine._known[compute] = compute(routine)
+        return found  # type: ignore[no-any-return]
+
+    return known
+
+
+def routines(module: Module) -> tuple[Routine, ...]:
+    """The functions of a module that have a body. What is found out about them is remembered by these very objects: ask once, keep them."""
+    names = resolve(module)
+    binder = Binder(module, names, None, None)
+    found: list[Routine] = []
+    found += [_routine(module, names, binder, i, child, found) for i, child in enumerate(module.children) if _has_body(child)]
+    return tuple(found)
+
+
+def _has_body(node: Node) -> bool:
+    return isinstance(node, Function) and node.body is not None
+
+
+def _routine(module: Module, names: Names, binder: Binder, index: int, function: Node, siblings: list[Routine]) -> Routine:
+    assert isinstance(function, Function) and function.body is not None
+    instructions: list[Instruction] = []
+    paths: list[Path] = []
+    runs: list[tuple[int, int, Path]] = []
+    labels: dict[tuple[Path, str], int] = {}
+    lists: dict[tuple[Path, str], Targets | Prototype] = {}
+    last_label = ""
+    stack: list[tuple[Path, Iterator[tuple[int, Node]]]] = [((1,), iter(enumerate(function.body.children)))]
+    start = 0
+    while stack:
+        path, rest = stack[-1]
+        inner: Block | None = None
+        for i, statement in rest:
+            kind = type(statement)
+            if kind is Instruction:
+                instructions.append(statement)  # type: ignore[arg-type]
+                paths.append((*path, i))
+                continue
+            if kind is Label:
+                last_label = statement.name.text  # type: ignore[attr-defined]
+                labels.setdefault((path, last_label), len(instructions))
+                continue
+            if (kind is Targets or kind is Prototype) and last_label:
+                lists.setdefault((path, last_label), statement)  # type: ignore[arg-type]
+            last_label = ""
+            if kind is Block:
+                inner = statement  # type: ignore[assignment]
+                break
+        if len(instructions) > start:
+            runs.append((start, len(instructions), (index, *path)))
+            start = len(instructions)
+        if inner is None:
+            stack.pop()
+        else:
+            stack.append(((*path, i), iter(enumerate(inner.children))))
+    return Routine(
+        module,
+        names,
+        (index,),
+        function,
+        function.name,
+        tuple(instructions),
+        tuple(paths),
+        tuple(runs),
+        labels,
+        lists,
+        binder,
+        siblings,
+    )

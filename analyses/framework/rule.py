@@ -1,0 +1,224 @@
+"""What a lint rule is, and what it may ask.
+
+A rule is one file in a folder of `analyses/rules/`, named as the rule, that defines `RULE`. It is found by its being there; its
+documentation page and its test are made from it. Files that begin with an underscore are what several rules share.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+
+import attrs
+
+from ptxkit import calls, check, declarations, directives, suppressions
+from ptxkit.analyses.framework.routine import Routine, routines
+from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
+from ptxkit.frozen import frozen
+from ptxkit.names import Names, resolve
+from ptxkit.problem import Problem
+from ptxkit.suppressions import Mark
+from ptxkit.syntax import Function, Index, Module, Path, syntax_errors
+
+PROBLEMS = (check.problems, declarations.problems, directives.problems, calls.problems)
+"""What looks for problems: functions of a module, its names, the version and the target."""
+
+
+class Facts:
+    """What is known of a module; each fact is computed when a rule first asks for it."""
+
+    def __init__(self, module: Module, target: str | None = None, version: tuple[int, int] | None = None) -> None:
+        self.module = module
+        self.target = target
+        self.version = version
+
+    @functools.cached_property
+    def index(self) -> Index:
+        """Locations of nodes."""
+        return Index(self.module)
+
+    @functools.cached_property
+    def names(self) -> Names:
+        """What names mean."""
+        return resolve(self.module)
+
+    @functools.cached_property
+    def marks(self) -> tuple[Mark, ...]:
+        """The comments that accept findings."""
+        return suppressions.marks(self.module, lambda: self.index)
+
+    @functools.cached_property
+    def syntax(self) -> tuple[Diagnostic, ...]:
+        """The parser's findings."""
+        return syntax_errors(self.module)
+
+    @functools.cached_property
+    def _problems(self) -> dict[str, list[Problem]]:
+        version = self.version or self.module.version
+        words = self.module.targets
+        target = self.target or next((word for word in words if word.startswith("sm_")), None)
+        found: dict[str, list[Problem]] = {}
+        for problem in chain(*[problems(self.module, self.names, version, target) for problems in PROBLEMS]):
+            found.setdefault(problem.kind, []).append(problem)
+        return found
+
+    def problems(self, kind: str) -> Iterator[Problem]:
+        """What an assembler would refuse, of one kind."""
+        return iter(self._problems.get(kind, ()))
+
+    def problem_reports(self, rule: Rule) -> Iterator[Diagnostic]:
+        """The findings of a rule that reports the problems of its name."""
+        for problem in self.problems(rule.name):
+            severity = Severity.WARNING if problem.doubtful and rule.severity is Severity.ERROR else rule.severity
+            yield self.report(rule, problem.path, problem.message, *problem.notes, related=problem.related, severity=severity)
+
+    @property
+    def functions(self) -> Iterator[tuple[Path, Function]]:
+        """The functions that have a body, with their paths."""
+        for i, child in enumerate(self.module.children):
+            if isinstance(child, Function) and child.body is not None:
+                yield (i,), child
+
+    @functools.cached_property
+    def routines(self) -> tuple[Routine, ...]:
+        """The functions that have a body, each with all that is found out about it."""
+        return routines(self.module)
+
+    def routine(self, function: Function) -> Routine:
+        """The routine of a function of this module. Raises KeyError if it has no body."""
+        return self._routines[id(function)]
+
+    @functools.cached_property
+    def _routines(self) -> dict[int, Routine]:
+        return {id(routine.function): routine for routine in self.routines}
+
+    def forget(self) -> None:
+        """Lets go of all facts of functions. They refer to one another: else only the garbage collector would free them."""
+        for routine in self.__dict__.pop("routines", ()):
+            routine.forget()
+
+    def report(
+        self,
+        rule: Rule,
+        where: Path | Span,
+        message: str,
+        *notes: str,
+        related: Iterable[tuple[Path | Span, str]] = (),
+        severity: Severity | None = None,
+        fix: Fix | None = None,
+    ) -> Diagnostic:
+        """A finding of a rule at a node or span."""
+        span = where if isinstance(where, Span) else self.index.span(where)
+        function = None
+        if not isinstance(where, Span) and where:
+            top = self.module.children[where[0]]
+            function = top.name if isinstance(top, Function) else None
+        others = tuple([Related(other if isinstance(other, Span) else self.index.span(other), why) for other, why in related])
+        return Diagnostic(rule.id, rule.name, severity or rule.severity, message, span, self.module.path, function, notes, others, fix=fix)
+
+
+FROM_THE_TEXT = "What is written is enough; nothing of a run has to be known."
+NEVER_RUN = "never gets to see it: a program runs only when an assembler has taken it."
+SILENT = "takes the bad example without a word"
+PTXAS = "13.0.88"
+"""The release of ptxas that was asked about all rules: `benchmarks/reactions.py` asks it again."""
+
+
+def _block(text: str) -> str:
+    """The lines of a text block, without the indentation that they have in common and the line ends around them."""
+    return textwrap.dedent(text).strip("\n")
+
+
+@frozen
+class Rule:
+    """A lint rule. `bad` and `good` are statements, functions or whole modules, which `in_module` makes modules; a test runs them."""
+
+    id: str
+    name: str
+    severity: Severity
+    summary: str
+    why: str
+    bad: str = attrs.field(converter=_block)
+    good: str = attrs.field(converter=_block)
+    check: Callable[[Facts], Iterator[Diagnostic]]
+    default: bool = True
+    """Whether `ptxkit lint` applies it when nothing is selected."""
+    kind: str = ""
+    """The kind of findings that it reports, where a protocol finds several."""
+    proof: str = FROM_THE_TEXT
+    """What has to be known before it is reported."""
+    ptxas: str = SILENT
+    """What ptxas does about the bad example: nothing, or `refuses …`, or takes it with a warning or a note."""
+    sanitizer: str = NEVER_RUN
+    """What compute-sanitizer does about it."""
+
+    @property
+    def family(self) -> str:
+        return self.id[0]
+
+
+_HEADER = """\
+.version 9.0
+.target sm_90a
+.address_size 64
+"""
+_REGISTERS = """\
+.reg .pred %p<8>;
+.reg .b16 %rs<8>;
+.reg .b32 %r<16>;
+.reg .b64 %rd<16>;
+.reg .f32 %f<16>;
+.reg .f64 %fd<8>;
+"""
+
+
+def in_module(example: str) -> str:
+    """An example of a rule as a module: what it leaves out is put around it, be it the header, the registers or the kernel."""
+    if ".version" in example:
+        return example
+    if ".entry" not in example and ".func" not in example:
+        return f"{_HEADER}.visible .entry k()\n{{\n{_REGISTERS}{example}\nret;\n}}\n"
+    if ".reg" not in example:
+        example = example.replace("{\n", "{\n" + _REGISTERS, 1)
+    return f"{_HEADER}{example}\n"
+
+
+@functools.cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule in the folders of `analyses/rules/`, by id. Raises ValueError if two have one id or name."""
+    package = importlib.import_module("ptxkit.analyses.rules")
+    modules = [info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.") if not info.ispkg]
+    found = [importlib.import_module(name).RULE for name in modules if not name.rpartition(".")[2].startswith("_")]
+    rules = tuple(sorted(found, key=lambda rule: rule.id))
+    for what in ("id", "name"):
+        values = [getattr(rule, what) for rule in rules]
+        if len(set(values)) != len(values):
+            raise ValueError(f"two rules have the same {what}: {sorted(v for v in values if values.count(v) > 1)[0]}")
+    return rules
+
+
+def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """The rules that a selection names: ids, names, family letters or `ALL`. Nothing wanted means those on by default.
+
+    Raises ValueError for a word that names no rule.
+    """
+    rules = all_rules()
+    wanted, unwanted = tuple(wanted), tuple(unwanted)
+    for word in (*wanted, *unwanted):
+        if not any(_names(word, rule) for rule in rules):
+            raise ValueError(f"no rule is called {word!r}")
+    chosen = [rule for rule in rules if any(_names(word, rule) for word in wanted)] if wanted else [rule for rule in rules if rule.default]
+    return tuple([rule for rule in chosen if not any(_names(word, rule) for word in unwanted)])
+
+
+def _names(word: str, rule: Rule) -> bool:
+    return names_rule(word, rule.id, rule.name)
+
+
+def names_rule(word: str, rule_id: str, name: str) -> bool:
+    """Whether a word of a selection names the rule: its id, its name, the letter of its family, or `ALL`."""
+    return word.upper() in ("ALL", rule_id, rule_id[:1]) or word.lower() == name

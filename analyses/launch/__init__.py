@@ -1,0 +1,1 @@
+"""Which kernels run a function, and by how many threads."""

@@ -1,0 +1,1 @@
+"""Memory accesses: which bytes an instruction reads and writes."""

@@ -1,0 +1,1 @@
+"""Barriers of a thread block: participants, counts, operands."""

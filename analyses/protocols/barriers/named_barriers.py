@@ -1,0 +1,211 @@
+"""Barriers of a CTA that only some of its threads use: who comes to which, how many they are, and how many they should be (9.7.14.1).
+
+All of this holds where the number of every barrier in the function is known, and of each use of the barrier at hand which threads
+execute it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.events.barriers import BarrierUse, barriers
+from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
+from ptxkit.analyses.uniformity.example_runs import Choice, worlds
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.frozen import frozen
+
+_TRIED = (17, 1000)
+"""What arguments are taken to be; what is said holds for all of these only."""
+
+
+@frozen(eq=False)
+class Site:
+    """A use of a barrier, and the warps that execute it."""
+
+    use: BarrierUse
+    id: int
+    warps: int
+    """Warps as bits."""
+    count: int | None
+    """How many threads take part, as it says; None: it says nothing, or nobody knows what."""
+
+    @property
+    def threads(self) -> int:
+        """How many threads arrive here."""
+        return self.warps.bit_count() * WARP
+
+    @property
+    def only_arrives(self) -> bool:
+        return not self.use.waits
+
+
+@frozen(eq=False)
+class Group:
+    """All uses of one barrier."""
+
+    id: int
+    sites: tuple[Site, ...]
+    total: int
+    """Threads of the CTA, rounded up to whole warps."""
+
+    @property
+    def warps(self) -> int:
+        """The warps that come to any of them."""
+        found = 0
+        for site in self.sites:
+            found |= site.warps
+        return found
+
+    @property
+    def threads(self) -> int:
+        return self.warps.bit_count() * WARP
+
+
+@fact
+def named_barriers(routine: Routine) -> tuple[Group, ...]:
+    """The barriers of a kernel of which all is known, by number; none if there is a barrier whose number is not, or a call."""
+    total = launch(routine).count
+    if not routine.function.header.is_entry or total is None:
+        return ()
+    flow = control_flow(routine)
+    uses = barriers(routine).cta
+    calls = has_such(routine, lambda bound: bound.flow == "call")
+    if not uses or calls or any(not _numbers(routine, use) for use in uses):
+        return ()
+    groups: dict[int, list[Site] | None] = {}
+    for use in uses:
+        ids = _numbers(routine, use)
+        warps = _warps(routine, use) if flow.block_of[use.instruction] in flow.reachable else None
+        for id_ in ids:
+            if len(ids) > 1 or warps is None or (use.is_counted and (use.count is None or use.count.constant is None)):
+                groups[id_] = None
+            elif (sites := groups.setdefault(id_, [])) is not None:
+                sites.append(Site(use, id_, warps, use.threads))
+    size = -(-total // WARP) * WARP
+    return tuple([Group(id_, tuple(sites), size) for id_, sites in sorted(groups.items()) if sites])
+
+
+def _numbers(routine: Routine, use: BarrierUse) -> tuple[int, ...]:
+    """The numbers that the barrier can have; none if they are not known or too many."""
+    if use.id is None:
+        return ()
+    least, most = use.id.bounds
+    return tuple(range(least, most + 1)) if most - least < 16 else ()
+
+
+def _warps(routine: Routine, use: BarrierUse) -> int | None:
+    """The warps that execute a use; None if that is not certain, or if of one of them only some threads do."""
+    found: int | None = None
+    for number in _TRIED:
+        runs = worlds(routine).of(Choice(Level.CTA, number)).execution(use.instruction)
+        warps = 0
+        for warp, start in enumerate(range(0, len(runs), WARP)):
+            own = WARP_MASK << start & runs.everyone
+            sure = runs.sure & own
+            if runs.may & own != sure or sure not in (0, own):
+                return None
+            warps |= bool(sure) << warp
+        if found is not None and found != warps:
+            return None
+        found = warps
+    return found
+
+
+@frozen(eq=False)
+class Miscount:
+    """A use of a barrier whose number of threads cannot be right."""
+
+    site: Site
+    why: str
+    others: tuple[Site, ...]
+
+
+def miscounts(group: Group) -> Iterator[Miscount]:
+    """Uses of a barrier for more or fewer threads than come to it."""
+    counted = [site for site in group.sites if site.count]
+    waiting = [site for site in group.sites if site.use.waits]
+    if not waiting:
+        return
+    said = False
+    for site in counted:
+        if site.use.threads is not None and site.use.threads % WARP:
+            # no barrier is for part of a warp: another rule says so
+            return
+        others = tuple([other for other in group.sites if other is not site])
+        assert site.count is not None
+        if site.count > group.total:
+            said = True
+            yield Miscount(site, f"it waits for {site.count} threads, and the CTA has {group.total}", ())
+        elif site.count > group.threads and site.warps:
+            said = True
+            yield Miscount(site, f"it takes {site.count} threads, and only {group.threads} ever come to barrier {group.id}", others)
+        elif site.threads > site.count:
+            said = True
+            yield Miscount(site, f"it takes {site.count} threads, and {site.threads} come to it here alone", others)
+    if said:
+        return
+    yield from _of_roles(group, counted)
+
+
+def _of_roles(group: Group, counted: list[Site]) -> Iterator[Miscount]:
+    """Uses by disjoint warps that only together can be as many as they say."""
+    arriving = [site for site in counted if site.only_arrives and site.warps]
+    waiting = [site for site in counted if site.use.waits and site.warps]
+    if not arriving or not waiting or len(counted) != len(group.sites):
+        return
+    if len({site.warps for site in arriving}) != 1 or len({site.warps for site in waiting}) != 1 or arriving[0].warps & waiting[0].warps:
+        return
+    together = arriving[0].threads + waiting[0].threads
+    wrong = [site for site in counted if site.count != together]
+    if not wrong:
+        return
+    shown = wrong if len(wrong) < len(counted) else [waiting[0]]
+    for site in shown:
+        others = tuple([other for other in counted if other is not site])
+        yield Miscount(site, f"it takes {site.count} threads, but {arriving[0].threads} arrive and {waiting[0].threads} wait", others)
+
+
+def disagreements(routine: Routine) -> Iterator[tuple[BarrierUse, BarrierUse]]:
+    """Uses of a barrier for another number of threads than most of its uses say, each with one of those.
+
+    A barrier may be used for other threads once all have met elsewhere: uses between which all threads of the CTA meet may differ.
+    """
+    uses: dict[int, list[BarrierUse]] = {}
+    for use in barriers(routine).cta:
+        if use.number is not None and use.threads is not None:
+            uses.setdefault(use.number, []).append(use)
+    meetings = [use.instruction for use in barriers(routine).cta if use.waits and not use.is_counted]
+    for own in uses.values():
+        counts = Counter([use.threads for use in own])
+        usual = next(use for use in own if use.threads == counts.most_common(1)[0][0])
+        for use in own:
+            if use.threads != usual.threads and not any(_stands_between(routine, meeting, use, usual) for meeting in meetings):
+                yield use, usual
+
+
+def _stands_between(routine: Routine, meeting: int, one: BarrierUse, other: BarrierUse) -> bool:
+    """Whether control comes to one of two uses, and not to the other, by an instruction only."""
+    tree, block_of = dominators(routine).tree, control_flow(routine).block_of
+
+    def comes_before(use: BarrierUse) -> bool:
+        start, at = block_of[meeting], block_of[use.instruction]
+        return meeting < use.instruction if start == at else tree.dominates(start, at)
+
+    return comes_before(one) != comes_before(other)
+
+
+def mixtures(group: Group) -> Iterator[tuple[Site, Site]]:
+    """A use that reduces, and one by other warps that does not, at one barrier in one phase: alone they are too few."""
+    for site in group.sites:
+        if not site.use.reduces or not site.warps:
+            continue
+        for other in group.sites:
+            alone = site.threads < (site.count or group.total) and other.threads < (other.count or group.total)
+            if not other.use.reduces and other.warps and not other.warps & site.warps and alone:
+                yield site, other
+                break

@@ -1,0 +1,96 @@
+"""Operands in registers that hold what the instruction cannot take.
+
+The assembler looks at constants only; the same number in a register passes. The limits are those of the instruction table.
+"""
+
+from __future__ import annotations
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.events.barriers import term_of
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.threads.lanes import lanes
+from ptxkit.analyses.threads.thread_sets import Runs
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import BoundOperand
+from ptxkit.isa.notation import Limits
+
+
+@frozen
+class Excess:
+    """The proof that an operand is outside of its limits."""
+
+    term: Term
+    found: str
+    """What it is, for people."""
+    is_certain: bool
+    """Whether it is so whenever control comes there; else for some inputs, or in a later iteration."""
+
+
+def excess(routine: Routine, i: int, operand: BoundOperand) -> Excess | None:
+    """What is wrong with an operand of instruction `i`; None if nothing is known to be, and for constants, which are checked as syntax."""
+    limits = operand.limits
+    if limits is None or operand.shape.kind != "register":
+        return None
+    term = term_of(routine, i, operand)
+    if term is None:
+        return None
+    least, most = term.bounds
+    if _never_allowed(limits, term):
+        return Excess(term, f"it is {least}" if least == most else f"it is {least} to {most}", True)
+    known = lanes(routine)
+    numbers = known.numbers(term, control_flow(routine).block_of[i])
+    found = _of_threads(routine, i, limits, term, numbers) if numbers is not None else None
+    if found is not None:
+        return found
+    wrong = [number for number in _possible(routine, term) if not limits.allow(number)]
+    return Excess(term, f"it comes to be {wrong[0]}", False) if wrong else None
+
+
+def _never_allowed(limits: Limits, term: Term) -> bool:
+    least, most = term.bounds
+    if limits.most is not None and least > limits.most:
+        return True
+    if limits.least is not None and (most < limits.least or (limits.above and most == limits.least)):
+        return True
+    if limits.values and all(not least <= value <= most for value in limits.values):
+        return True
+    multiple = limits.multiple
+    if multiple & (multiple - 1):
+        return False
+    return bool(term.known.ones & (multiple - 1))
+
+
+def _of_threads(routine: Routine, i: int, limits: Limits, term: Term, numbers: tuple[int, ...]) -> Excess | None:
+    known = lanes(routine)
+    wrong = [
+        (run, -thread)
+        for thread, (run, number) in enumerate(zip(known.execution(i), numbers, strict=True))
+        if run >= Runs.MAYBE and not limits.allow(number)
+    ]
+    if not wrong:
+        return None
+    run, thread = max(wrong)
+    return Excess(term, f"for {known.threads[-thread]} it is {numbers[-thread]}", run is Runs.ALWAYS)
+
+
+def _possible(routine: Routine, term: Term) -> tuple[int, ...]:
+    """Numbers that a term comes to be on some path or in some iteration, where they can be listed."""
+    if term.operator == "join":
+        return tuple([number for arg in term.args for number in _possible(routine, arg)])
+    if term.operator == "select":
+        return tuple([number for arg in term.args[1:] for number in _possible(routine, arg)])
+    if term.constant is not None:
+        return (term.constant,)
+    offset, parts = term.linear
+    if len(parts) != 1:
+        return ()
+    (atom, factor) = parts[0]
+    mask = (1 << term.width) - 1
+    if atom.operator == "phi":
+        induction = values(routine).induction(atom.data[0])  # type: ignore[arg-type]
+        found = induction.numbers if induction is not None else ()
+    else:
+        found = _possible(routine, atom) if atom is not term and atom.operator in ("join", "select") else ()
+    return tuple([offset + factor * number & mask for number in found])

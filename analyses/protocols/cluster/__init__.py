@@ -1,0 +1,1 @@
+"""The barrier of a cluster."""

@@ -1,0 +1,1 @@
+"""Instructions that a group of threads must execute together."""

@@ -1,0 +1,78 @@
+"""Values that provably differ between the threads of a warp, with the two threads that show it."""
+
+from __future__ import annotations
+
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.launch import WARP, launch
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.frozen import frozen
+
+_INDICES = ("%tid.", "%laneid")
+_SHARED = ("%ctaid", "%nctaid", "%ntid", "%clusterid", "%nclusterid", "%cluster_ctaid", "%cluster_nctaid", "%gridid")
+"""Special registers that are uniform over a CTA, by how their names begin."""
+
+
+@frozen
+class Differing:
+    """Two threads of one warp that hold different numbers."""
+
+    one: int
+    other: int
+    """Their indices in the CTA."""
+    difference: int
+    """How much more the other holds, as an unsigned number."""
+    assumed: bool
+    """Whether this takes for granted that a CTA is at least a warp wide in x."""
+
+
+def differing(routine: Routine, term: Term) -> Differing | None:
+    """Two threads of a warp that hold different numbers in a term, wherever they come to it together; None if that is not certain."""
+    terms = values(routine).terms
+    own, rest = terms.split(term, lambda atom: all(map(_is_index, atom.leaves())))
+    if not all(_is_shared(routine, leaf) for leaf in rest.leaves()):
+        return None
+    leaves = own.leaves()
+    if not any(map(_is_index, leaves)):
+        return None
+    shape = launch(routine).threads
+    if shape is None and any(leaf.data[0] in ("%tid.y", "%tid.z") for leaf in leaves):
+        return None
+    width, height, _ = shape or (WARP, 1, 1)
+    count = launch(routine).count or WARP
+    threads = range(count)
+    index = {
+        "%tid.x": tuple([thread % width for thread in threads]),
+        "%tid.y": tuple([thread // width % height for thread in threads]),
+        "%tid.z": tuple([thread // (width * height) for thread in threads]),
+        "%laneid": tuple([thread % WARP for thread in threads]),
+    }
+    numbers = evaluate(own, lanes(lambda leaf: index.get(str(leaf.data[0])), count))
+    if numbers is None:
+        return None
+    for thread, number in enumerate(numbers):
+        first = numbers[thread - thread % WARP]
+        if number != first:
+            only_lane = all(leaf.data[0] == "%laneid" for leaf in leaves)
+            return Differing(thread - thread % WARP, thread, (number - first) % (1 << term.width), shape is None and not only_lane)
+    return None
+
+
+def _is_index(leaf: Term) -> bool:
+    return leaf.operator == "special" and str(leaf.data[0]).startswith(_INDICES)
+
+
+def _is_shared(routine: Routine, leaf: Term, depth: int = 4) -> bool:
+    """Whether all threads of a warp hold the same in a leaf, in the same iteration of the loops around."""
+    if leaf.operator in ("parameter", "address", "window", "literal"):
+        return True
+    if leaf.operator == "special":
+        return str(leaf.data[0]).startswith(_SHARED)
+    if leaf.operator != "phi" or not depth:
+        return False
+    induction = values(routine).induction(leaf.data[0])  # type: ignore[arg-type]
+    if induction is None or (induction.step is None and induction.repeats is None):
+        return False
+    return all(_is_shared(routine, inner, depth - 1) for inner in induction.start.leaves())

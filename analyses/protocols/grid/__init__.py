@@ -1,0 +1,1 @@
+"""Dependencies between grids, and between the thread blocks of a cluster."""

@@ -1,0 +1,1 @@
+"""mbarriers: counts, phases, parities, expect-tx bytes, rings of stages."""

@@ -1,0 +1,106 @@
+"""How many threads arrive at an mbarrier in one phase, against the count that it was initialized for (9.7.14.15.13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.paths import comes_without
+from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.launch import WARP, WARP_MASK, cluster_size
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, rings, usage
+from ptxkit.analyses.uniformity.uniformity import uniformity
+
+MOST_CTAS = 16
+"""Of a cluster that the kernel does not say the size of."""
+
+
+def are_same_threads(routine: Routine, one: Use, other: Use) -> bool:
+    """Whether some threads come to both uses, for all that is known."""
+    mine, its = threads_at(routine, one), threads_at(routine, other)
+    return mine is not None and its is not None and bool(mine & its)
+
+
+def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """mbarriers that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
+    if not known.is_closed:
+        return
+    for ring in rings(routine):
+        inits = [use for use in ring.of(Does.INIT) if use.step.amount is not None and use.step.amount.constant is not None]
+        waits = [use for use in ring.of(Does.WAIT) if use.step.is_spinning]
+        sites = [use for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE]
+        if not inits or not waits or not ring.of(Does.ARRIVE):
+            continue
+        for init in inits:
+            own = [site for site in sites if site not in ring.uses or not site.is_known or site.offsets & init.offsets]
+            counts = [_arrivals(routine, site) for site in own]
+            assert init.step.amount is not None
+            count = init.step.amount.constant
+            if None in counts or count is None or not own or count <= (most := sum(one for one in counts if one is not None)):
+                continue
+            message = (
+                f"the mbarrier object expects {count} arrivals in each phase, and at most {most} come: threads that wait do so for ever"
+            )
+            steps_ = [(site.instruction, f"at most {n} threads arrive here") for site, n in zip(own, counts, strict=True)][:4]
+            yield Finding(
+                init.instruction,
+                message,
+                (*steps_, (waits[0].instruction, "waited for here")),
+                False,
+                kind=MbarrierFault.MBARRIER_ARRIVE_COUNT,
+            )
+            break
+
+
+def _arrivals(routine: Routine, use: Use) -> int | None:
+    """The most arrivals that an instruction makes at an mbarrier in one phase; None if there is no bound."""
+    if _comes_again(routine, use.instruction):
+        return None
+    most = arrivals_besides(routine, use, 0)
+    if most is not None and (use.step.is_multicast or use.is_remote):
+        most *= cluster_size(routine) or MOST_CTAS
+    return most
+
+
+def arrivals_besides(routine: Routine, use: Use, without: int) -> int | None:
+    """The most arrivals of threads that are not among some, when all execute an instruction once; None if that is not known."""
+    step = use.step
+    times = step.times
+    if step.amount is not None:
+        if step.amount.constant is None:
+            return None
+        times *= step.amount.constant
+    threads = threads_at(routine, use)
+    if threads is None or step.drops:
+        return None
+    if not uniformity(routine).reach.instruction(use.instruction).one:
+        return (threads & ~without).bit_count() * times
+    warps = range(0, threads.bit_length(), WARP)
+    return sum(bool(threads >> first & ~(without >> first) & WARP_MASK) for first in warps) * times
+
+
+def threads_at(routine: Routine, use: Use) -> int | None:
+    """The threads of a CTA that may come to a use, as bits; None if it is not known how they are laid out."""
+    if use.threads is not None:
+        return use.threads
+    reach = uniformity(routine).reach
+    return reach.instruction(use.instruction).ever if reach.template.has_indices else None
+
+
+def _comes_again(routine: Routine, i: int) -> bool:
+    """Whether a thread may come back to an instruction without waiting at any mbarrier in between."""
+    flow, forest = control_flow(routine), loops(routine)
+    index = forest.innermost[flow.block_of[i]]
+    if index is None:
+        return False
+    waits = {use.instruction for use in usage(routine).of(Does.WAIT)}
+    within = [use for use in usage(routine).of(Does.WAIT) if flow.block_of[use.instruction] in forest.loops[index]]
+    asked = {(use.base, use.offsets) for use in within if not use.step.is_spinning}
+    if any(use.step.is_spinning and (use.base, use.offsets) in asked for use in within):
+        # a wait that is left out if it was asked before
+        return False
+    return comes_without(routine, waits, i + 1)(i)

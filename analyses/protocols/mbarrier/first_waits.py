@@ -1,0 +1,171 @@
+"""Parities of first waits at mbarriers: those for a phase that nobody begins, and those that differ (9.7.14.15.16)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.paths import comes_without
+from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.protocols.mbarrier.arrivals import are_same_threads, threads_at
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.usage import (
+    Ring,
+    Usage,
+    Use,
+    Visit,
+    first_phases,
+    parities_by_path,
+    rings,
+    rings_by_thread,
+    usage_by_thread,
+    visits,
+)
+from ptxkit.analyses.uniformity.uniformity import uniformity
+
+
+def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Waits for a first phase that only threads could complete that wait for one themselves."""
+    if not known.is_closed:
+        return
+    own = rings_by_thread(routine)
+    paths = {use: parities_by_path(routine, use) for ring in own for use in ring.of(Does.WAIT)}
+    first = {ring: [use for use in ring.of(Does.WAIT) if any(parity == 0 for parity, _ in paths[use])] for ring in own}
+    starts: set[Ring] = {ring for ring in own if any(use.does is Does.ARRIVE for use in ring.others)}
+    closed: set[Use] = set()
+    while True:
+        closed = {use for ring in own if ring not in starts for use in first[ring]}
+        comes = _past_others(routine, closed)
+        while passed := {use for use in closed if any(parity != 0 and all(comes(use, end) for end in ends) for parity, ends in paths[use])}:
+            closed -= passed
+            comes = _past_others(routine, closed)
+        more = {ring for ring in own if ring not in starts and any(comes(use, use.instruction) for use in ring.of(Does.ARRIVE))}
+        if not more:
+            break
+        starts |= more
+    blocking = {ring: [use for use in ring.of(Does.WAIT) if use in closed and use.step.is_spinning] for ring in own}
+    stuck = [ring for ring in own if ring not in starts and blocking[ring] and ring.of(Does.ARRIVE)]
+    for ring in stuck:
+        wait = blocking[ring][0]
+        if len(stuck) == 1:
+            other = ring.of(Does.ARRIVE)[0]
+            what = "all arrivals come behind such a wait"
+        else:
+            other = next(blocking[one][0] for one in stuck if one is not ring)
+            what = "those that should arrive wait here"
+        message = "a first phase is waited for here, and whoever could complete it waits for a first phase, too: for ever"
+        yield Finding(
+            wait.instruction,
+            message,
+            ((other.instruction, what), (ring.of(Does.INIT)[0].instruction, "initialized here")),
+            False,
+            kind=MbarrierFault.MBARRIER_PARITY,
+        )
+        return
+
+
+def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], bool]:
+    """Tells whether those who do something can come to an instruction with none of some waits before, which nobody passes."""
+    flow, reach = control_flow(routine), uniformity(routine).reach
+    waits: dict[int, list[Use]] = {}
+    for use in usage_by_thread(routine).of(Does.WAIT):
+        if routine.instructions[use.instruction].guard is None:
+            waits.setdefault(use.instruction, []).append(use)
+    by_threads: dict[int | None, Callable[[int], bool]] = {}
+
+    def comes(use: Use, i: int) -> bool:
+        threads = threads_at(routine, use)
+        if threads not in by_threads:
+            # where others wait at another mbarrier, only they are stopped
+            mine = [[use for use in own if threads is None or use.threads is None or use.threads & threads] for own in waits.values()]
+            cuts = {own[0].instruction for own in mine if own and closed.issuperset(own)}
+            if threads is not None:
+                cuts |= {flow.blocks[block].start for block in flow.reachable if not reach.block(block).ever & threads}
+            by_threads[threads] = comes_without(routine, cuts)
+        return by_threads[threads](i)
+
+    return comes
+
+
+def parities_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Waits at the stages of one ring of which some pass the first time and others do not."""
+    for ring in rings(routine):
+        own = [one for one in visits(routine, ring) if one.parity is not None and one.use.iterates]
+        if _alternates(routine, own):
+            continue
+        counts = Counter([one.parity for one in own])
+        usual = counts.most_common(1)[0][0] if counts else None
+        # who waits for a phase and who waits for the one before may be different threads
+        apart = [
+            (one, other)
+            for one in own
+            for other in own
+            if one.parity != usual and other.parity == usual and are_same_threads(routine, one.use, other.use)
+        ]
+        if not apart:
+            continue
+        one, other = apart[0]
+        passes = "passes at once the first time" if one.parity else "waits for the first phase the first time"
+        instead = "passes at once" if usual else "waits for the first phase"
+        message = f"this wait at a ring {passes}, and another at the same ring {instead}: one of them is for the other parity"
+        yield Finding(
+            one.use.instruction, message, ((other.use.instruction, f"{instead} here"),), False, kind=MbarrierFault.MBARRIER_PARITY
+        )
+
+
+def _alternates(routine: Routine, own: list[Visit]) -> bool:
+    """Whether a stage has several phases in one round of a loop: threads wait for both parities there."""
+    flow, forest = control_flow(routine), loops(routine)
+    seen: dict[int | None, set[int | None]] = {}
+    for one in own:
+        if one.use.step.is_spinning:
+            # around the loop of the wait itself is the loop that is meant
+            index = forest.innermost[flow.block_of[one.use.instruction]]
+            index = forest.loops[index].parent if index is not None else None
+            seen.setdefault(index, set()).add(one.parity)
+    return any(index is not None and len(parities) > 1 for index, parities in seen.items())
+
+
+def peeks_at_other_parity(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Waits that are tried before a loop, for another parity than the wait in the loop that is left out if they succeed."""
+    for ring in rings(routine):
+        own = ring.of(Does.WAIT)
+        for peek in own:
+            if peek.step.is_spinning:
+                continue
+            ahead = comes_without(routine, {use.instruction for use in own if use is not peek}, peek.instruction + 1)
+            for wait in own:
+                if not wait.step.is_spinning or not ahead(wait.instruction) or not _is_before_loop(routine, peek, wait):
+                    continue
+                tried, waited = first_phases(routine, peek), first_phases(routine, wait)
+                if tried and waited and not tried & waited and {one[0] for one in tried} == {one[0] for one in waited}:
+                    message = "this asks for another parity than the wait that is left out if it says yes"
+                    yield Finding(
+                        peek.instruction, message, ((wait.instruction, "left out then"),), False, kind=MbarrierFault.MBARRIER_PARITY
+                    )
+                    return
+
+
+def _is_before_loop(routine: Routine, peek: Use, wait: Use) -> bool:
+    flow, forest = control_flow(routine), loops(routine)
+    index = forest.innermost[flow.block_of[wait.instruction]]
+    while index is not None:
+        loop = forest.loops[index]
+        if flow.block_of[peek.instruction] not in loop and not wait.step.is_spinning:
+            return True
+        index = loop.parent
+    return peek.instruction < wait.instruction
+
+
+def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """mbarriers that count the bytes of copies, and of which no wait is for the first phase."""
+    for ring in rings(routine):
+        own, copies = visits(routine, ring), ring.of(Does.COPY)
+        if not copies or not own or any(one.parity != 1 for one in own) or any(use.does is Does.WAIT for use in ring.others):
+            continue
+        message = "all waits for the bytes of this mbarrier object pass at once the first time: nobody waits for its first phase"
+        yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)

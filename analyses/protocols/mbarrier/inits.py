@@ -1,0 +1,93 @@
+"""What is used before it is initialized, or never is: mbarriers, and threads that nothing makes wait for it (9.7.14.15.9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.paths import comes_without, onward
+from ptxkit.analyses.events.mbarriers import may_be_same
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
+from ptxkit.analyses.protocols.mbarrier.arrivals import threads_at
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use
+from ptxkit.names import Symbol
+
+_MEETINGS = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT))
+
+
+def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """mbarriers in variables of the kernel that it arrives and waits at, and does not initialize, though it may initialize others."""
+    inits = known.of(Does.INIT)
+    if not known.is_closed or any(init.where is None for init in inits):
+        return
+    signalled: set[Location] = set()
+    waited = {location for use in known.of(Does.WAIT) for location in use.locations}
+    for use in known.uses:
+        if use.does in (Does.INIT, Does.INVAL, Does.WAIT) or use.where is None or not isinstance(use.where.root, Symbol):
+            continue
+        for location in use.locations:
+            if (
+                location in known.mbarriers
+                or location in signalled
+                or location not in waited
+                or any(_may_be(init, use, location) for init in inits)
+            ):
+                continue
+            signalled.add(location)
+            near = min([init.instruction for init in inits], key=lambda i: abs(i - use.instruction), default=-1)
+            if use.is_fixed:
+                message = "the mbarrier object is never initialized"
+            else:
+                after, count = location.offset - min(use.offsets), len(use.offsets)
+                message = f"{count} mbarrier objects are used here in turn, and that {after} bytes behind the first is never initialized"
+            yield Finding(
+                use.instruction,
+                message,
+                ((near, "another is initialized here"),),
+                use.is_fixed,
+                kind=MbarrierFault.MBARRIER_USE_BEFORE_INIT,
+            )
+
+
+def _may_be(init: Use, use: Use, location: Location) -> bool:
+    """Whether what initializes mbarriers may initialize one that is used."""
+    if init.base == use.base and init.is_known:
+        return location.offset in init.offsets
+    if use.where is None or init.where is None:
+        return True
+    if init.where.root is use.where.root and use.is_fixed:
+        return may_be_same(init.where, use.where)
+    return may_be_same(init.where, use.where)
+
+
+def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Uses that a thread may come to without a barrier after the initialization."""
+    inits = known.of(Does.INIT)
+    flow = control_flow(routine)
+    meetings = {i for i, own in steps(routine).items() if any(step.does in _MEETINGS for step in own)}
+    cuts = set(meetings)
+    most = launch(routine).most[0]
+    if most <= WARP or most >= MOST_THREADS:
+        cuts |= {i for i, own in steps(routine).items() if any(step.does is Does.JOIN for step in own)}
+    cuts |= {init.instruction for init in inits}
+    before = comes_without(routine, cuts)
+    for use in known.uses:
+        if use.does is Does.INIT or not before(use.instruction):
+            continue
+        init = next((init for init in inits if init.base == use.base and init.offsets & use.offsets), None)
+        # who initializes an mbarrier may use it
+        if init is None or not (mine := threads_at(routine, use)) or not (its := threads_at(routine, init)) or not mine & ~its:
+            continue
+        # a barrier that threads may come to in between may be theirs, no matter what decides about it
+        ahead = onward(routine, init.instruction)
+        if any(ahead >> flow.block_of[i] & 1 and onward(routine, i) >> flow.block_of[use.instruction] & 1 for i in meetings):
+            continue
+        message = "threads come to use the mbarrier object here, and nothing makes them wait until another has initialized it"
+        yield Finding(
+            use.instruction, message, ((init.instruction, "initialized here"),), False, kind=MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED
+        )
+        return

@@ -1,0 +1,132 @@
+"""Operands of operations on mbarriers: alignment, counts, parities, and mbarriers of other CTAs (9.7.14.15.1, .2, .8, .13, .16)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.events.barriers import child_of
+from ptxkit.analyses.events.mbarriers import mbarrier_operand, other_rank
+from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.isa.binding import Bound, BoundOperand
+
+MOST_ARRIVALS = (1 << 20) - 1
+BYTES = 8
+REMOTE = ".shared::cluster"
+
+
+@fact
+def findings(routine: Routine) -> tuple[Finding, ...]:
+    """What is wrong with the operands, no matter what else the kernel does."""
+    return tuple(_findings(routine))
+
+
+def _findings(routine: Routine) -> Iterator[Finding]:
+    for i, own in steps(routine).items():
+        bound = bindings(routine)[i]
+        if not isinstance(bound, Bound):
+            continue
+        signalled: set[str] = set()
+        for step in own:
+            for finding in _of_step(routine, i, bound, step):
+                if finding.kind not in signalled:
+                    signalled.add(finding.kind)
+                    yield finding
+
+
+def _of_step(routine: Routine, i: int, bound: Bound, step: Step) -> Iterator[Finding]:
+    if step.does not in ON_MBARRIERS:
+        return
+    operand = mbarrier_operand(bound)
+    if step.address is None or operand is None:
+        return
+    child = child_of(routine, i, operand)
+    wrong = step.address.known.ones & (BYTES - 1)
+    if wrong:
+        message = f"an mbarrier object is 8 bytes aligned to 8; this address is {wrong} more than a multiple"
+        yield Finding(i, message, notes=_where(step.address), kind=MbarrierFault.MBARRIER_ALIGNMENT, child=child)
+    if step.does is Does.INIT and step.amount is not None:
+        low, high = step.amount.bounds
+        if high < 1 or low > MOST_ARRIVALS:
+            count = bound.operand("count")
+            at = child_of(routine, i, count) if count is not None else child
+            yield Finding(
+                i,
+                f"the count of an mbarrier object is from 1 to {MOST_ARRIVALS}; it is {_number(step.amount)}",
+                kind=MbarrierFault.MBARRIER_COUNT_RANGE,
+                child=at,
+            )
+    if step.does is Does.WAIT and step.amount is not None and not step.by_state and step.amount.bounds[0] > 1:
+        parity = bound.operand("parity")
+        at = child_of(routine, i, parity) if parity is not None else child
+        yield Finding(i, f"a parity is 0 or 1; it is {_number(step.amount)}", kind=MbarrierFault.MBARRIER_PARITY_RANGE, child=at)
+    yield from _remote(routine, i, bound, step, operand, child)
+
+
+def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOperand, child: int) -> Iterator[Finding]:
+    assert step.address is not None
+    rank = other_rank(step.address)
+    if rank is None:
+        return
+    where = ("the address comes from mapa",)
+    if step.does is Does.WAIT:
+        yield Finding(
+            i,
+            "a thread cannot wait at an mbarrier object of another CTA",
+            notes=where,
+            kind=MbarrierFault.MBARRIER_REMOTE_FORM,
+            child=child,
+        )
+    elif step.does in (Does.INIT, Does.INVAL):
+        yield Finding(
+            i,
+            "an mbarrier object is initialized and made invalid in its own CTA only",
+            notes=where,
+            kind=MbarrierFault.MBARRIER_REMOTE_FORM,
+            child=child,
+        )
+    elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
+        yield Finding(
+            i,
+            "this form takes an mbarrier object of the own CTA, and the address is one of another",
+            notes=where,
+            kind=MbarrierFault.MBARRIER_REMOTE_FORM,
+            child=child,
+        )
+    elif bound.has(".cta"):
+        # what is read by this arrival alone may need no order: where others arrive and wait in the scope of the cluster, something does
+        wait, other = (_in_cluster(routine, step.address, does) for does in (Does.WAIT, Does.ARRIVE))
+        if wait is not None and other is not None:
+            message = "the object lies in another CTA, and the scope is .cta: nothing is published there, though a wait acquires it"
+            steps_ = ((wait, "waited for in the scope of the cluster here"), (other, "another arrival in that scope"))
+            yield Finding(i, message, steps_, notes=where, kind=MbarrierFault.MBARRIER_SCOPE_TOO_NARROW, child=child)
+
+
+def _in_cluster(routine: Routine, address: Term, does: Does) -> int | None:
+    """Where something is done in the scope of the cluster to the mbarrier of any CTA that lies at such an address."""
+    for i, own in steps(routine).items():
+        bound = bindings(routine)[i]
+        if isinstance(bound, Bound) and bound.has(".cluster"):
+            if any(step.does is does and step.address is not None and _index(step.address) == _index(address) for step in own):
+                return i
+    return None
+
+
+def _index(address: Term) -> tuple[int, dict[int, int]]:
+    """An address without the CTA that it is mapped to."""
+    offset, parts = address.linear
+    return offset, {atom.serial: factor for atom, factor in parts if atom.operator != "peer"}
+
+
+def _where(address: Term) -> tuple[str, ...]:
+    return (f"the address is {address}",)
+
+
+def _number(term: Term) -> str:
+    return str(term.constant) if term.constant is not None else f"at least {term.bounds[0]}"
+
+

@@ -1,0 +1,207 @@
+"""Rings of which one says that stages are full and another that they are free: loops that take stages and give none back (9.7.14.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.cfg.paths import onward
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, threads_at
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.induction import rounds
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+
+_WAITING = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT, Does.WAIT, Does.TAKE))
+
+
+def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Loops in which threads wait for stage after stage and give none back, though it needs them to."""
+    if not known.is_closed:
+        return
+    for filled, freed in _pairs(routine):
+        sites = [use for use in (*freed.uses, *freed.others) if use.does is Does.ARRIVE]
+        for wait in filled.of(Does.WAIT):
+            loop = _iteration_of(routine, wait)
+            if loop is None or not wait.step.is_spinning or any(_is_in(routine, site, loop) for site in sites):
+                continue
+            if not _is_needed(routine, freed, wait):
+                continue
+            refill = next((use for use in freed.of(Does.WAIT)), None)
+            message = "threads wait here for one stage after the other, and give none back: whoever fills them waits for ever"
+            steps_ = [(refill.instruction, "waits until a stage was given back")] if refill is not None else []
+            steps_ += [(site.instruction, "given back here, behind the loop or elsewhere") for site in sites[:1]]
+            yield Finding(wait.instruction, message, tuple(steps_), False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
+            return
+
+
+def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Loops in which threads arrive for stage after stage and wait for nothing."""
+    waiting = {i for i, own in steps(routine).items() if any(step.does in _WAITING for step in own)}
+    flow = control_flow(routine)
+    for filled, freed in _pairs(routine):
+        for ring, other in ((filled, freed), (freed, filled)):
+            for use in ring.of(Does.ARRIVE):
+                loop = _iteration_of(routine, use)
+                if loop is None or any(flow.block_of[i] in loop for i in waiting):
+                    continue
+                asked = next(iter(other.of(Does.WAIT)), None)
+                message = "threads arrive here for one stage after the other and wait for nothing: none knows when a stage is its own again"
+                steps_ = ((asked.instruction, "others wait for such a stage here"),) if asked is not None else ()
+                yield Finding(use.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
+                return
+
+
+def uneven_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Loops that go through several stages in one round, wait for all of them and do not give one back, or the reverse."""
+    if not known.is_closed:
+        return
+    for filled, freed in _pairs(routine):
+        waits = _by_iteration(routine, [use for use in filled.of(Does.WAIT) if use.step.is_spinning])
+        arrivals = _by_iteration(routine, freed.of(Does.ARRIVE))
+        for loop in waits.keys() & arrivals.keys():
+            asked, given = waits[loop], arrivals[loop]
+            if asked.keys() < given.keys() and _goes_on_by(routine, loop, given, filled):
+                one = next(given[index] for index in given if index not in asked)
+                message = "threads arrive here for a stage that they did not wait for, as they do for the other stages of the round"
+                steps_ = ((next(iter(asked.values())).instruction, "waited for another stage here"),)
+                yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
+                return
+            if given.keys() < asked.keys() and _goes_on_by(routine, loop, asked, filled):
+                one = next(asked[index] for index in asked if index not in given)
+                if _is_needed(routine, freed, one):
+                    message = (
+                        "a stage that is waited for here is not given back, as the other stages of the round are: its phase never completes"
+                    )
+                    steps_ = ((next(iter(given.values())).instruction, "another stage is given back here"),)
+                    yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
+                    return
+
+
+def _goes_on_by(routine: Routine, loop: Loop, uses: dict[Term, Use], ring: Ring) -> bool:
+    """Whether a round of a loop takes it as many stages further as there are uses in it."""
+    numbering, flow = ssa(routine), control_flow(routine)
+    leaves = {leaf for index in uses for leaf in index.leaves()}
+    if len(leaves) != 1:
+        return False
+    leaf = leaves.pop()
+    number = leaf.data[0]
+    if not isinstance(number, int) or number not in numbering.phis[loop.header]:
+        return False
+    dominates = dominators(routine).tree.dominates
+    positions = [position for position, before in enumerate(flow.blocks[loop.header].predecessors) if dominates(loop.header, before)]
+    steps_ = {
+        number_of(values(routine).of(numbering.values[number].operands[position]), lambda one: 0 if one is leaf else None)
+        for position in positions
+    }
+    return steps_ == {len(uses) % len(ring.offsets)}
+
+
+def _by_iteration(routine: Routine, uses: list[Use]) -> dict[Loop, dict[Term, Use]]:
+    """Uses by the loop whose rounds their stage goes by, and by stage."""
+    found: dict[Loop, dict[Term, Use]] = {}
+    for use in uses:
+        loop = _iteration_of(routine, use)
+        if loop is not None and use.index is not None:
+            found.setdefault(loop, {})[use.index] = use
+    return found
+
+
+def _is_needed(routine: Routine, ring: Ring, wait: Use) -> bool:
+    """Whether no phase of a ring completes without the threads that come to a wait."""
+    counts = {use.step.amount.constant for use in ring.of(Does.INIT) if use.step.amount is not None}
+    count = counts.pop() if len(counts) == 1 else None
+    sites = [use for use in (*ring.uses, *ring.others) if use.does is Does.ARRIVE]
+    waiting = threads_at(routine, wait)
+    if count is None or waiting is None or any(site.is_remote or site.step.is_multicast for site in sites):
+        return False
+    others = [arrivals_besides(routine, site, waiting) for site in sites]
+    return None not in others and count > sum(one for one in others if one is not None)
+
+
+def _pairs(routine: Routine) -> list[tuple[Ring, Ring]]:
+    """Rings that are gone through with one number: threads wait at a stage of the first and arrive at the same of the second."""
+    found = []
+    for one in rings(routine):
+        waited = {use.index for use in one.of(Does.WAIT) if use.iterates and use.step.is_spinning}
+        for other in rings(routine):
+            if one is not other and len(one.offsets) == len(other.offsets) and any(use.index in waited for use in other.of(Does.ARRIVE)):
+                found.append((one, other))
+    return found
+
+
+def _iteration_of(routine: Routine, use: Use) -> Loop | None:
+    """The loop whose rounds the stage of a use goes by; None if it is not one loop that may go on forever."""
+    if not use.iterates or use.index is None:
+        return None
+    forest = loops(routine)
+    phis = {leaf.data[0] for leaf in use.index.leaves()}
+    index = forest.innermost[control_flow(routine).block_of[use.instruction]]
+    while index is not None:
+        loop = forest.loops[index]
+        own = set(ssa(routine).phis[loop.header])
+        if phis & own:
+            return loop if phis <= own else None
+        index = loop.parent
+    return None
+
+
+def _is_in(routine: Routine, use: Use, loop: Loop) -> bool:
+    return control_flow(routine).block_of[use.instruction] in loop
+
+
+def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """Waits that are left out in the first round of a loop no matter what went before, though the stage is then one that was used
+    before."""
+    flow, both, terms = control_flow(routine), dominators(routine), values(routine).terms
+    for ring in rings(routine):
+        for wait in ring.of(Does.WAIT):
+            loop = _iteration_of(routine, wait)
+            if loop is None or wait.index is None or not wait.step.is_spinning or not _comes_used(routine, wait.index, loop):
+                continue
+            home = flow.block_of[wait.instruction]
+            for block in both.depends_on(home):
+                guard = values(routine).guard(flow.blocks[block].end - 1)
+                if block not in loop or block == home or guard is None:
+                    continue
+                edges = [edge for edge in flow.blocks[block].edges if both.tree.dominates(edge.target, home)]
+                if len(edges) != 1 or edges[0].via not in (Via.TAKEN, Via.NOT_TAKEN):
+                    continue
+                asked = guard if edges[0].via is not Via.NOT_TAKEN else terms.invert(guard)
+                taken = {value for _, _, value in rounds(routine).first(wait.index, asked)}
+                if taken != {0} or not any(leaf.operator == "phi" for leaf in asked.leaves()):
+                    continue
+                if any(other is not wait and _leads_to(routine, other, loop) for other in ring.of(Does.WAIT)):
+                    continue
+                message = "this wait is left out in the first round of the loop on all ways, and nothing else has asked for the stage"
+                rule = MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT if ring.of(Does.COPY) else MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ
+                branch = flow.blocks[block].end - 1
+                yield Finding(wait.instruction, message, ((branch, "left out by this"),), False, kind=rule)
+                return
+
+
+def _leads_to(routine: Routine, use: Use, loop: Loop) -> bool:
+    """Whether threads come from a use to a loop that it is not in, without iterating another loop."""
+    return not _is_in(routine, use, loop) and bool(onward(routine, use.instruction) >> loop.header & 1)
+
+
+def _comes_used(routine: Routine, index: Term, loop: Loop) -> bool:
+    """Whether the stage that a loop begins with goes by what went before it."""
+    flow, numbering = control_flow(routine), ssa(routine)
+    dominates = dominators(routine).tree.dominates
+    for leaf in index.leaves():
+        number = leaf.data[0]
+        if not isinstance(number, int) or number not in numbering.phis[loop.header]:
+            return False
+        for before, operand in zip(flow.blocks[loop.header].predecessors, numbering.values[number].operands, strict=False):
+            if not dominates(loop.header, before) and operand >= 0 and values(routine).of(operand).constant is None:
+                return True
+    return False

@@ -1,0 +1,67 @@
+"""What is wrong with mbarriers on any path: what is missing among their uses, and what does not fit (9.7.14.15).
+
+The uses are those of `usage`: no run is needed. What is reported cannot be right, or not in a kernel that does everything else as this
+one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.protocols.mbarrier import dynamic_checks as mbarrier
+from ptxkit.analyses.protocols.mbarrier.arrivals import counts_and_threads
+from ptxkit.analyses.protocols.mbarrier.conventions import unlike_others
+from ptxkit.analyses.protocols.mbarrier.expected_bytes import boxes_that_differ, too_many_bytes, unannounced
+from ptxkit.analyses.protocols.mbarrier.first_waits import first_rounds, parities_that_differ, peeks_at_other_parity, standstill
+from ptxkit.analyses.protocols.mbarrier.inits import uninitialized, unpublished
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.ring_lengths import counts_that_differ, lengths_that_differ
+from ptxkit.analyses.protocols.mbarrier.stage_exchange import stages_kept, stages_not_asked_for, uneven_rounds, waits_left_out
+from ptxkit.analyses.protocols.mbarrier.usage import Usage, usage
+from ptxkit.analyses.protocols.mbarrier.users import incomplete
+
+
+def findings(routine: Routine) -> tuple[Finding, ...]:
+    """What a run of a kernel shows to be wrong with its mbarriers, and if it shows nothing, what does not fit together."""
+    shown = mbarrier.findings(routine)
+    return shown if any(isinstance(one.kind, MbarrierFault) for one in shown) else (*shown, *static_checks(routine))
+
+
+@fact
+def static_checks(routine: Routine) -> tuple[Finding, ...]:
+    """What is missing in the uses of the mbarriers of a kernel, or does not fit; nothing for other functions."""
+    if not routine.function.header.is_entry:
+        return ()
+    if not any(step.does in (Does.WAIT, Does.COPY) for own in steps(routine).values() for step in own):
+        return ()
+    for check in CHECKS:
+        # what comes of one mistake need not be reported besides
+        found = tuple(check(routine, usage(routine)))
+        if found:
+            return found
+    return ()
+
+
+CHECKS: tuple[Callable[[Routine, Usage], Iterator[Finding]], ...] = (
+    lengths_that_differ,
+    uninitialized,
+    counts_that_differ,
+    incomplete,
+    unpublished,
+    standstill,
+    parities_that_differ,
+    peeks_at_other_parity,
+    first_rounds,
+    counts_and_threads,
+    unannounced,
+    too_many_bytes,
+    boxes_that_differ,
+    stages_kept,
+    stages_not_asked_for,
+    uneven_rounds,
+    waits_left_out,
+    unlike_others,
+)

@@ -1,0 +1,324 @@
+"""How a kernel uses its mbarriers, read off its text without a run (9.7.14.15).
+
+Kernels that take their work from a scheduler in memory cannot be run by `dynamic_checks`. But who initializes an mbarrier, arrives at it,
+expects bytes and waits is written in the text: here the uses are put together by mbarrier, for checks that find what is missing and what
+does not fit. A ring is the mbarriers that one instruction iterates over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, may_be_same, mbarrier_operand, where
+from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
+from ptxkit.analyses.framework.bindings import bindings, has_such
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.memory.address import Address
+from ptxkit.analyses.numbers.arithmetic import signed
+from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.symbolic.environment import settler
+from ptxkit.analyses.symbolic.induction import NOTHING, Firsts, Numbers, rounds
+from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.uniformity import uniformity
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+
+Base = tuple[tuple[int, int], ...]
+"""What an address is made of besides its offset: serials of terms, with their factors."""
+Location = Address[Base, int]
+"""An mbarrier: what its address starts from, and the offset."""
+
+MOST_SHARES = 32
+"""So many groups of threads are distinguished by which mbarrier they use."""
+SHARED_ADDRESS_BITS = 32
+"""Of addresses of shared memory."""
+
+
+@frozen(eq=False)
+class Use:
+    """Something done to one or several mbarriers."""
+
+    step: Step
+    where: Where | None
+    base: Base | None
+    """None if the address is not understood."""
+    offsets: Numbers
+    """Where the mbarriers lie from there, as far as that is known for certain: one after the other is used."""
+    index: Term | None
+    """The part of the address that goes by the stage."""
+    is_fixed: bool
+    """Whether it is always the same mbarrier."""
+    is_known: bool
+    """Whether the mbarriers are these, and no others."""
+    is_remote: bool
+    """Whether it may lie in another CTA of the cluster."""
+    iterates: bool = False
+    """Whether the stage is a number of a loop that wraps around."""
+    threads: int | None = None
+    """The threads that do this, as bits, where others do it to other mbarriers; None if all do this that come here."""
+
+    @property
+    def instruction(self) -> int:
+        return self.step.instruction
+
+    @property
+    def does(self) -> Does:
+        return self.step.does
+
+    @property
+    def locations(self) -> list[Location]:
+        return [Address(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
+
+
+@frozen(eq=False)
+class Usage:
+    """All that a kernel does to its mbarriers."""
+
+    uses: tuple[Use, ...]
+    mbarriers: dict[Location, tuple[Use, ...]]
+    """By mbarrier, what initializes it."""
+    is_closed: bool
+    """Whether nothing else can be done to them: no function is called that may."""
+
+    def of(self, *does: Does) -> list[Use]:
+        return [use for use in self.uses if use.does in does]
+
+
+@fact
+def usage(routine: Routine) -> Usage:
+    """The mbarriers of a kernel."""
+    return _usage(routine, tuple(_uses(routine)))
+
+
+@fact
+def usage_by_thread(routine: Routine) -> Usage:
+    """The mbarriers of a kernel, with a use for each group of threads where the index of a thread says which mbarrier it uses."""
+    known = usage(routine)
+    shares = {use: _shares(routine, use) for use in known.uses}
+    if not any(shares.values()):
+        return known
+    return _usage(routine, tuple([one for use in known.uses for one in shares[use] or (use,)]))
+
+
+def _usage(routine: Routine, uses: tuple[Use, ...]) -> Usage:
+    mbarriers: dict[Location, list[Use]] = {}
+    for use in uses:
+        if use.does is Does.INIT:
+            for location in use.locations:
+                mbarriers.setdefault(location, []).append(use)
+    return Usage(uses, {location: tuple(own) for location, own in mbarriers.items()}, not _calls_others(routine))
+
+
+def _calls_others(routine: Routine) -> bool:
+    """Whether a function is called that may do something to mbarriers: one of the module, not of a library."""
+    if not has_such(routine, lambda bound: bound.flow == "call"):
+        return False
+    return any(
+        step.does in ON_MBARRIERS
+        for other in routine.siblings
+        if not other.function.header.is_entry
+        for own in steps(other).values()
+        for step in own
+    )
+
+
+def _uses(routine: Routine) -> Iterator[Use]:
+    for i, own in steps(routine).items():
+        bound = bindings(routine)[i]
+        operand = mbarrier_operand(bound) if isinstance(bound, Bound) else None
+        for step in own:
+            if step.does not in ON_MBARRIERS or operand is None:
+                continue
+            at = where(routine, i, operand.path[0])
+            if step.address is None:
+                yield Use(step, at, None, NOTHING, None, False, False, True)
+                continue
+            yield _use(routine, step, at, settler(routine).term(guarded(routine, i, step.address)), None)
+
+
+def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads: int | None) -> Use:
+    (base, offset), index = address_parts(routine, address)
+    steps_taken = rounds(routine).numbers(index)
+    # shared memory is addressed by 32 bits, however wide the register is
+    mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
+    offsets = frozenset([signed(offset + offset_ & mask, mask.bit_length()) for offset_ in steps_taken])
+    return Use(
+        step,
+        at,
+        base,
+        offsets,
+        index,
+        index.constant is not None,
+        rounds(routine).is_all(index),
+        in_its_cta(values(routine).terms, address) is not address,
+        len(offsets) > 1 and _iterates(index),
+        threads,
+    )
+
+
+def _shares(routine: Routine, use: Use) -> list[Use]:
+    """A use for each group of threads for which the mbarrier is another one by their indices alone; none if that is not so."""
+    terms, reach = values(routine).terms, uniformity(routine).reach
+    template = reach.template
+    # an mbarrier without a base, or with one start only, is the same for all
+    if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_indices:
+        return []
+    address = settler(routine).term(guarded(routine, use.instruction, use.step.address))
+    part, _ = terms.split(address, template.is_known)
+    numbers = template.numbers(part) if part.constant is None else None
+    if numbers is None:
+        return []
+    groups: dict[int, int] = {}
+    for thread in bits(reach.instruction(use.instruction).ever):
+        groups[numbers[thread]] = groups.get(numbers[thread], 0) | 1 << thread
+    if len(groups) > MOST_SHARES:
+        return []
+    rest = terms.sub(address, part)
+    own = [(terms.add(rest, terms.constant(number, address.width)), threads) for number, threads in sorted(groups.items())]
+    return [_use(routine, use.step, use.where, where_, threads) for where_, threads in own]
+
+
+def _iterates(index: Term) -> bool:
+    within = walk(index)
+    return all(term.operator == "phi" for term in within if term.is_leaf) and not any(term.operator == "join" for term in within)
+
+
+def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
+    """An address as where it starts, and what goes by the stage."""
+    terms = values(routine).terms
+    at = in_its_cta(terms, settler(routine).term(address))
+    index, base = terms.split(at, lambda atom: bool(rounds(routine).numbers(atom)))
+    return Address(tuple([(atom.serial, factor) for atom, factor in base.linear[1]]), at.linear[0]), index
+
+
+# --- rings
+
+
+@frozen(eq=False)
+class Ring:
+    """mbarriers that instructions go through one after the other; one mbarrier, if none does."""
+
+    base: Base
+    offsets: Numbers
+    uses: tuple[Use, ...]
+    """What is certainly done to them."""
+    others: tuple[Use, ...]
+    """What may be, besides."""
+
+    @property
+    def moves(self) -> bool:
+        """Whether there are several."""
+        return len(self.offsets) > 1
+
+    def of(self, *does: Does) -> list[Use]:
+        return [use for use in self.uses if use.does in does]
+
+    def may_be(self, *does: Does) -> bool:
+        """Whether something may be done to them."""
+        return any(use.does in does for use in (*self.uses, *self.others))
+
+
+@fact
+def rings(routine: Routine) -> tuple[Ring, ...]:
+    """The mbarriers of a kernel that are initialized, by ring."""
+    return _rings(usage(routine))
+
+
+@fact
+def rings_by_thread(routine: Routine) -> tuple[Ring, ...]:
+    """The same, of the uses by groups of threads."""
+    known = usage_by_thread(routine)
+    return rings(routine) if known is usage(routine) else _rings(known)
+
+
+def _rings(known: Usage) -> tuple[Ring, ...]:
+    chosen: dict[Location, Location] = {location: location for location in known.mbarriers}
+
+    def find(location: Location) -> Location:
+        while chosen.setdefault(location, location) != location:
+            location = chosen[location]
+        return location
+
+    for use in known.uses:
+        if use.does is not Does.INIT:
+            for one, other in pairwise(use.locations):
+                chosen[find(other)] = find(one)
+    groups: dict[Location, set[int]] = {}
+    for location in list(chosen):
+        if location in known.mbarriers:
+            groups.setdefault(find(location), set()).add(location.offset)
+    found = []
+    for (base, _), offsets in groups.items():
+        uses = [use for use in known.uses if use.base == base and use.offsets & offsets]
+        hull = [init.where for init in known.uses if init.does is Does.INIT and init.base == base and init.offsets & offsets]
+        others = [use for use in known.uses if use not in uses and not _is_elsewhere(use, base, frozenset(offsets), hull)]
+        found.append(Ring(base, frozenset(offsets), tuple(uses), tuple(others)))
+    return tuple(found)
+
+
+def _is_elsewhere(use: Use, base: Base, offsets: Numbers, hull: list[Where | None]) -> bool:
+    if use.base == base and use.is_known:
+        return True
+    return use.where is not None and not any(one is None or may_be_same(use.where, one) for one in hull)
+
+
+@frozen(eq=False)
+class Visit:
+    """A wait, with the parity that it asks for when it comes to a stage for the first time; None if that is not known for certain."""
+
+    use: Use
+    parity: int | None
+
+
+def visits(routine: Routine, ring: Ring) -> list[Visit]:
+    return [Visit(use, first_parity(routine, use)) for use in ring.of(Does.WAIT)]
+
+
+def first_parity(routine: Routine, use: Use) -> int | None:
+    """The parity that a wait asks for when it comes to a stage for the first time; None if that is not the same on all paths in."""
+    found = {parity for _, parity in first_phases(routine, use)}
+    return found.pop() if len(found) == 1 else None
+
+
+def first_phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
+    """Stage and parity of a wait before any loop has gone round, as far as they are known; the parity is that of the first round."""
+    known = _first_phases(routine)
+    if use not in known:
+        known[use] = _phases(routine, use)
+    return known[use]
+
+
+@fact
+def _first_phases(routine: Routine) -> dict[Use, frozenset[tuple[int, int]]]:
+    return {}
+
+
+def _phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
+    if use.index is None or use.step.amount is None or use.step.by_state:
+        return frozenset()
+    found = [_phase(use, path_) for path_ in rounds(routine).first(use.index, settler(routine).term(use.step.amount))]
+    return frozenset([phase for phase in found if phase is not None])
+
+
+def _phase(use: Use, path_: Firsts) -> tuple[int, int] | None:
+    stage, onward, parity = path_
+    size = MBARRIER_BYTES * len(use.offsets)
+    if stage is None or onward is None or parity is None or (onward - stage) % size:
+        return None
+    return stage, (parity ^ (onward - stage) // size) & 1
+
+
+def parities_by_path(routine: Routine, use: Use) -> list[tuple[int | None, list[int]]]:
+    """The parity that a wait asks for the first time, None if it is not known, with the last instructions of the blocks on the path in."""
+    if use.index is None or use.step.amount is None or use.step.by_state:
+        return []
+    blocks = control_flow(routine).blocks
+    found = []
+    for path_, choice in rounds(routine).entries(use.index, settler(routine).term(use.step.amount)):
+        phase = _phase(use, path_)
+        ends = [blocks[blocks[block].predecessors[location]].end - 1 for block, location in choice.items()]
+        found.append((phase[1] if phase is not None else None, ends))
+    return found

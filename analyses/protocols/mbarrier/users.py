@@ -1,0 +1,59 @@
+"""mbarriers of which half is missing: arrivals with no wait, waits with no arrival, bytes expected or copied alone (9.7.14.15)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.events.steps import Does
+from ptxkit.analyses.framework.finding import Finding
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.usage import Usage, Use, first_parity, rings
+from ptxkit.analyses.symbolic.environment import settler
+
+
+def incomplete(routine: Routine, known: Usage) -> Iterator[Finding]:
+    """mbarriers that nobody arrives at, though threads wait; at which nobody waits; of which bytes come or are expected, but not both."""
+    if not known.is_closed:
+        return
+    for ring in rings(routine):
+        inits, waits, arrivals = ring.of(Does.INIT), ring.of(Does.WAIT), ring.of(Does.ARRIVE)
+        copies, expects = ring.of(Does.COPY), ring.of(Does.EXPECT)
+        init = inits[0].instruction
+        blocking = next((wait for wait in waits if wait.step.is_spinning and _may_block(routine, wait)), None)
+        if blocking is not None and not ring.may_be(Does.ARRIVE):
+            message = "a thread waits here for ever: nothing in the kernel arrives at the mbarrier object"
+            steps_ = [(init, "initialized here"), *[(one.instruction, "bytes are no arrival") for one in (*copies, *expects)[:1]]]
+            yield Finding(blocking.instruction, message, tuple(steps_), kind=MbarrierFault.WAIT_NEVER_ARRIVED)
+        if copies and waits and not ring.may_be(Does.EXPECT):
+            message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
+            steps_ = [
+                (one.instruction, word) for one, word in ((waits[0], "waited at here"), *[(a, "arrived at here") for a in arrivals[:1]])
+            ]
+            yield Finding(copies[0].instruction, message, tuple(steps_), kind=MbarrierFault.TX_WITHOUT_EXPECT)
+        if expects and waits and not ring.may_be(Does.COPY) and _expects(expects[0]):
+            message = "bytes are announced to an mbarrier object that nothing tells of any: its phase never completes"
+            yield Finding(
+                expects[0].instruction, message, ((waits[0].instruction, "waited at here"),), kind=MbarrierFault.EXPECT_TX_VS_BYTES
+            )
+        if (copies or arrivals) and not ring.may_be(Does.WAIT):
+            one = (copies or arrivals)[0]
+            word = "tells an mbarrier object of its bytes" if copies else "arrives at an mbarrier object"
+            message = f"this {word}, and nothing in the kernel waits there: nobody knows when it is done"
+            yield Finding(one.instruction, message, ((init, "initialized here"),), False, kind=MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT)
+
+
+def _expects(use: Use) -> bool:
+    amount = use.step.amount
+    return amount is not None and amount.bounds[0] > 0
+
+
+def _may_block(routine: Routine, use: Use) -> bool:
+    """Whether a wait is sometimes for another phase than the one before the first."""
+    amount = use.step.amount
+    if amount is None or use.step.by_state:
+        return False
+    parity = settler(routine).term(amount)
+    if parity.constant is not None:
+        return not parity.constant & 1
+    return first_parity(routine, use) == 0 or any(leaf.operator == "phi" for leaf in parity.leaves())

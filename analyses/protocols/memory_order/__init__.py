@@ -1,0 +1,1 @@
+"""Flags in memory by which threads signal one another."""

@@ -1,0 +1,1 @@
+"""Instructions that all similar pieces of code have but one."""

@@ -1,0 +1,1 @@
+"""Accesses of a warp: bank conflicts and coalescing."""

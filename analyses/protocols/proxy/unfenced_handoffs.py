@@ -1,0 +1,276 @@
+"""Unfenced hand-offs: writes that a barrier publishes with no proxy fence before it, between threads that no path connects (8.6, 9.7.14.4).
+
+Warps with different tasks synchronize at mbarriers only. The thread that waits reads at once, whether or not the writer fences later. So
+a fence is missing if the writer never comes to one; if it comes to one only after the arrival that the reader waits for last; if it
+fences the other parts of what is read, but not one; and if all others that arrive at the same mbarrier fence before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+import attrs
+
+from ptxkit.analyses.cfg.paths import comes_to, states
+from ptxkit.analyses.events.descriptors import ASYNC
+from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
+from ptxkit.analyses.events.mbarriers import Where, may_be_same, uses
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.protocols.mbarrier.arriver_conventions import Outlier, arrival_outliers, arrivals, arrivals_by_ring
+from ptxkit.analyses.protocols.proxy.crossings import (
+    Crossing,
+    Meeting,
+    ProxyAccess,
+    async_reads,
+    async_writes,
+    first_ends,
+    generic_accesses,
+    has_proxy,
+    is_filled,
+    overlap,
+    proxy_fences,
+)
+from ptxkit.frozen import frozen
+
+FEW = 4
+"""One of so many is an exception."""
+MOST_BYTES = 256
+"""An mbarrier of which no more is known than that it lies in more bytes than this may be any."""
+
+
+@frozen
+class UnfencedHandoff:
+    """A write that is signalled with no fence before, though others of the same bytes are fenced."""
+
+    crossing: Crossing
+    barrier: int
+    """Where it is signalled."""
+    fence: int
+    """Where another is fenced; -1 if who writes never comes to a fence after it."""
+    is_outlier: bool = False
+    """Whether all others that arrive at the same mbarrier are after a fence."""
+    is_late: bool = False
+    """Whether that fence is the next that the writer comes to, and comes after what signals."""
+
+
+@fact
+def unfenced_handoffs(routine: Routine) -> tuple[UnfencedHandoff, ...]:
+    """The writes that are signalled with no fence before, for each barrier that signals them the first that is read."""
+    writes = list(generic_accesses(routine, "write")) if has_proxy(routine, ASYNC) else []
+    return _unfenced_handoffs(routine, writes, list(async_reads(routine)) if writes else [])
+
+
+def released(routine: Routine) -> tuple[UnfencedHandoff, ...]:
+    """The reads that are signalled with no fence before, for each barrier that signals them the first that is written over."""
+    writes = list(async_writes(routine)) if has_proxy(routine, ASYNC) else []
+    return _unfenced_handoffs(routine, list(generic_accesses(routine, "read")) if writes else [], writes)
+
+
+def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAccess]) -> tuple[UnfencedHandoff, ...]:
+    if not writes or not reads:
+        return ()
+    fenced, bare = _first_after(routine, {access.instruction for access in writes})
+    open_ = [access for access in writes if access.instruction in bare and access.instruction not in fenced]
+    closed = [access for access in writes if access.instruction in fenced and access.instruction not in bare]
+    found: dict[int, UnfencedHandoff] = {}
+    wrong_by_kind: dict[Hashable, list[Crossing]] = {}
+    for read in reads:
+        wrong = [Crossing(access, read, -1, False, False) for access in _met(routine, read, open_)]
+        for crossing in wrong:
+            wrong_by_kind.setdefault(_kind(routine, crossing.write), []).append(crossing)
+        one = _never_fenced(routine, wrong, bare) or _fenced_late(routine, wrong)
+        if one is None and wrong:
+            one = _exception(routine, wrong, _fences(_met(routine, read, closed), fenced), bare)
+        if one is not None:
+            found.setdefault(one.barrier, one)
+    for outlier in _outliers(routine, writes, reads):
+        found[outlier.barrier] = outlier
+    for kind, crossings in wrong_by_kind.items() if not found else ():
+        # of a ring, each read may meet but one of the writes
+        one = _exception(routine, crossings, _fences([access for access in closed if _kind(routine, access) == kind], fenced), bare)
+        if one is not None and not one.crossing.is_guess:
+            return (one,)
+    return tuple(found.values())
+
+
+def _outliers(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAccess]) -> Iterator[UnfencedHandoff]:
+    """What is signalled with no fence before, where all others that arrive at the same mbarrier are after one.
+
+    The thread that waits there comes to a read of what is signalled.
+    """
+    fences = set(proxy_fences(routine))
+    accessed = {access.instruction for access in writes}
+    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.MBARRIER}
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        """The writes since the last wait; once a fence has come after them, that, as a number below 0."""
+        if i in waits:
+            return frozenset()
+        if i in fences:
+            return frozenset((~i,)) if state else state
+        return state | {i} if i in accessed else state
+
+    bare: dict[int, frozenset[int]] = {}
+    fenced: dict[int, int] = {}
+    for i, state in states(routine, accessed | fences | waits | signals, step) if fences else ():
+        own = frozenset([one for one in state if one >= 0])
+        if i in signals and own:
+            bare[i] = own
+        elif i in signals and state:
+            fenced[i] = ~min(state)
+    among = (*arrivals(routine), *arrivals_by_ring(routine)) if bare and fenced else ()
+    signalled: set[int] = set()
+    for outlier in arrival_outliers(among, bare, set(fenced)):
+        pair = _handed_on(routine, outlier, writes, reads) if outlier.instruction not in signalled else None
+        if pair is not None:
+            signalled.add(outlier.instruction)
+            yield UnfencedHandoff(Crossing(*pair, -1, False, False), outlier.instruction, fenced[outlier.other], True)
+
+
+def _handed_on(
+    routine: Routine, outlier: Outlier, writes: list[ProxyAccess], reads: list[ProxyAccess]
+) -> tuple[ProxyAccess, ProxyAccess] | None:
+    """What an arrival signals, with what the thread that waits there comes to that may be of the same bytes; None if there is nothing."""
+    locations = [use.where for use in uses(routine) if use.instruction == outlier.instruction and use.where is not None]
+    waited = [use for use in uses(routine) if not use.arrives and use.where is not None]
+    waits = [use.instruction for use in waited for location in locations if use.where is not None and may_be_same(use.where, location)]
+    signalled = [access for access in writes if access.instruction in outlier.accessed]
+    for read in reads:
+        if any(comes_to(routine, wait, read.instruction) for wait in waits):
+            for access in signalled:
+                if access.root is read.root and overlap(routine, access, read) is not None:
+                    return access, read
+    return None
+
+
+def _fences(own_accesses: list[ProxyAccess], fenced: dict[int, set[int]]) -> set[int]:
+    return set[int]().union(*[fenced[access.instruction] for access in own_accesses])
+
+
+def _kind(routine: Routine, access: ProxyAccess) -> Hashable:
+    """Equal for accesses of the stages of one ring that are equal: the instruction, and where the ring starts."""
+    starts = {address.linear[0] for address in access.addresses}
+    return routine.instructions[access.instruction].opcode.text, id(access.root), frozenset(starts)
+
+
+def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
+    """The fences that come after writes before anybody is signalled, and what signals writes before a fence comes."""
+    fences = set(proxy_fences(routine))
+    # with what copies signal themselves much that is in use has no fence
+    copied = {i for i, own in effects(routine).items() if any(effect.action is Action.SIGNAL for effect in own)}
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset() if i in fences or i in signals else state | {i}
+
+    fenced: dict[int, set[int]] = {}
+    bare: dict[int, set[int]] = {}
+    for i, state in states(routine, writes | fences | signals, step):
+        for write in state if i in fences else ():
+            fenced.setdefault(write, set()).add(i)
+        for write in state if i in signals - copied else ():
+            bare.setdefault(write, set()).add(i)
+    return fenced, bare
+
+
+def _met(routine: Routine, read: ProxyAccess, writes: list[ProxyAccess]) -> list[ProxyAccess]:
+    """The writes of which it is likely that they are of the first bytes that are read."""
+    ends = first_ends(routine, read)
+    near = [access for access in writes if access.root is read.root]
+    if ends is not None:
+        spans = [(access, first_ends(routine, access)) for access in near]
+        near = [access for access, own in spans if own is None or (own[0] < ends[1] + read.bytes and ends[0] < own[1] + access.bytes)]
+    return [access for access in near if overlap(routine, access, read) in (Meeting.CERTAIN, Meeting.LIKELY)]
+
+
+def _never_fenced(routine: Routine, wrong: list[Crossing], bare: dict[int, set[int]]) -> UnfencedHandoff | None:
+    for one in wrong:
+        if is_filled(routine, one.read, one.write) or any(comes_to(routine, one.write.instruction, i) for i in proxy_fences(routine)):
+            continue
+        barrier = _signalled_to(routine, bare[one.write.instruction], one.read.instruction)
+        if barrier >= 0:
+            return UnfencedHandoff(one, barrier, -1)
+    return None
+
+
+def _fenced_late(routine: Routine, wrong: list[Crossing]) -> UnfencedHandoff | None:
+    """The first write that is signalled to the reading thread last, for certain, by what stands before the next fence of the writer."""
+    seen: set[tuple[int, int]] = set()
+    for one in wrong:
+        write, read = one.write.instruction, one.read.instruction
+        if (write, read) in seen:
+            continue
+        seen.add((write, read))
+        fences = [i for i in proxy_fences(routine) if comes_to(routine, write, i)]
+        if not fences:
+            continue
+        bare, late = _tellings(routine, write)
+        signalled = {use.instruction: use.where for use in uses(routine) if use.arrives and use.instruction in bare | late}
+        if not bare or bare & late or len(signalled) < len(bare | late) or None in signalled.values():
+            continue
+        waits = {use.instruction: use.where for use in uses(routine) if not use.arrives}
+        own = {i: where for i, where in waits.items() if where is None or any(_may_be(where, location) for location in signalled.values())}
+        last = _last(routine, read, set(own))
+        if last and all(_is_of(own[i], [signalled[j] for j in bare]) and not _is_of(own[i], [signalled[j] for j in late]) for i in last):
+            return UnfencedHandoff(one, min(bare), fences[0], is_late=True)
+    return None
+
+
+def _may_be(one: Where | None, other: Where | None) -> bool:
+    return one is None or other is None or may_be_same(one, other)
+
+
+def _is_of(location: Where | None, locations: list[Where | None]) -> bool:
+    return any(_may_be(location, other) for other in locations)
+
+
+def _tellings(routine: Routine, write: int) -> tuple[set[int], set[int]]:
+    """The arrivals at mbarriers that may signal a write with no fence between, and those after one, up to the next such write."""
+    fences = set(proxy_fences(routine))
+    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        if i == write:
+            return frozenset((write,))
+        return frozenset((i,)) if i in fences and state else state
+
+    bare, late = set(), set()
+    for i, state in states(routine, {write} | fences | signals, step):
+        if i in signals and write in state:
+            bare.add(i)
+        if i in signals and state - {write}:
+            late.add(i)
+    return bare, late
+
+
+def _last(routine: Routine, end: int, some: set[int]) -> set[int]:
+    """Those of some instructions that may be the last of them before another."""
+
+    def step(i: int, state: frozenset[int]) -> frozenset[int]:
+        return frozenset((i,)) if i in some else state
+
+    return next((set(state) for i, state in states(routine, some | {end}, step) if i == end), set())
+
+
+def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: dict[int, set[int]]) -> UnfencedHandoff | None:
+    barriers = set[int]().union(*[bare[one.write.instruction] for one in wrong])
+    if len(barriers) != 1 or not fences:
+        return None
+    is_guess = len(fences) < FEW - 1
+    # where copies fill the same memory, what is read may be theirs
+    if is_guess and any(is_filled(routine, one.read, one.write) for one in wrong):
+        return None
+    return UnfencedHandoff(attrs.evolve(wrong[0], is_guess=is_guess), next(iter(barriers)), min(fences))
+
+
+def _signalled_to(routine: Routine, barriers: set[int], read: int) -> int:
+    """The first of some arrivals at an mbarrier that the thread that reads has waited for; -1 if that is not seen of any."""
+    known = [use for use in uses(routine) if use.where is not None and use.where.offset.length < MOST_BYTES]
+    locations = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
+    for use in known:
+        if use.instruction in barriers and any(
+            may_be_same(use.where, location) for location in locations if use.where is not None and location is not None
+        ):
+            return use.instruction
+    return -1

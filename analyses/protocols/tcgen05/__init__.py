@@ -1,0 +1,1 @@
+"""Tensor memory and the MMAs of the fifth generation of tensor cores."""

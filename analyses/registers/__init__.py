@@ -1,0 +1,1 @@
+"""Registers: static single assignment, liveness, reaching definitions, pressure, reads before any write."""

@@ -1,0 +1,132 @@
+"""Which registers are live where: those whose value may still be read.
+
+A register is live at a point if some path from there leads to a read of it with no sure write before. A write under a guard is not sure.
+What `ret` hands back from a function is live up to it. Points are named by the instruction that they stand before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.numbers.bits import bits, mask_of
+from ptxkit.analyses.registers.registers import Registers, registers
+from ptxkit.frozen import frozen
+
+
+@frozen(eq=False)
+class Liveness:
+    """Sets of registers, as bits of integers that are their numbers."""
+
+    before: tuple[int, ...]
+    """By block, what is live where it starts."""
+    after: tuple[int, ...]
+    """By block, what is live where it ends."""
+    _flow: ControlFlow = attrs.field(repr=False)
+    _registers: Registers = attrs.field(repr=False)
+
+    def points(self, block: int) -> Iterator[tuple[int, int]]:
+        """The instructions of a block from last to first, each with what is live right after it."""
+        live = self.after[block]
+        reads, writes, weak = self._registers.reads, self._registers.writes, self._registers.weak
+        span = self._flow.blocks[block]
+        for i in range(span.end - 1, span.start - 1, -1):
+            yield i, live
+            if i not in weak:
+                for register in writes[i]:
+                    live &= ~(1 << register)
+            for register in reads[i]:
+                live |= 1 << register
+
+    def after_instruction(self, i: int) -> int:
+        """What is live right after an instruction. Walks its block from the end."""
+        return next(live for at, live in self.points(self._flow.block_of[i]) if at == i)
+
+    def before_instruction(self, i: int) -> int:
+        """What is live right before an instruction. Walks its block from the end."""
+        block = self._flow.block_of[i]
+        if i == self._flow.blocks[block].start:
+            return self.before[block]
+        return self.after_instruction(i - 1)
+
+
+@fact
+def liveness(routine: Routine) -> Liveness:
+    """Which registers are live at each point of a function; in blocks that control cannot reach as well."""
+    flow, named = control_flow(routine), registers(routine)
+    exposed: list[int] = []
+    killed: list[int] = []
+    reads, writes, weak = named.reads, named.writes, named.weak
+    sets = []
+    across: set[int] = set()
+    for block in flow.blocks:
+        read_first: set[int] = set()
+        written: set[int] = set()
+        for i in range(block.start, block.end):
+            for register in reads[i]:
+                if register not in written:
+                    read_first.add(register)
+            if i not in weak:
+                written.update(writes[i])
+        sets.append((read_first, written))
+        across |= read_first
+    returned = mask_of(named.returned)
+    across.update(named.returned)
+    for read_first, written in sets:
+        exposed.append(mask_of(read_first))
+        killed.append(~mask_of(written & across))
+    solution = solve(
+        flow,
+        lambda block, after: exposed[block] | after & killed[block],
+        union,
+        lambda block: returned if flow.blocks[block].falls_off else None,
+        0,
+        backward=True,
+    )
+    return Liveness(solution.before, solution.after, flow, named)
+
+
+@fact
+def live_ranges(routine: Routine) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """By register, the instructions between which it is live, as (start, end): live right before each of start + 1 to end - 1 … end.
+
+    A range starts with the instruction that writes the register, or with the first of the block into which it comes alive, and ends with
+    the last that reads it, exclusive; ranges that access are one. A value that nothing reads has the range of its instruction alone.
+    """
+    flow, named, live = control_flow(routine), registers(routine), liveness(routine)
+    reads, writes, weak = named.reads, named.writes, named.weak
+    found: list[list[tuple[int, int]]] = [[] for _ in named.table]
+
+    def add(register: int, start: int, end: int) -> None:
+        of = found[register]
+        if of and of[-1][0] <= end:
+            of[-1] = (start, max(end, of[-1][1]))
+        else:
+            of.append((start, end))
+
+    # from the end to the start: by register, where the range ends that is open
+    ends: dict[int, int] = {}
+    entering, below = 0, 0
+    for block in reversed(flow.blocks):
+        leaving = live.after[block.index]
+        for register in bits(entering & ~leaving):
+            add(register, below, ends.pop(register))
+        for register in bits(leaving & ~entering):
+            ends[register] = block.end
+        for i in range(block.end - 1, block.start - 1, -1):
+            for register in writes[i]:
+                if register not in ends:
+                    add(register, i, i + 1)
+                elif i not in weak:
+                    add(register, i, ends.pop(register))
+            for register in reads[i]:
+                if register not in ends:
+                    ends[register] = i + 1
+        entering, below = live.before[block.index], block.start
+    for register, end in ends.items():
+        add(register, below, end)
+    return tuple([tuple(reversed(of)) for of in found])

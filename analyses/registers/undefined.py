@@ -1,0 +1,264 @@
+"""Reads of registers that nothing wrote before.
+
+*Always*: no path to the read writes the register. *Sometimes*: there is a point where nothing can have written it yet, and from
+which every path on reads it before anything writes it. That needs no guess which branches go together: it is enough that control comes
+to the point at all. What is only written in one branch and only read in another is left alone, since the two may hold together.
+
+Copying is no reading here, nor is handing over to other lanes what none of them uses. Compilers copy and pack registers that hold nothing,
+and the padding of a structure goes from lane to lane with the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import attrs
+
+from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.numbers.bits import bits, mask_of
+from ptxkit.analyses.registers.reaching import ENTRY, reaching
+from ptxkit.analyses.registers.registers import CARRY, Registers, registers
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+
+STEPS = 16
+"""How many instructions back the origin of a value is looked for."""
+
+
+@frozen
+class UndefinedRead:
+    """The first read of a register that sees nothing."""
+
+    instruction: int
+    register: int
+    always: bool
+    """Whether no path to it writes the register."""
+    point: int
+    """Unless always: the instruction after which nothing has written the register, and it will be read: the last of a block, or a guarded
+    write; -1 for the start of the function."""
+    target: int
+    """The block where control goes on from the last instruction of another; -1 for a guarded write."""
+    write: int
+    """Unless always: an instruction that writes it on another path."""
+    only_loads: bool
+    """Whether what other paths write is made from what they load. A program may leave out a load that would be out of bounds, go on with
+    no matter what is in the register, and throw the result away."""
+    is_shown: bool = True
+    """Whether what is read surely comes to something: not if it can be seen only after a branch, a guard or a selection."""
+
+
+@fact
+def undefined_reads(routine: Routine) -> tuple[UndefinedRead, ...]:
+    """For each register that is read before it is written, always or sometimes, the first such read, in document order."""
+    flow, named, values = control_flow(routine), registers(routine), ssa(routine)
+    doubtful = mask_of([register for register in values.entry if _is_of_interest(named, register)])
+    if not doubtful:
+        return ()
+    real = _real_reads(routine, doubtful)
+    found = {read.register: read for read in _always(routine, real, doubtful)}
+    sometimes = _Sometimes(routine, flow, doubtful & ~mask_of(found), real)
+    for read in sometimes.run():
+        found.setdefault(read.register, attrs.evolve(read, is_shown=_matters(routine, read.instruction, surely=True)))
+    return tuple(sorted(found.values(), key=lambda read: (read.instruction, read.register)))
+
+
+def _is_of_interest(named: Registers, register: int) -> bool:
+    described = named.table[register]
+    return not named.given >> register & 1 and (described.symbol is not None or described.name == CARRY)
+
+
+def _real_reads(routine: Routine, doubtful: int) -> dict[int, tuple[int, ...]]:
+    """By instruction, the doubtful registers whose value surely decides what it does: no copies, nothing that is written in location too,
+    and no elements of a vector that is stored, of which some may be padding."""
+    named, bounds = registers(routine), bindings(routine)
+    found = {}
+    for i, read in enumerate(named.reads):
+        here = [register for register in read if doubtful >> register & 1]
+        bound = bounds[i]
+        if not here or i in named.unknown or not isinstance(bound, Bound):
+            continue
+        children = routine.instructions[i].children
+        first = 1 if routine.instructions[i].guard is None else 2
+        unsure: set[int] = set()
+        if bound.form.copies:
+            unsure.update(*[named.of(i, child) for child in children[first:]])
+        for operand in bound.operands:
+            if (operand.writes and operand.reads) or (operand.width > 1 and bound.memory):
+                unsure.update(named.of(i, children[first + operand.path[0]]))
+        certain = tuple(dict.fromkeys([register for register in here if register not in unsure]))
+        if certain and (bound.converges is None or _matters(routine, i)):
+            found[i] = certain
+    return found
+
+
+def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
+    """Whether anything may come of an instruction: it, or one that works with what it wrote, does more than write registers.
+
+    *Surely*: such a one comes on all paths from there, and nothing in between selects.
+    """
+    values, flow, bounds = ssa(routine), control_flow(routine), bindings(routine)
+    after = dominators(routine).post
+
+    def readers(at: int) -> set[int]:
+        """The instructions that work with what one wrote, if that is all that it does."""
+        bound, is_guarded = bounds[at], at != i and routine.instructions[at].guard is not None
+        if not _writes_registers_only(routine, at):
+            return set()
+        # what copies some of several operands may leave this one out
+        if surely and at != i and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
+            return set()
+        goes_into = closure(values.definitions[at], lambda value: values.operand_of.get(value, ()))
+        return {reader for value in goes_into for reader in values.readers[value]}
+
+    for at in nearest_first([i], readers):
+        if not _writes_registers_only(routine, at):
+            is_guarded = at != i and routine.instructions[at].guard is not None
+            if not surely or (not is_guarded and after.dominates(flow.block_of[at], flow.block_of[i])):
+                return True
+    return False
+
+
+def _writes_registers_only(routine: Routine, i: int) -> bool:
+    bound = bindings(routine)[i]
+    if not isinstance(bound, Bound) or not bound.form.modelled or not ssa(routine).definitions[i]:
+        return False
+    return not (bound.flow or bound.effects or bound.barrier or bound.asynchronous or bound.completes or bound.memory)
+
+
+def _always(routine: Routine, real: dict[int, tuple[int, ...]], doubtful: int) -> Iterator[UndefinedRead]:
+    chains, values = reaching(routine), ssa(routine)
+    done: set[int] = set()
+    for i, read in real.items():
+        for register in read:
+            if register not in done and values.uses[i] and chains.definitions(i, register) == (ENTRY,):
+                done.add(register)
+                yield UndefinedRead(i, register, True, -1, -1, -1, False)
+
+
+class _Sometimes:
+    def __init__(self, routine: Routine, flow: ControlFlow, doubtful: int, real: dict[int, tuple[int, ...]]) -> None:
+        self.routine = routine
+        self.flow = flow
+        self.named = registers(routine)
+        self.doubtful = doubtful
+        self.real = real
+        self.guarded = [instruction.guard is not None for instruction in routine.instructions]
+        self.written: list[int] = []
+        self.read_first: list[int] = []
+        self.writes: dict[int, list[int]] = {}
+        for block in flow.blocks:
+            read = written = 0
+            for i in range(block.start, block.end):
+                if not self.guarded[i]:
+                    read |= mask_of([r for r in real.get(i, ()) if doubtful >> r & 1]) & ~written
+                for register in self.named.writes[i]:
+                    if doubtful >> register & 1:
+                        written |= 1 << register
+                        self.writes.setdefault(register, []).append(i)
+            self.written.append(written)
+            self.read_first.append(read)
+
+    def run(self) -> Iterator[UndefinedRead]:
+        flow = self.flow
+        assigned = solve(flow, lambda block, before: before | self.written[block], union, lambda block: None, 0)
+        stuck = self._stuck()
+        avoided = solve(
+            flow,
+            lambda block, after: ~self.read_first[block] & (self.written[block] | after) & self.doubtful,
+            union,
+            lambda block: self.doubtful if flow.blocks[block].is_end or not flow.blocks[block].successors or stuck[block] else None,
+            0,
+            backward=True,
+        )
+        done = 0
+        for register in bits(self.doubtful & ~avoided.before[0]):
+            done |= 1 << register
+            yield self._found(-1, 0, register)
+        for index in flow.order:
+            block = flow.blocks[index]
+            unwritten = self.doubtful & ~done & ~assigned.before[index]
+            for i in range(block.start, block.end if unwritten & self.written[index] else block.start):
+                for register in self.named.writes[i]:
+                    if unwritten >> register & 1:
+                        unwritten &= ~(1 << register)
+                        if self.guarded[i] and i not in self.named.unknown:
+                            read = self._after_guarded(i, register, block.end, avoided.after[index])
+                            if read >= 0:
+                                done |= 1 << register
+                                yield UndefinedRead(read, register, False, i, -1, i, self._is_loaded(i, register))
+            for target in block.successors:
+                sure = self.doubtful & ~assigned.after[index] & ~avoided.before[target] & ~done
+                for register in bits(sure):
+                    if register in self.writes:
+                        done |= 1 << register
+                        yield self._found(block.end - 1, target, register)
+
+    def _found(self, point: int, target: int, register: int) -> UndefinedRead:
+        read = self._first_read(target, register)
+        writes = [i for i in reaching(self.routine).definitions(read, register) if i != ENTRY]
+        loads = all(self._is_loaded(i, register) for i in writes)
+        return UndefinedRead(read, register, False, point, target, min(writes, default=-1), loads)
+
+    def _stuck(self) -> list[bool]:
+        """By block, whether control never leaves the function once it is there."""
+        flow = self.flow
+        leaving = closure([block.index for block in flow.blocks if block.is_end or not block.successors], flow.predecessors)
+        return [block.index not in leaving for block in flow.blocks]
+
+    def _is_loaded(self, i: int, register: int) -> bool:
+        """Whether what an instruction writes to a register is made from what it loads from memory, and not from what it was before."""
+        values, bounds = ssa(self.routine), bindings(self.routine)
+
+        def is_load(at: int) -> bool:
+            bound = bounds[at]
+            return isinstance(bound, Bound) and any("read" in memory.access for memory in bound.memory)
+
+        def sources(number: int) -> tuple[int, ...]:
+            at = values.values[number].instruction
+            if at < 0 or not isinstance(bounds[at], Bound) or is_load(at):
+                return ()
+            return values.uses[at][1 if self.guarded[at] else 0 :]
+
+        loaded = False
+        for number in islice(nearest_first([values.written(i, register)], sources), STEPS):
+            value = values.values[number]
+            if value.register == register and value.instruction < 0:
+                return False
+            bound = bounds[value.instruction] if value.instruction >= 0 else None
+            if isinstance(bound, Bound) and is_load(value.instruction):
+                loaded |= not bound.has(".param")
+        return loaded
+
+    def _first_read(self, block: int, register: int) -> int:
+        """The first read on the paths from a block on, of which all come to one."""
+
+        def read(index: int) -> int:
+            span = self.flow.blocks[index]
+            own = range(span.start, span.end)
+            return next((i for i in own if register in self.named.reads[i] and not self.guarded[i]), len(self.guarded))
+
+        return min(map(read, closure([block], lambda index: self.flow.successors(index) if read(index) == len(self.guarded) else ())))
+
+    def _after_guarded(self, i: int, register: int, end: int, avoided: int) -> int:
+        """The read that surely comes after a guarded write whose guard does not hold; -1 if none does, or another write may come first."""
+        values = ssa(self.routine)
+        guard = self.routine.instructions[i].guard
+        assert guard is not None
+        for at in range(i + 1, end):
+            other = self.routine.instructions[at].guard
+            same = other is not None and values.uses[at][:1] == values.uses[i][:1]
+            if register in self.real.get(at, ()) and (other is None or (same and other.negated != guard.negated)):
+                return at
+            if register in self.named.writes[at] and not (other is not None and same and other.negated == guard.negated):
+                return -1
+        if avoided >> register & 1:
+            return -1
+        following = self.flow.blocks[self.flow.block_of[i]].successors
+        return min([self._first_read(block, register) for block in following], default=-1)

@@ -1,0 +1,126 @@
+"""Findings about registers of asynchronous operations, for the rules that say their causes apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ptxkit.analyses.events.registers_in_flight import UNCOMMITTED, Program, RegisterAccess, is_certain, witness
+from ptxkit.analyses.framework.reporting import lines
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.proxy.crossings import Crossing
+from ptxkit.analyses.protocols.proxy.unfenced_handoffs import UnfencedHandoff
+from ptxkit.analyses.protocols.wgmma.register_fences import Unfenced
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.names import Symbol
+
+
+def in_flight_reports(
+    facts: Facts,
+    rule: Rule,
+    routine: Routine,
+    of: Program | None,
+    accessed: Sequence[RegisterAccess],
+    why: str,
+    note: str = "",
+    severity: Severity | None = None,
+) -> Iterator[Diagnostic]:
+    """One finding for each operation of which registers are accessed."""
+    for access in accessed if of is not None else ():
+        assert of is not None
+        name = registers(routine).table[access.register].name
+        role = "is read by" if access.is_source else "is being written by"
+        certain = severity is not None or is_certain(of, access)
+        notes = [] if certain else ["there are ways on which this does not happen"]
+        steps = witness(of, access)
+        # of an operation that was not committed, what is wrong is wrong where it is waited for
+        waits = [i for i, what in steps if what == UNCOMMITTED] if access.is_open else []
+        at = waits[0] if waits else access.instruction
+        does = "written" if access.writes else "read"
+        message = f"`{name}` is {does} here, and {role} an operation that may be under way: {why}"
+        if waits:
+            message = f"this does not wait for the operation by which `{name}` {role.removesuffix(' by')}, and it is {does} next: {why}"
+            steps.append((access.instruction, f"{does} here"))
+        yield facts.report(
+            rule,
+            routine.where(at),
+            message,
+            *notes,
+            *([note] if note else []),
+            related=[(routine.where(i), what) for i, what in steps if i != at],
+            severity=severity or (Severity.ERROR if certain else Severity.WARNING),
+        )
+
+
+def unfenced_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Unfenced]) -> Iterator[Diagnostic]:
+    """One finding for each operation before which a fence is missing; where registers are written after the fence, for each such
+    location."""
+    reported = set()
+    for one in found:
+        name = registers(routine).table[one.register].name if one.register >= 0 else ""
+        if one.is_first or one.by_operation:
+            at, other = one.instruction, (one.access, "touched here")
+            message = f"`{name}` is touched before this without a wgmma.fence in between"
+            if one.access < 0:
+                message = "control comes here from the start of the kernel with no wgmma.fence on the way"
+        else:
+            at, other = one.access, (one.instruction, "used here")
+            message = f"`{name}` is touched here, behind the wgmma.fence and before the operation that uses it"
+        if at not in reported:
+            reported.add(at)
+            related = [(routine.where(other[0]), other[1])] if other[0] >= 0 else []
+            yield facts.report(rule, routine.where(at), message, "ptxas puts a fence in (C7519)", related=related)
+
+
+def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence[Crossing], what: str) -> Iterator[Diagnostic]:
+    """A finding for each read through another proxy, a warning if it need not be the same bytes; of guesses one for each variable."""
+    guesses: dict[int, list[Crossing]] = {}
+    for one in found:
+        if one.is_guess and rule.severity is not Severity.INFO:
+            guesses.setdefault(id(one.read.root), []).append(one)
+    for one in found:
+        others = guesses.get(id(one.read.root), []) if one.is_guess else []
+        if others and one is not others[0]:
+            continue
+        name = one.read.root.name if isinstance(one.read.root, Symbol) else str(one.read.root)
+        message = f"{what}: `{name}` was touched through the generic proxy before, and no fence.proxy.async stands between"
+        related = [(routine.where(one.write.instruction), "touched through the generic proxy here")]
+        if one.fence >= 0:
+            stands = "stands behind the barrier, where not all come that wrote" if one.is_late else "stands before the write"
+            message = f"this proxy fence {stands}: `{name}` was written through the generic proxy, and {what}"
+        certain = (one.is_certain or rule.severity is Severity.INFO) and not one.is_guess
+        unsure = "nothing shows whether these are the same bytes" if one.is_guess else "they may be different parts of it"
+        at = one.read.instruction
+        if one.fence >= 0:
+            at = one.fence
+            related = [related[0], (routine.where(one.read.instruction), "read here")]
+        related += [(routine.where(i), "and so it was here") for i in one.others]
+        more = {other.read.instruction for other in others} - {at}
+        yield facts.report(
+            rule,
+            routine.where(at),
+            message,
+            *([] if certain else [unsure]),
+            *([f"so it is {lines(facts, routine, more)}"] if more else []),
+            related=related,
+            severity=rule.severity if certain else Severity.INFO if one.is_guess else Severity.WARNING,
+        )
+
+
+def unfenced_handoff_reports(
+    facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
+) -> Iterator[Diagnostic]:
+    """A finding for each barrier that reports what was not fenced; a warning if the one that signals fences never, late, or before
+    several others."""
+    for one in found:
+        write, read = one.crossing.write, one.crossing.read
+        name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
+        message = f"this tells that `{name}` was touched through the generic proxy, and {what}: no fence.proxy.async stands between"
+        related = [(write.instruction, "touched through the generic proxy here"), (read.instruction, "and through the async proxy here")]
+        if one.fence >= 0:
+            related.append((one.fence, "the next fence stands here" if one.is_late else "behind another touch of it a fence stands here"))
+        is_usual = one.crossing.is_guess or (rule.severity is Severity.INFO and not one.is_outlier)
+        severity = Severity.INFO if is_usual else Severity.WARNING
+        sites = [(routine.where(i), how) for i, how in related]
+        yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=severity)

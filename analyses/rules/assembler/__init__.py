@@ -1,0 +1,1 @@
+"""What no assembler would take: syntax, names, forms, types."""

@@ -1,0 +1,29 @@
+"""E124 bad-array-size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E124",
+    name="bad-array-size",
+    severity=Severity.ERROR,
+    summary="an array or count whose size is missing, no plain number, or too large",
+    why=(
+        "Only an external array, or one with initial values, may leave its first dimension out; registers are counted and never"
+        " arrays (5.4.3, 5.4.6)."
+    ),
+    bad=".reg .u32 x[4];",
+    good=".reg .u32 x<4>;",
+    ptxas="refuses the bad example: Variable 'x' cannot be allocated into a register",
+    check=check,
+)

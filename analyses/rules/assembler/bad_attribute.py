@@ -1,0 +1,32 @@
+"""E128 bad-attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E128",
+    name="bad-attribute",
+    severity=Severity.ERROR,
+    summary="an attribute that does not exist, or on what cannot have it",
+    why="`.managed` is for global variables, `.unified` for them and for device functions (5.4.8).",
+    bad="""
+        .const .attribute(.managed) .u32 x;
+        .entry k() { ret; }
+    """,
+    good="""
+        .global .attribute(.managed) .u32 x;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Illegal attribute '.managed' for symbol 'x'",
+    check=check,
+)

@@ -1,0 +1,34 @@
+"""E138 bad-debug-directive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E138",
+    name="bad-debug-directive",
+    severity=Severity.ERROR,
+    summary="a source position or debug section that cannot be",
+    why="Files have different numbers, an inlined position one that exists, and DWARF data the size of its type (11.5).",
+    bad="""
+        .file 1 "a.cu"
+        .file 1 "b.cu"
+        .entry k() { ret; }
+    """,
+    good="""
+        .file 1 "a.cu"
+        .file 2 "b.cu"
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: Duplicate file index #1",
+    check=check,
+)

@@ -1,0 +1,29 @@
+"""E130 bad-directive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E130",
+    name="bad-directive",
+    severity=Severity.ERROR,
+    summary="a directive that a function cannot have, or with wrong arguments",
+    why=(
+        "What stands between a function's parameters and its body is for kernels or for device functions, takes a fixed number "
+        "of values, and some exclude each other (11.4, 11.7)."
+    ),
+    bad=".entry k() .maxntid 64 .reqntid 64 { ret; }",
+    good=".entry k() .reqntid 64 { ret; }",
+    ptxas="refuses the bad example: Conflicting directives: .maxntid and .reqntid cannot both be specified",
+    check=check,
+)

@@ -1,0 +1,32 @@
+"""E126 bad-linkage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E126",
+    name="bad-linkage",
+    severity=Severity.ERROR,
+    summary="linkage where there is none, twice, or on what cannot have it",
+    why="Linkage is for functions and variables of the module, stands first, and `.common` is for global variables (11.6).",
+    bad="""
+        .common .shared .u32 x;
+        .entry k() { ret; }
+    """,
+    good="""
+        .common .global .u32 x;
+        .entry k() { ret; }
+    """,
+    ptxas="refuses the bad example: .common variables must be declared in .global space",
+    check=check,
+)

@@ -1,0 +1,26 @@
+"""E137 guard-not-predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E137",
+    name="guard-not-predicate",
+    severity=Severity.ERROR,
+    summary="a guard that is no predicate",
+    why="The guard of an instruction is a `.pred` register, maybe negated (9.3).",
+    bad="@%r1 mov.u32 %r2, 1;",
+    good="@%p1 mov.u32 %r2, 1;",
+    ptxas="refuses the bad example: Predicate expression expected",
+    check=check,
+)

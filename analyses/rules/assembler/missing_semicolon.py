@@ -1,0 +1,42 @@
+"""E002 missing-semicolon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Edit, Fix, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the parser found of this kind."""
+    return (attrs.evolve(found, fix=_fix(facts, found)) for found in facts.syntax if found.rule == RULE.id)
+
+
+def _fix(facts: Facts, found: Diagnostic) -> Fix:
+    """With a semicolon after what is there; what was meant to follow it nobody knows."""
+    text, at = facts.index.text, found.span.start
+    while at and text[at - 1].isspace():
+        at -= 1
+    return Fix("put a semicolon there", (Edit(at, at, ";"),), is_safe=False)
+
+
+RULE = Rule(
+    id="E002",
+    name="missing-semicolon",
+    severity=Severity.ERROR,
+    summary="a statement without its semicolon",
+    why="A statement ends with a semicolon, not with the line (4.3).",
+    bad="""
+        mov.u32 %r1, 1
+        mov.u32 %r2, 2;
+    """,
+    good="""
+        mov.u32 %r1, 1;
+        mov.u32 %r2, 2;
+    """,
+    ptxas="refuses the bad example: Parsing error near 'mov': syntax error",
+    check=check,
+)

@@ -1,0 +1,26 @@
+"""E104 modifiers-exclude-each-other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the instruction table says."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="E104",
+    name="modifiers-exclude-each-other",
+    severity=Severity.ERROR,
+    summary="two modifiers that cannot stand together",
+    why="They choose between alternatives, or one is meaningless with the other (9.7).",
+    bad="add.rn.rz.f32 %f1, %f2, %f3;",
+    good="add.rn.f32 %f1, %f2, %f3;",
+    ptxas="refuses the bad example: Multiple rounding modifiers specified",
+    check=check,
+)

@@ -1,0 +1,51 @@
+"""A004 committed-never-waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Copies that are pending where the function ends."""
+    return reports(facts, RULE, lambda routine: copies(routine).findings)
+
+
+RULE = Rule(
+    id="A004",
+    name="committed-never-waited",
+    severity=Severity.INFO,
+    kind=CopyFault.COMMITTED_NEVER_WAITED,
+    summary="a copy may be pending when its thread ends",
+    why="Nothing is undefined about that, but what nobody waits for nobody can have read (9.7.10.24.1).",
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.wait_all;
+    """,
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "group is pending where the function ends. It is no mistake by itself."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+    default=False,
+)

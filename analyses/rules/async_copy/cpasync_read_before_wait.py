@@ -1,0 +1,59 @@
+"""A001 cpasync-read-before-wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Reads that meet a copy in flight, with no wait at fault."""
+    return reports(facts, RULE, lambda routine: copies(routine).findings)
+
+
+RULE = Rule(
+    id="A001",
+    name="cpasync-read-before-wait",
+    severity=Severity.ERROR,
+    kind=CopyFault.CPASYNC_READ_BEFORE_WAIT,
+    summary="shared memory is read, or overwritten, while a cp.async may still be writing it",
+    why=(
+        "Reading where an asynchronous copy writes before it is known to be complete gives anything, and what is written there may be lost "
+        "(9.7.10.24.1, 9.7.10.24.5)."
+    ),
+    bad="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+        ld.shared.u32 %r5, [%r4];
+    """,
+    good="""
+        .shared .align 128 .b8 buffer[4096];
+        mov.u32 %r1, buffer;
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r3, %r2, 4;
+        add.s32 %r4, %r1, %r3;
+        cp.async.cg.shared.global [%r4], [%rd1], 16;
+        cp.async.commit_group;
+        cp.async.wait_group 0;
+        ld.shared.u32 %r5, [%r4];
+    """,
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; the "
+        "bytes that the read touches are those that a copy in flight writes."
+    ),
+    sanitizer=(
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "H200 it reported this in 5 of 5 cases."
+    ),
+    check=check,
+)

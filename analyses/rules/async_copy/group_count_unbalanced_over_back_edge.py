@@ -1,0 +1,102 @@
+"""A008 group-count-unbalanced-over-back-edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.async_copy.copies import copies
+from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Waits in loops that some paths go through again without a commit."""
+    return reports(facts, RULE, lambda routine: copies(routine).findings)
+
+
+RULE = Rule(
+    id="A008",
+    name="group-count-unbalanced-over-back-edge",
+    severity=Severity.ERROR,
+    kind=CopyFault.GROUP_COUNT_UNBALANCED_OVER_BACK_EDGE,
+    summary="a loop's wait counts on a group of each iteration, but not every iteration commits one",
+    why=(
+        "A wait counts the latest groups. An iteration without a commit moves the count, so that a group is let pending "
+        "that is read; an empty group would keep it (9.7.10.24.4, 9.7.10.24.5)."
+    ),
+    bad="""
+        .visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
+        {
+        .shared .align 16 .b8 buffer[1024];
+        ld.param.u32 %r1, [n];
+        ld.param.u64 %rd1, [data];
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r2, %r2, 4;
+        mov.u32 %r3, buffer;
+        add.s32 %r3, %r3, %r2;
+        cp.async.cg.shared.global [%r3], [%rd1], 16;
+        cp.async.commit_group;
+        mov.u32 %r4, 0;
+        LOOP:
+        and.b32 %r5, %r4, 1;
+        shl.b32 %r5, %r5, 9;
+        add.s32 %r6, %r3, %r5;
+        add.s32 %r4, %r4, 1;
+        setp.ge.s32 %p1, %r4, %r1;
+        @%p1 bra LAST;
+        xor.b32 %r7, %r5, 512;
+        add.s32 %r7, %r3, %r7;
+        cp.async.cg.shared.global [%r7], [%rd1], 16;
+        cp.async.commit_group;
+        LAST:
+        cp.async.wait_group 1;
+        ld.shared.u32 %r8, [%r6];
+        setp.lt.s32 %p1, %r4, %r1;
+        @%p1 bra LOOP;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u32 n, .param .u64 .ptr .global .align 16 data)
+        {
+        .shared .align 16 .b8 buffer[1024];
+        ld.param.u32 %r1, [n];
+        ld.param.u64 %rd1, [data];
+        mov.u32 %r2, %tid.x;
+        shl.b32 %r2, %r2, 4;
+        mov.u32 %r3, buffer;
+        add.s32 %r3, %r3, %r2;
+        cp.async.cg.shared.global [%r3], [%rd1], 16;
+        cp.async.commit_group;
+        mov.u32 %r4, 0;
+        LOOP:
+        and.b32 %r5, %r4, 1;
+        shl.b32 %r5, %r5, 9;
+        add.s32 %r6, %r3, %r5;
+        add.s32 %r4, %r4, 1;
+        setp.ge.s32 %p1, %r4, %r1;
+        @%p1 bra LAST;
+        xor.b32 %r7, %r5, 512;
+        add.s32 %r7, %r3, %r7;
+        cp.async.cg.shared.global [%r7], [%rd1], 16;
+        LAST:
+        cp.async.commit_group;
+        cp.async.wait_group 1;
+        ld.shared.u32 %r8, [%r6];
+        setp.lt.s32 %p1, %r4, %r1;
+        @%p1 bra LOOP;
+        ret;
+        }
+    """,
+    proof=(
+        "A thread is followed on a path with the groups it has in flight, and inputs are found with which control goes that way; one "
+        "way round the loop commits nothing, and the read behind the wait meets the copy."
+    ),
+    sanitizer=(
+        "racecheck follows accesses to shared memory at run time, cp.async included, with the inputs at hand; in seeded mistakes on an "
+        "H200 it reported this in the one case."
+    ),
+    check=check,
+)

@@ -1,0 +1,96 @@
+"""B003 barrier-count-vs-participants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.barriers.named_barriers import Miscount, Site, disagreements, miscounts, named_barriers
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.syntax import Path
+
+MOST_SHOWN = 4
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Barriers for another number of threads than come to them."""
+    for routine in facts.routines:
+        reported = set()
+        for group in named_barriers(routine):
+            for wrong in miscounts(group):
+                reported.add(group.id)
+                yield facts.report(
+                    RULE,
+                    routine.where(wrong.site.use.instruction),
+                    wrong.why,
+                    f"here come {_warps(wrong.site)}",
+                    related=_others(routine, wrong),
+                )
+        for use, usual in disagreements(routine):
+            if use.number not in reported:
+                yield facts.report(
+                    RULE,
+                    routine.where(use.instruction),
+                    f"barrier {use.number} is for {use.threads} threads here, and for {usual.threads} elsewhere",
+                    "nothing makes all threads of the CTA meet between the two",
+                    related=[(routine.where(usual.instruction), f"for {usual.threads} threads")],
+                    severity=Severity.WARNING,
+                )
+
+
+def _others(routine: Routine, wrong: Miscount) -> list[tuple[Path, str]]:
+    return [
+        (routine.where(other.use.instruction), f"{_warps(other)} come to it here, for {other.count or 'all'} threads")
+        for other in wrong.others[:MOST_SHOWN]
+    ]
+
+
+def _warps(site: Site) -> str:
+    numbers = [str(warp) for warp in range(site.warps.bit_length()) if site.warps >> warp & 1]
+    if len(numbers) > 2 and site.warps >> int(numbers[0]) == (1 << len(numbers)) - 1:
+        return f"warps {numbers[0]} to {numbers[-1]}"
+    return f"warp {numbers[0]}" if len(numbers) == 1 else f"warps {', '.join(numbers)}" if numbers else "no warps"
+
+
+"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+
+RULE = Rule(
+    id="B003",
+    name="barrier-count-vs-participants",
+    severity=Severity.ERROR,
+    summary="a barrier's thread count is not that of the threads that come to it",
+    why="A barrier is complete when as many threads have come as the instructions say, the same number all: with more, threads "
+    "hang, with fewer, they run on too early (9.7.14.1).",
+    bad="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra over;
+        bar.sync 1, 96;
+        over:
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra over;
+        bar.sync 1, 64;
+        over:
+        ret;
+        }
+    """,
+    proof=(
+        "Which threads come to each barrier of that number follows exactly from their places, and all counts are constants; the sums "
+        "differ. Where that is not known, uses of one barrier that name different numbers of threads, with no barrier of the whole CTA "
+        "between them, are a warning."
+    ),
+    sanitizer="the program hangs in it as without it; a count that is too small shows as a hazard in racecheck, if data are raced for.",
+    check=check,
+)

@@ -1,0 +1,103 @@
+"""B006 named-barrier-overrun."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.barriers.named_barriers import named_barriers
+from ptxkit.analyses.protocols.barriers.overrun import overruns
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Arrivals at a barrier at which nobody waits, and warps that come to a barrier again before it can be complete."""
+    for routine in facts.routines:
+        yield from _again(facts, routine)
+        yield from _alone(facts, routine)
+
+
+def _again(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
+    reported: set[int] = set()
+    for overrun in overruns(routine):
+        if overrun.second in reported:
+            continue
+        reported.add(overrun.second)
+        first = "in the iteration before" if overrun.first == overrun.second else "here"
+        yield facts.report(
+            RULE,
+            routine.where(overrun.second),
+            "the warp comes to this barrier again, and has not waited since it arrived there",
+            *(["it has arrived in the iteration before"] if overrun.first == overrun.second else []),
+            related=[(routine.where(overrun.first), f"it arrives {first}")] if overrun.first != overrun.second else (),
+        )
+
+
+def _alone(facts: Facts, routine: Routine) -> Iterator[Diagnostic]:
+    """Arrivals of some of the warps at a barrier to which no others come, to wait or to arrive."""
+    groups = named_barriers(routine)
+    for group in groups:
+        if any(site.use.waits for site in group.sites) or group.threads == group.total:
+            continue
+        for site in group.sites:
+            if site.count is None or group.threads >= site.count:
+                continue
+            waiting = [other for others in groups for other in others.sites if other.use.waits and not other.warps & site.warps]
+            yield facts.report(
+                RULE,
+                routine.where(site.use.instruction),
+                f"threads arrive at barrier {group.id}, and nobody ever waits there",
+                f"it is for {site.count} threads, and {group.threads} come",
+                related=[(routine.where(other.use.instruction), f"other threads wait at barrier {other.id} here") for other in waiting[:2]],
+            )
+
+
+"""Of a kernel in which `%p1` holds for the upper half of the threads."""
+
+RULE = Rule(
+    id="B006",
+    name="named-barrier-overrun",
+    severity=Severity.ERROR,
+    summary="arriving at a barrier twice before it is complete, or where nobody waits",
+    why="A warp that has arrived must not come to the barrier again before it is reset; to know that, it must wait (9.7.14.1).",
+    bad="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra other;
+        bar.arrive 1, 128;
+        bar.arrive 1, 128;
+        ret;
+        other:
+        bar.sync 1, 128;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k()
+        .reqntid 128
+        {
+        mov.u32 %r1, %tid.x;
+        setp.ge.u32 %p1, %r1, 64;
+        @%p1 bra other;
+        bar.arrive 1, 128;
+        bar.sync 2, 128;
+        bar.arrive 1, 128;
+        ret;
+        other:
+        bar.sync 1, 128;
+        bar.arrive 2, 128;
+        bar.sync 1, 128;
+        ret;
+        }
+    """,
+    proof=(
+        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be "
+        "complete."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

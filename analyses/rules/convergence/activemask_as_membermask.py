@@ -1,0 +1,88 @@
+"""C007 activemask-as-membermask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.reachability import closure
+from ptxkit.analyses.events.barriers import child_of
+from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.binding import Bound
+
+FEW = 4
+"""Up to so many are reported one by one in a function; of more, which are its convention, the first."""
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Masks of the threads that happen to be there, from which the mask of an instruction that waits for its members is made."""
+    for routine in facts.routines:
+        uses: dict[int, list[int]] = {}
+        for i, bound in such(routine, lambda bound: bound.members is not None and bound.members.reads):
+            assert bound.members is not None
+            for source in _sources(routine, i, child_of(routine, i, bound.members)):
+                uses.setdefault(source, []).append(i)
+        reported = list(uses.items())
+        notes = ["which they are may differ from run to run, even where all threads take the same way"]
+        if len(reported) > FEW:
+            notes.append(f"so it is with {len(reported) - 1} other masks of this function")
+            reported = reported[:1]
+        for source, users in reported:
+            yield facts.report(
+                RULE,
+                routine.where(source),
+                "this mask says which threads happen to be here together, and it is taken for those that must take part",
+                *notes,
+                related=[(routine.where(user), "it is the mask of members here") for user in users[:4]],
+            )
+
+
+def _sources(routine: Routine, i: int, child: int) -> list[int]:
+    """The instructions that found out the threads from which the registers of an operand are computed."""
+    numbering, named, bounds = ssa(routine), registers(routine), bindings(routine)
+    read = set(named.of(i, routine.instructions[i].children[child]))
+    used = [number for register, number in zip(named.reads[i], numbering.uses[i], strict=False) if register in read and number >= 0]
+    found: set[int] = set()
+
+    def sources(number: int) -> list[int]:
+        value = numbering.values[number]
+        before = value.operands
+        if value.origin is Origin.WRITE:
+            bound = bounds[value.instruction]
+            if not isinstance(bound, Bound) or bound.memory or bound.converges is not None or bound.flow:
+                return []
+            if bound.members is not None and bound.members.writes:
+                found.add(value.instruction)
+                return []
+            before += numbering.uses[value.instruction]
+        return [one for one in before if one >= 0]
+
+    closure(used, sources)
+    return sorted(found)
+
+
+RULE = Rule(
+    id="C007",
+    name="activemask-as-membermask",
+    severity=Severity.INFO,
+    summary="the mask that activemask gave is used as the mask of members of a .sync instruction",
+    why="activemask tells who happens to execute it together; nothing promises that threads that could be together are (9.7.14.11).",
+    bad="""
+        activemask.b32 %r1;
+        mov.u32 %r2, 1;
+        redux.sync.add.s32 %r3, %r2, %r1;
+    """,
+    good="""
+        mov.u32 %r1, -1;
+        mov.u32 %r2, 1;
+        redux.sync.add.s32 %r3, %r2, %r1;
+        activemask.b32 %r4;
+    """,
+    proof="The mask comes from activemask; whether lanes were missing is not known, so it stays information.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

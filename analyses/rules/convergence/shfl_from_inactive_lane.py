@@ -1,0 +1,58 @@
+"""C006 shfl-from-inactive-lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.convergence.membermasks import Unheard, masked, unheard
+from ptxkit.analyses.protocols.convergence.participation import assumed_note, example_note
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Threads that take a value from a lane that has ended, took another path or is not in the mask, and use it; once for each branch."""
+    for routine in facts.routines:
+        groups: dict[int, list[Unheard]] = {}
+        for i in masked(routine):
+            found = unheard(routine, i)
+            if found is not None:
+                groups.setdefault(found.branch if found.branch >= 0 else -1 - i, []).append(found)
+        for first, *others in groups.values():
+            notes = (
+                example_note(first.example),
+                assumed_note(first.assumption),
+                "what it gets then is undefined, and it is used",
+                f"the same is true of {len(others)} more behind that branch" if others else "",
+            )
+            yield facts.report(
+                RULE,
+                routine.where(first.instruction),
+                f"{first.thread} takes a value from lane {first.lane}, which {first.why}",
+                *filter(None, notes),
+                related=[(routine.where(first.branch), "the lane leaves here")] if first.branch >= 0 else (),
+            )
+
+
+RULE = Rule(
+    id="C006",
+    name="shfl-from-inactive-lane",
+    severity=Severity.WARNING,
+    summary="shfl takes a value from a lane that is not there",
+    why="What a thread gets from an inactive thread, or from one that is not in the mask, is undefined (9.7.10.6).",
+    bad="""
+        mov.u32 %r1, %laneid;
+        setp.ge.u32 %p1, %r1, 8;
+        @%p1 ret;
+        shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+        st.global.u32 [%rd1], %r2;
+    """,
+    good="""
+        mov.u32 %r1, %laneid;
+        shfl.sync.bfly.b32 %r2, %r1, 16, 31, -1;
+        st.global.u32 [%rd1], %r2;
+    """,
+    proof="The source lane follows from constants; a lane is named whose source is not there, and whose result is used.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

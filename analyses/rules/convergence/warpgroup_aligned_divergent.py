@@ -1,0 +1,61 @@
+"""C003 warpgroup-aligned-divergent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from ptxkit.analyses.cfg.graph import flow_of
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.convergence.participation import Divergence, comes_otherwise, divergence_reports, divergences
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Instructions of a whole warpgroup that one of its threads executes and another does not."""
+    for routine in facts.routines:
+        found = [divergence for divergence in divergences(routine) if _is_of_a_warpgroup(routine, divergence)]
+        yield from divergence_reports(facts, RULE, routine, found, "ptxas says nothing of this")
+
+
+def _is_of_a_warpgroup(routine: Routine, divergence: Divergence) -> bool:
+    if divergence.demand is None or divergence.demand.converges.level != "warpgroup":
+        return False
+    # lanes that have ended at a `ret` or `exit` are the matter of another rule
+    if divergence.scope is not Level.WARP and comes_otherwise(routine, divergence, _likewise(routine, divergence.instruction)):
+        return False
+    leaves = flow_of(routine.instructions[divergence.branch].opcode.text) in ("return", "exit")
+    return not (divergence.has_ended and leaves and divergence.scope is Level.WARP)
+
+
+def _likewise(routine: Routine, i: int) -> Callable[[int], bool]:
+    """Whether an instruction does the same: where each warp has its own copy, all of the warpgroup execute one."""
+    name = routine.instructions[i].opcode.text
+    return lambda other: routine.instructions[other].opcode.text == name
+
+
+RULE = Rule(
+    id="C003",
+    name="warpgroup-aligned-divergent",
+    severity=Severity.ERROR,
+    summary="an instruction that four warps execute together, where not all of them come",
+    why="wgmma instructions and setmaxnreg are executed by all threads of a warpgroup, four warps of which the first has a rank divisible "
+    "by four; otherwise behaviour is undefined (9.7.16, 9.7.19.5).",
+    bad="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 96;
+        @%p1 wgmma.fence.sync.aligned;
+    """,
+    good="""
+        mov.u32 %r1, %tid.x;
+        setp.lt.u32 %p1, %r1, 128;
+        @%p1 wgmma.fence.sync.aligned;
+    """,
+    proof=(
+        "Two threads are named, by their places, with the way that each goes: both are of one warpgroup, one executes the instruction "
+        "and the other does not."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,62 @@
+"""F006 wmma-fragment-order-changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.fragments.fragments import FragmentUse, Source, fragment_uses, where
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Fragments whose registers stand in another order than where they were made, or are taken from several."""
+    for routine in facts.routines:
+        for use in fragment_uses(routine):
+            sources = _only_copies(use)
+            if sources is None:
+                continue
+            makers = sorted({source.instruction for source in sources})
+            if len(makers) > 1:
+                message = "the registers of this fragment are taken from several"
+            elif [source.index for source in sources] != list(range(len(sources))):
+                order = ", ".join([str(source.index) for source in sources])
+                message = f"the registers of this fragment are not in the order in which they were made: {order}"
+            else:
+                continue
+            yield facts.report(RULE, where(routine, use), message, related=[(routine.where(i), "made here") for i in makers])
+
+
+def _only_copies(use: FragmentUse) -> list[Source] | None:
+    """The one register that each register of the operand is a copy of, all of like fragments; None if there are others, or none."""
+    if not all(len(sources) == 1 for sources in use.sources):
+        return None
+    found = [source for sources in use.sources for source in sources]
+    like = all(
+        source.fragment.is_opaque and (source.fragment.matrix, source.fragment.shape) == (use.fragment.matrix, use.fragment.shape)
+        for source in found
+    )
+    return found if like and not any(source.is_changed for source in found) else None
+
+
+RULE = Rule(
+    id="F006",
+    name="wmma-fragment-order-changed",
+    severity=Severity.WARNING,
+    summary="a matrix fragment whose registers are not in the order in which they were made",
+    why="Which element is where in a fragment is not specified; a fragment may be worked on, but its order must stay (9.7.15.3.1).",
+    bad="""
+        wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f1, %f0, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
+    good="""
+        wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
+    proof=(
+        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
+        "registers of the operand hold one. The places differ. A warning, since the manual leaves open which element is where."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

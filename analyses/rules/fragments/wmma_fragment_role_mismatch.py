@@ -1,0 +1,56 @@
+"""F004 wmma-fragment-role-mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.fragments.fragments import disagreements, where
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.notation import Fragment
+
+_NAMES = {"a": "matrix A", "b": "matrix B", "c": "the accumulator"}
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Fragments of one matrix that are read as those of another: A as B, or an accumulator as A."""
+    for routine in facts.routines:
+        for found in disagreements(routine, _differ):
+            made, taken = _NAMES[found.source.fragment.matrix], _NAMES[found.use.fragment.matrix]
+            yield facts.report(
+                RULE,
+                where(routine, found.use),
+                f"this is read as a fragment of {taken}, and was made as one of {made}",
+                related=[(routine.where(found.source.instruction), "made here")],
+            )
+
+
+def _differ(made: Fragment, taken: Fragment) -> bool:
+    return made.matrix != taken.matrix
+
+
+RULE = Rule(
+    id="F004",
+    name="wmma-fragment-role-mismatch",
+    severity=Severity.WARNING,
+    summary="a fragment of one matrix that is used as that of another",
+    why="Fragments of A, B and the accumulator are spread over the threads in ways of their own, which are not specified (9.7.15.3.1).",
+    bad="""
+        wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];
+        wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
+        wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r2, %r3},
+            {%r0, %r1}, {0, 0, 0, 0, 0, 0, 0, 0};
+    """,
+    good="""
+        wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];
+        wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
+        wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1},
+            {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
+    """,
+    proof=(
+        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
+        "registers of the operand hold one. The matrices differ. A warning, since the manual leaves open which element is where."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

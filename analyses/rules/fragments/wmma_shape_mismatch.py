@@ -1,0 +1,51 @@
+"""F001 wmma-shape-mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.fragments.fragments import disagreements, where
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.notation import Fragment
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Fragments that are read as parts of a matrix of another shape than they were made for."""
+    for routine in facts.routines:
+        for found in disagreements(routine, _differ):
+            made = found.source.fragment
+            yield facts.report(
+                RULE,
+                where(routine, found.use),
+                f"this is read as a fragment of shape `{found.use.fragment.shape}`, and was made as one of shape `{made.shape}`",
+                related=[(routine.where(found.source.instruction), "made here")],
+                severity=Severity.ERROR if found.is_certain else Severity.WARNING,
+            )
+
+
+def _differ(made: Fragment, taken: Fragment) -> bool:
+    return made.shape != taken.shape
+
+
+RULE = Rule(
+    id="F001",
+    name="wmma-shape-mismatch",
+    severity=Severity.ERROR,
+    summary="a matrix fragment that is read with another shape than it was made with",
+    why="Which element a register of a fragment holds depends on the shape; load, product and store must name the same one (9.7.15.3.5).",
+    bad="""
+        wmma.load.c.sync.aligned.row.m8n32k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
+    good="""
+        wmma.load.c.sync.aligned.row.m16n16k16.f32 {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7}, [%rd1];
+        wmma.store.d.sync.aligned.row.m16n16k16.f32 [%rd2], {%f0, %f1, %f2, %f3, %f4, %f5, %f6, %f7};
+    """,
+    proof=(
+        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
+        "registers of the operand hold one. The shapes differ."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,55 @@
+"""F003 wmma-type-mismatch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.fragments.fragments import disagreements, where
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.isa.notation import Fragment
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Fragments whose elements are read as another type."""
+    for routine in facts.routines:
+        for found in disagreements(routine, _differ):
+            made = found.source.fragment
+            yield facts.report(
+                RULE,
+                where(routine, found.use),
+                f"the elements of this fragment are read as `{found.use.fragment.type}`, and were made as `{made.type}`",
+                related=[(routine.where(found.source.instruction), "made here")],
+                severity=Severity.ERROR if found.is_certain else Severity.WARNING,
+            )
+
+
+def _differ(made: Fragment, taken: Fragment) -> bool:
+    return made.type != taken.type and made.matrix == taken.matrix
+
+
+RULE = Rule(
+    id="F003",
+    name="wmma-type-mismatch",
+    severity=Severity.ERROR,
+    summary="a matrix fragment whose elements are read as another type than they were made as",
+    why="The types that load, product and store name must agree; a fragment does not convert by being passed on (9.7.15.3.1, 9.7.15.3.5).",
+    bad="""
+        wmma.load.a.sync.aligned.row.m16n16k16.u8 {%r0, %r1}, [%rd1];
+        wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
+        wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1},
+            {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
+    """,
+    good="""
+        wmma.load.a.sync.aligned.row.m16n16k16.s8 {%r0, %r1}, [%rd1];
+        wmma.load.b.sync.aligned.col.m16n16k16.s8 {%r2, %r3}, [%rd2];
+        wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32 {%r4, %r5, %r6, %r7, %r8, %r9, %r10, %r11}, {%r0, %r1},
+            {%r2, %r3}, {0, 0, 0, 0, 0, 0, 0, 0};
+    """,
+    proof=(
+        "Which fragment each register holds is followed from its load through copies, loops and joins; nothing is said unless all "
+        "registers of the operand hold one. The types differ."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,58 @@
+"""G001 griddepcontrol-missing-wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.grid.dependencies import findings
+from ptxkit.analyses.protocols.grid.kinds import GridFault
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Kernels that launch dependents and read what a grid before them may write."""
+    return reports(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="G001",
+    name="griddepcontrol-missing-wait",
+    severity=Severity.WARNING,
+    kind=GridFault.GRIDDEPCONTROL_MISSING_WAIT,
+    summary="a kernel lets dependent grids start early and never waits for those it depends on itself",
+    why=(
+        "Where a grid before uses griddepcontrol.launch_dependents, this one must use griddepcontrol.wait before it "
+        "touches what that one writes (9.7.14.13)."
+    ),
+    bad="""
+        .visible .entry k(.param .u64 p)
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        ld.global.u32 %r1, [%rd1];
+        griddepcontrol.launch_dependents;
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k(.param .u64 p)
+        {
+        ld.param.u64 %rd1, [p];
+        cvta.to.global.u64 %rd1, %rd1;
+        griddepcontrol.wait;
+        ld.global.u32 %r1, [%rd1];
+        griddepcontrol.launch_dependents;
+        st.global.u32 [%rd1], %r1;
+        ret;
+        }
+    """,
+    proof=(
+        "Control flow alone: a launch of dependents, a read of memory that is not constant, and no wait. How the kernel is launched is "
+        "not known, so it is a warning."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,89 @@
+"""M008 mbarrier-parity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.static_checks import findings
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Waits of which the parity is not that of the phase that comes next."""
+    return reports(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="M008",
+    name="mbarrier-parity",
+    severity=Severity.ERROR,
+    kind=MbarrierFault.MBARRIER_PARITY,
+    summary="a wait is for the phase of the wrong parity",
+    why="A wait by parity tells apart only the current phase and the one before: the parity must change with every phase (9.7.14.15.16).",
+    bad="""
+        .visible .entry k() .reqntid 64
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        READY:
+        bar.sync 0;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+
+        FIRST:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+        @!%p2 bra FIRST;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+
+        SECOND:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+        @!%p2 bra SECOND;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k() .reqntid 64
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        READY:
+        bar.sync 0;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+
+        FIRST:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+        @!%p2 bra FIRST;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+
+        SECOND:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 1;
+        @!%p2 bra SECOND;
+        ret;
+        }
+    """,
+    proof=(
+        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
+        "possible, the wait lets threads pass at once or stops them for ever, and with the other parity all goes well. "
+        "A warning without a run: waits at one ring whose parities "
+        "or lengths disagree, or a first phase that all who could complete it wait for themselves."
+    ),
+    sanitizer=(
+        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
+        "mistakes on an H200 (which left mbarrier counts alone)."
+    ),
+    check=check,
+)

@@ -1,0 +1,45 @@
+"""M016 mbarrier-parity-range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.analyses.protocols.mbarrier.operands import findings
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Parities that are not 0 or 1 for certain."""
+    return reports(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="M016",
+    name="mbarrier-parity-range",
+    severity=Severity.WARNING,
+    kind=MbarrierFault.MBARRIER_PARITY_RANGE,
+    summary="the parity of a wait is neither 0 nor 1",
+    why="A parity is 0 or 1; manuals since take more, older ones do not (9.7.14.15.16).",
+    bad="""
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, bar;
+        mov.u32 %r2, 2;
+        WAIT:
+        mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;
+        @!%p1 bra WAIT;
+    """,
+    good="""
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, bar;
+        mov.u32 %r2, 1;
+        WAIT:
+        mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;
+        @!%p1 bra WAIT;
+    """,
+    proof="The value of the operand, or the bits that it can have, follow from the code for a thread that executes it.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

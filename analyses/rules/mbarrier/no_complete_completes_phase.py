@@ -1,0 +1,75 @@
+"""M015 no-complete-completes-phase."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.mbarrier.dynamic_checks import findings
+from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Phases that are completed by an arrival that says it does not."""
+    return reports(facts, RULE, findings)
+
+
+RULE = Rule(
+    id="M015",
+    name="no-complete-completes-phase",
+    severity=Severity.ERROR,
+    kind=MbarrierFault.NO_COMPLETE_COMPLETES_PHASE,
+    summary="an arrival that may not complete a phase does",
+    why="mbarrier.arrive.noComplete must not be the arrival that completes a phase (9.7.14.15.13).",
+    bad="""
+        .visible .entry k() .reqntid 64
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 64;
+        READY:
+        bar.sync 0;
+        mbarrier.arrive.noComplete.shared.b64 %rd2, [%r2], 1;
+        ret;
+        }
+    """,
+    good="""
+        .visible .entry k() .reqntid 64
+        {
+        .shared .align 8 .b64 bar;
+        .shared .align 128 .b8 data[1024];
+        mov.u32 %r1, %tid.x;
+        mov.u32 %r2, bar;
+        mov.u32 %r3, data;
+        setp.ne.u32 %p1, %r1, 0;
+        @%p1 bra READY;
+        mbarrier.init.shared::cta.b64 [%r2], 65;
+        READY:
+        bar.sync 0;
+        mbarrier.arrive.noComplete.shared.b64 %rd2, [%r2], 1;
+        @%p1 bra LAST;
+        mbarrier.arrive.shared::cta.b64 _, [%r2];
+        LAST:
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r2], 0;
+        @!%p2 bra WAIT;
+        ret;
+        }
+    """,
+    proof=(
+        "All threads of the CTA (or of the cluster) are run side by side with numbers for what the kernel is given: in one run that is "
+        "possible, an arrival that promises not to completes the phase."
+    ),
+    sanitizer=(
+        "synccheck knows some misuse of barriers at run time; racecheck and synccheck reported none of the seeded asynchronous "
+        "mistakes on an H200 (which left mbarrier counts alone)."
+    ),
+    check=check,
+)

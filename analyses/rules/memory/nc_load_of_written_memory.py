@@ -1,0 +1,94 @@
+"""S007 nc-load-of-written-memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit import fixing
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.symbolic.terms import Parts
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+from ptxkit.isa.binding import Bound
+
+READONLY = (".nc", ".proxy::readonly")
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Loads through the read-only path of what the same thread writes at the same address."""
+    for routine in facts.routines:
+        loads = [access for access in accesses(routine) if _is_readonly(routine, access)]
+        if not loads:
+            continue
+        written: dict[Parts, list[Access]] = {}
+        for access in accesses(routine):
+            if access.writes and access.address is not None and access.space in ("", ".global"):
+                written.setdefault(access.address.linear[1], []).append(access)
+        for load in loads:
+            store = next((store for store in written.get(_parts(load), ()) if _meet(routine, load, store)), None)
+            if store is not None:
+                yield facts.report(
+                    RULE,
+                    (*routine.where(load.instruction), load.child),
+                    "read as memory that nobody writes, but this kernel writes it",
+                    f"the address is {load.address}",
+                    related=[((*routine.where(store.instruction), store.child), "written here")],
+                    fix=_fix(facts, routine, load.instruction),
+                )
+
+
+def _is_readonly(routine: Routine, access: Access) -> bool:
+    bound = bindings(routine)[access.instruction]
+    return access.reads and isinstance(bound, Bound) and any(bound.has(modifier) for modifier in READONLY)
+
+
+def _parts(load: Access) -> Parts:
+    return load.address.linear[1] if load.address is not None else ()
+
+
+def _meet(routine: Routine, load: Access, store: Access) -> bool:
+    """Whether both access a common byte, and the thread that executes one executes, or has executed, the other."""
+    if load.address is None or store.address is None or not load.bytes or not store.bytes or not _parts(load):
+        return False
+    size = 1 << load.address.width
+    distance = (load.address.linear[0] - store.address.linear[0]) % size
+    if not (distance < store.bytes or size - distance < load.bytes):
+        return False
+    blocks = control_flow(routine).block_of
+    one, other = blocks[load.instruction], blocks[store.instruction]
+    tree = dominators(routine).tree
+    return tree.dominates(one, other) or tree.dominates(other, one)
+
+
+def _fix(facts: Facts, routine: Routine, i: int) -> Fix | None:
+    """Through the caches that are kept coherent."""
+    opcode = routine.instructions[i].opcode
+    at = routine.instructions[i].children.index(opcode)
+    without = opcode.text.replace(".nc", "")
+    return Fix("leave `.nc` away", (fixing.replace(facts.index, (*routine.where(i), at), without),)) if without != opcode.text else None
+
+
+RULE = Rule(
+    id="S007",
+    name="nc-load-of-written-memory",
+    severity=Severity.WARNING,
+    summary="a load that takes memory for read-only which the kernel itself writes",
+    why="The cache that ld.global.nc reads through is not kept coherent: it may give what was there before the store (9.7.10.9).",
+    bad="""
+        cvta.to.global.u64 %rd2, %rd1;
+        st.global.u32 [%rd2+4], %r1;
+        ld.global.nc.u32 %r2, [%rd2+4];
+    """,
+    good="""
+        cvta.to.global.u64 %rd2, %rd1;
+        st.global.u32 [%rd2+4], %r1;
+        ld.global.nc.u32 %r2, [%rd2+8];
+    """,
+    proof="The address of the load and of a store before it are the same expression.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,103 @@
+"""S002 out-of-bounds-access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.memory.accesses import Access, accesses, size_of
+from ptxkit.analyses.numbers.arithmetic import signed
+from ptxkit.analyses.symbolic.origins import origins
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.symex.path_condition import comparison, unnegated
+from ptxkit.analyses.threads.lanes import lanes
+from ptxkit.analyses.threads.thread_sets import Runs
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.names import Kind, Symbol
+
+FEW = 4
+"""Compilers unroll loops of which they do not know how often they iterate by so much, or more."""
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Accesses beyond the end, or before the start, of the variable that their address is made from, by a thread that executes them."""
+    for routine in facts.routines:
+        for access in accesses(routine):
+            where = access.where
+            if where is None or not access.bytes:
+                continue
+            if where.symbol is None or where.symbol.kind is not Kind.VARIABLE or where.symbol.linkage == ".extern":
+                continue
+            size = size_of(where.symbol)
+            if size is None:
+                continue
+            least, most = where.offset.signed_bounds
+            if least < 0 or most + access.bytes > size:
+                yield from _beyond(facts, routine, access, where.symbol, where.offset, size)
+
+
+def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offset: Term, size: int) -> Iterator[Diagnostic]:
+    known = lanes(routine)
+    width = access.bytes or 1
+    numbers = known.numbers(offset, control_flow(routine).block_of[access.instruction])
+    if numbers is None:
+        return
+    wrong = [
+        (run, -thread)
+        for thread, (run, number) in enumerate(zip(known.execution(access.instruction), numbers, strict=True))
+        if run >= Runs.MAYBE and not 0 <= signed(number, offset.width) <= size - width
+    ]
+    if not wrong:
+        return
+    run, thread = max(wrong)
+    is_ahead = run is Runs.MAYBE and _is_unrolled(routine, control_flow(routine).block_of[access.instruction])
+    first = signed(numbers[-thread], offset.width)
+    notes = [f"the offset is {offset}"] if offset.constant is None else []
+    if run is Runs.MAYBE:
+        notes.append("whether it is executed depends on the parameters or on the CTA")
+    if is_ahead:
+        notes.append("a parameter must be as large as that; this is no bug if it never is, and a loop was unrolled further than it goes")
+    who = f"{known.threads[-thread]} touches " if offset.constant is None else ""
+    yield facts.report(
+        RULE,
+        (*routine.where(access.instruction), access.child),
+        f"{who}bytes {first} to {first + width - 1} of `{symbol.name}`, which has {size}",
+        *notes,
+        related=[(symbol.path, "declared here"), *origins(routine, access.instruction, access.child)],
+        severity=Severity.ERROR if run is Runs.ALWAYS else Severity.INFO if is_ahead else Severity.WARNING,
+    )
+
+
+def _is_unrolled(routine: Routine, block: int) -> bool:
+    """Whether a block is only come to if something that is made from parameters alone is neither small nor another certain number."""
+    known, flow, post = values(routine), control_flow(routine), dominators(routine).post
+    for branch in post.decide(block):
+        guard = known.guard(flow.blocks[branch].end - 1)
+        bound = comparison(known.terms, unnegated(guard)[0]) if guard is not None else None
+        if bound is not None and abs(bound[3]) >= FEW and all(leaf.operator == "parameter" for leaf in bound[0].leaves()):
+            return True
+    return False
+
+
+RULE = Rule(
+    id="S002",
+    name="out-of-bounds-access",
+    severity=Severity.ERROR,
+    summary="a memory access provably outside of the variable that it addresses",
+    why="What lies beyond a variable belongs to others; the assembler lays out and checks nothing there (5.1, 6.4.1).",
+    bad="""
+        .shared .align 4 .b8 buffer[64];
+        ld.shared.u32 %r1, [buffer+64];
+    """,
+    good="""
+        .shared .align 4 .b8 buffer[64];
+        ld.shared.u32 %r1, [buffer+60];
+    """,
+    proof="The address follows for a named thread, which executes the access, and lies outside of the variable.",
+    sanitizer="memcheck reports accesses that leave the memory of the kernel, not those that hit another variable in it.",
+    check=check,
+)

@@ -1,0 +1,99 @@
+"""L002 uncoalesced-access."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.protocols.performance.warp_accesses import WarpAccess, more, shown, warp_accesses
+from ptxkit.diagnostics import Diagnostic, Severity
+
+SECTOR = 32
+"""Bytes that global memory hands out together."""
+FACTOR = 2
+"""Reported from so many times the sectors on that would do."""
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Accesses to global memory of which a good part of what is moved is not used: one of each kind in a function."""
+    for routine in facts.routines:
+        kinds: dict[tuple[str, int, int], list[tuple[Access, WarpAccess]]] = {}
+        for access in accesses(routine):
+            if access.space != ".global" or access.memory.access not in ("read", "write") or not access.bytes:
+                continue
+            found = warp_accesses(routine).of(access)
+            wasted = _wasted(found, access.bytes) if found else None
+            if found and wasted:
+                kinds.setdefault((access.memory.access, *wasted), []).append((access, found))
+        for (_, accessed, sectors), same in kinds.items():
+            yield _report(facts, routine, *same[0], accessed, sectors, [access for access, _ in same[1:]])
+
+
+def _wasted(found: WarpAccess, size: int) -> tuple[int, int] | None:
+    """How many bytes are accessed, and how many sectors move, if these are too many."""
+    accessed = len(set(found.offsets)) * size
+    # where the first address lies in its sector may not be known: what is best for the program counts
+    sectors = min(_sectors(found, size, start) for start in found.starts(SECTOR, size))
+    return (accessed, sectors) if sectors >= FACTOR * _needed(accessed) else None
+
+
+def _needed(accessed: int) -> int:
+    """How many sectors hold so many bytes."""
+    return -(-accessed // SECTOR)
+
+
+def _report(
+    facts: Facts, routine: Routine, access: Access, found: WarpAccess, accessed: int, sectors: int, others: list[Access]
+) -> Diagnostic:
+    return facts.report(
+        RULE,
+        (*routine.where(access.instruction), access.child),
+        f"a warp moves {sectors} sectors of {SECTOR} bytes to use {accessed} bytes, which {_needed(accessed)} would hold",
+        f"lane {found.lane(1)} is {found.offsets[1] - found.offsets[0]} bytes from lane {found.lane(0)}",
+        *more(found, others),
+        related=shown(routine, others),
+    )
+
+
+def _sectors(found: WarpAccess, size: int, shift: int) -> int:
+    return len({sector for offset in found.offsets for sector in ((offset + shift) // SECTOR, (offset + shift + size - 1) // SECTOR)})
+
+
+RULE = Rule(
+    id="L002",
+    name="uncoalesced-access",
+    severity=Severity.INFO,
+    summary="lanes of a warp that touch global memory far apart",
+    why="Global memory (5.1.4) moves in sectors of 32 bytes. Where the lanes of a warp touch addresses side by side, one sector serves many"
+    " of them; where they are far apart, most of what is moved is thrown away.",
+    bad="""
+        .entry k(.param .u64 p)
+        .reqntid 128
+        {
+        ld.param.u64 %rd1, [p];
+        mov.u32 %r0, %tid.x;
+        mul.wide.u32 %rd2, %r0, 64;
+        add.u64 %rd1, %rd1, %rd2;
+        st.global.u32 [%rd1], %r0;
+        ret;
+        }
+    """,
+    good="""
+        .entry k(.param .u64 p)
+        .reqntid 128
+        {
+        ld.param.u64 %rd1, [p];
+        mov.u32 %r0, %tid.x;
+        mul.wide.u32 %rd2, %r0, 4;
+        add.u64 %rd1, %rd1, %rd2;
+        st.global.u32 [%rd1], %r0;
+        ret;
+        }
+    """,
+    proof="The addresses of all lanes of a warp are worked out; where the first lies in its sector is taken as is best for the program.",
+    sanitizer="no tool of it; the profiler counts sectors.",
+    check=check,
+    default=False,
+)

@@ -1,0 +1,59 @@
+"""P003 proxy-fence-wrong-side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.proxy.crossings import crossings
+from ptxkit.analyses.rules._reports import crossing_reports
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Reads through the async proxy after a proxy fence that is not between the write and the barrier."""
+    for routine in facts.routines:
+        found = [one for one in crossings(routine) if one.fence >= 0]
+        yield from crossing_reports(facts, RULE, routine, found, "is read through the async proxy")
+
+
+RULE = Rule(
+    id="P003",
+    name="proxy-fence-wrong-side",
+    severity=Severity.ERROR,
+    summary="a proxy fence that stands before the write, or behind the barrier where not all writers come to it",
+    why="A proxy fence orders what its own thread wrote: it stands between write and barrier, for all that write (8.6, 9.7.10.24.2).",
+    bad="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        bar.sync 0;
+        @%p1 bra END;
+        fence.proxy.async.shared::cta;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
+        END:
+    """,
+    good="""
+        .shared .align 16 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        mov.u32 %r1, %tid.x;
+        shl.b32 %r2, %r1, 2;
+        mov.u32 %r3, tile;
+        add.u32 %r2, %r2, %r3;
+        setp.ne.u32 %p1, %r1, 0;
+        st.shared.u32 [%r2], %r1;
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        @%p1 bra END;
+        cp.async.bulk.global.shared::cta.bulk_group [%rd1], [tile], 1024;
+        END:
+    """,
+    proof="As for P001, with a proxy fence that stands elsewhere; a writing thread is named that does not come to it.",
+    sanitizer="no tool of it follows bulk copies: racecheck and synccheck reported none of the seeded mistakes with them on an H200.",
+    check=check,
+)

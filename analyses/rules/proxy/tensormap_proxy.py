@@ -1,0 +1,51 @@
+"""P005 tensormap-proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.specimen import is_specimen
+from ptxkit.analyses.framework.reporting import found_reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.proxy.crossings import stale_maps
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Uses of tensor maps that the kernel has changed, with no acquiring fence between."""
+    for routine in facts.routines:
+        if is_specimen(routine):
+            continue
+        yield from found_reports(facts, RULE, routine, stale_maps(routine))
+
+
+RULE = Rule(
+    id="P005",
+    name="tensormap-proxy",
+    severity=Severity.ERROR,
+    summary="a tensor map that is changed and then used with no acquiring fence of the tensormap proxy between",
+    why="Tensor maps are read through a proxy of their own: a change is released, and acquired before it is used (9.7.14.4, 9.7.14.16).",
+    bad="""
+        .shared .align 128 .b8 map[128];
+        .shared .align 128 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], %rd2;
+        tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [map], 128;
+        cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];
+    """,
+    good="""
+        .shared .align 128 .b8 map[128];
+        .shared .align 128 .b8 tile[1024];
+        .shared .align 8 .b64 bar;
+        tensormap.replace.tile.global_address.shared::cta.b1024.b64 [map], %rd2;
+        tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%rd1], [map], 128;
+        fence.proxy.tensormap::generic.acquire.gpu [%rd1], 128;
+        cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes [tile], [%rd1, {%r1}], [bar];
+    """,
+    proof=(
+        "Data flow on all ways from the change to the use: no acquiring fence of the proxy on one of them. A map that is not acquired, or "
+        "not released, as the others of the kernel are is warned of."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,69 @@
+"""R009 redundant-conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit import fixing
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.types import types
+
+INTEGERS = ("signed", "unsigned")
+SIZES = (16, 32, 64)
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Conversions from a type to one that has the same bits."""
+    for routine in facts.routines:
+        for i, bound in enumerate(bindings(routine)):
+            if isinstance(bound, Bound) and (bits := _same(bound)):
+                yield facts.report(RULE, routine.where(i), "this converts nothing: all bits stay", fix=_fix(facts, routine, i, bits))
+
+
+def _same(bound: Bound) -> int:
+    """How many bits an integer and the registers from and to which it is converted have, if it has the same before and after; else 0."""
+    to, source = types().get(bound.slot(".dtype")), types().get(bound.slot(".atype"))
+    if to is None or source is None or to.kind not in INTEGERS or source.kind not in INTEGERS or len(bound.operands) != 2:
+        return 0
+    if to.bits != source.bits or to.bits not in SIZES or bound.has(".sat"):
+        return 0
+    for operand in bound.operands:
+        register = types().get(operand.shape.type) if operand.shape.kind == "register" and operand.shape.count == 1 else None
+        if register is None or register.bits != to.bits:
+            return 0
+    return to.bits
+
+
+def _fix(facts: Facts, routine: Routine, i: int, bits: int) -> Fix:
+    """As a move."""
+    instruction = routine.instructions[i]
+    at = (*routine.where(i), instruction.children.index(instruction.opcode))
+    return Fix(f"make it `mov.b{bits}`", (fixing.replace(facts.index, at, f"mov.b{bits}"),))
+
+
+RULE = Rule(
+    id="R009",
+    name="redundant-conversion",
+    severity=Severity.INFO,
+    summary="a conversion that changes no bit",
+    why="Between a signed and an unsigned integer of one size there is nothing to convert (9.7.10.20); it costs no machine code, but"
+    " makes the reader look for a reason. Often another type was meant.",
+    bad="""
+        mov.u64 %rd2, 0;
+        cvt.u32.s32 %r1, %r2;
+        st.global.u32 [%rd2], %r1;
+    """,
+    good="""
+        mov.u64 %rd2, 0;
+        cvt.u64.s32 %rd1, %r2;
+        st.global.u64 [%rd2], %rd1;
+    """,
+    proof="The two types have the same bits.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+    default=False,
+)

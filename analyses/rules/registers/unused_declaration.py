@@ -1,0 +1,57 @@
+"""R004 unused-declaration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit import fixing
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Fix, Severity
+from ptxkit.names import Kind, Symbol
+from ptxkit.syntax import Declarator, Function, Label
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Registers, labels, parameters and local variables that nothing uses. Families such as `%r<100>` are declared by the handful."""
+    names = facts.names
+    for scope in names.all_scopes:
+        if scope.parent is None:
+            continue
+        top = facts.module.children[scope.path[0]]
+        if not isinstance(top, Function):
+            continue
+        of_header = scope.path[1:2] == (0,)
+        for symbol in scope.symbols.values():
+            returned = of_header and symbol.path[2] < top.header.children.index(top.header.name)
+            if names.is_used(symbol) or returned or symbol.linkage is not None:
+                continue
+            if symbol.kind is not Kind.LABEL or not symbol.name.startswith(("$L__func", "$L__tmp", "$L__info", "$L__BB")):
+                yield facts.report(RULE, symbol.path, f"{symbol.kind.value} `{symbol.name}` is never used", fix=_fix(facts, symbol))
+
+
+def _fix(facts: Facts, symbol: Symbol) -> Fix | None:
+    """Without the declaration. Callers pass parameters, so there is none for them; that of shared memory moves what lies after it."""
+    if symbol.kind is Kind.PARAMETER:
+        return None
+    path = symbol.path
+    while not isinstance(facts.module.at(path), Label | Declarator) and path:
+        path = path[:-1]
+    if not path:
+        return None
+    is_safe = symbol.kind is not Kind.VARIABLE or symbol.space in (".local", ".param")
+    return Fix("remove the declaration", (fixing.remove(facts.index, path),), is_safe)
+
+
+RULE = Rule(
+    id="R004",
+    name="unused-declaration",
+    severity=Severity.INFO,
+    summary="a register, label, parameter or local variable that nothing uses",
+    why="It costs nothing in the machine code, but is often the trace of a slip: the wrong name was used somewhere (5.4.1).",
+    bad=".entry k() { .reg .u32 lonely; ret; }",
+    good=".entry k() { .reg .u32 busy; mov.u32 busy, 1; ret; }",
+    proof="Names are resolved; nothing refers to this one.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+    default=False,
+)

@@ -1,0 +1,42 @@
+"""X001: comments to ptxkit that do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework import rule as rules
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What is wrong with a comment by itself; that it accepts nothing shows when the other rules have been applied."""
+    for mark in facts.marks:
+        if mark.trouble:
+            yield facts.report(RULE, mark.span, mark.trouble)
+        for word in mark.rules:
+            if not any(rules.names_rule(word, rule.id, rule.name) for rule in rules.all_rules()):
+                yield facts.report(RULE, mark.span, f"no rule is called `{word}`")
+
+
+RULE = Rule(
+    id="X001",
+    name="unused-ignore",
+    severity=Severity.WARNING,
+    summary="a comment that accepts findings accepts none",
+    why=(
+        "A comment (4.2) `// ptxkit: ignore[RULES] reason` says that somebody has looked at a finding and accepts it. Where nothing is "
+        "found any more, or no rule is called so, it hides the next finding or does nothing at all: it is to be taken away."
+    ),
+    bad="""
+        // ptxkit: ignore[C999] there is no such rule
+        mov.b32 %r1, %r2;
+    """,
+    good="""
+        // ptxkit: ignore[R001] set by the code before
+        mov.b32 %r1, %r2;
+    """,
+    proof="The comment is compared with what the rules have found.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,82 @@
+"""T006 tensor-fence-missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import found_reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import seldom_fenced, unfenced
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Uses of tensor memory after a wait without the fence that the kernel has after its other waits."""
+    for routine in facts.routines:
+        yield from found_reports(facts, RULE, routine, unfenced(routine))
+        usual = seldom_fenced(routine)
+        if usual is not None:
+            yield from found_reports(facts, RULE, routine, [usual], Severity.INFO)
+
+
+RULE = Rule(
+    id="T006",
+    name="tensor-fence-missing",
+    severity=Severity.WARNING,
+    summary="a use of tensor memory behind a wait, with no tcgen05.fence between as there is behind the other waits",
+    why="What other threads started is ordered only by tcgen05.fence::after_thread_sync behind the wait (9.1:9.7.16.11).",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.fence::before_thread_sync;
+        bar.sync 0;
+        tcgen05.fence::after_thread_sync;
+        tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+        tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+        @!%p1 bra WAIT;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+        tcgen05.wait::ld.sync.aligned;
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.fence::before_thread_sync;
+        bar.sync 0;
+        tcgen05.fence::after_thread_sync;
+        tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, 0;
+        tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];
+        WAIT:
+        mbarrier.try_wait.parity.shared::cta.b64 %p1, [bar], 0;
+        @!%p1 bra WAIT;
+        tcgen05.fence::after_thread_sync;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+        tcgen05.wait::ld.sync.aligned;
+        ret;
+        }
+    """,
+    proof="The fence is left out on this way though the kernel has it on others; where it has it on some only, that is but told.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,66 @@
+"""T002 tmem-alloc-after-relinquish."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import found_reports
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import misused_permits
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Allocations without the right to, frees of other sizes than were allocated, mixed groups of CTAs."""
+    for routine in facts.routines:
+        yield from found_reports(facts, RULE, routine, misused_permits(routine))
+
+
+RULE = Rule(
+    id="T002",
+    name="tmem-alloc-after-relinquish",
+    severity=Severity.ERROR,
+    summary="tensor memory that is allocated after the right to do so was given up, or freed in another size",
+    why="After relinquish_alloc_permit a CTA allocates no more; what is freed is what was allocated, with one .cta_group (9.1:9.7.16.7).",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+        ld.shared.u32 %r1, [taddr];
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 64;
+        tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+        ld.shared.u32 %r1, [taddr];
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r1, 64;
+        ret;
+        }
+    """,
+    proof="The order of the instructions on a way, and their constants.",
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

@@ -1,0 +1,90 @@
+"""T003 tmem-load-not-waited."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.reporting import found_reports, lines
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.protocols.tcgen05.load_outliers import lone_loads
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import (
+    accessed_loads,
+    handed_on_loads,
+    left_out_waits,
+    loads,
+    stores_read_back,
+    unwaited_stores,
+)
+from ptxkit.analyses.rules._reports import in_flight_reports
+from ptxkit.diagnostics import Diagnostic, Severity
+
+USUAL = "ptxas waits for each register by itself; the manual does not promise it"
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """Registers that are used while they are being loaded; stores that are passed on while they may be in flight."""
+    why = "no tcgen05.wait::ld lies between"
+    for routine in facts.routines:
+        wrong, usual = accessed_loads(routine)
+        yield from in_flight_reports(facts, RULE, routine, loads(routine), wrong, why)
+        lone = lone_loads(routine, usual)
+        yield from found_reports(facts, RULE, routine, lone)
+        # where it is the convention, one finding a function is enough
+        reported = usual[:1] if not lone else ()
+        where = lines(facts, routine, [access.opener for access in usual])
+        note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
+        yield from in_flight_reports(facts, RULE, routine, loads(routine), reported, why, note, Severity.INFO)
+        yield from found_reports(facts, RULE, routine, [*unwaited_stores(routine), *stores_read_back(routine)])
+        yield from found_reports(facts, RULE, routine, [*handed_on_loads(routine), *left_out_waits(routine)])
+
+
+RULE = Rule(
+    id="T003",
+    name="tmem-load-not-waited",
+    severity=Severity.ERROR,
+    summary="what tcgen05.ld loads, or tcgen05.st stores, is used before tcgen05.wait",
+    why="Loads and stores of tensor memory only start; tcgen05.wait::ld and ::st say when they are done (9.1:9.7.16.8).",
+    bad="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+        st.shared.u32 [taddr], %r3;
+        ret;
+        }
+    """,
+    good="""
+        .version 9.0
+        .target sm_100a
+        .address_size 64
+        .entry k()
+        .reqntid 128
+        {
+        .reg .pred %p<4>;
+        .reg .b32 %r<16>;
+        .reg .b64 %rd<4>;
+        .shared .align 4 .u32 taddr;
+        .shared .align 8 .u64 bar;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];
+        tcgen05.wait::ld.sync.aligned;
+        st.shared.u32 [taddr], %r3;
+        ret;
+        }
+    """,
+    proof=(
+        "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
+        "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
+        "are behind a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
+        "wait, in a function that waits for registers elsewhere, or that commits products and never waits for a load."
+    ),
+    sanitizer="no tool of it looks for this.",
+    check=check,
+)

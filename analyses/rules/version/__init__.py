@@ -1,0 +1,1 @@
+"""Versions, targets and directives."""

@@ -1,0 +1,31 @@
+"""V004 launch-bound-conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.diagnostics import Diagnostic, Severity
+
+
+def check(facts: Facts) -> Iterator[Diagnostic]:
+    """What the checks of declarations say."""
+    return facts.problem_reports(RULE)
+
+
+RULE = Rule(
+    id="V004",
+    name="launch-bound-conflict",
+    severity=Severity.WARNING,
+    summary="launch bounds that contradict each other or the target",
+    why=(
+        "An assembler ignores bounds that cannot be met, and a kernel that asks for more than a multiprocessor has is never "
+        "launched (11.4)."
+    ),
+    bad=".entry k() .minnctapersm 2 { ret; }",
+    good=".entry k() .maxntid 256 .minnctapersm 2 { ret; }",
+    ptxas="takes the bad example, and warns: .minnctapersm is ignored when neither .maxntid nor .reqntid is specified.",
+    proof="The directives are compared with each other and with the limits of the target.",
+    sanitizer="nothing: a kernel that cannot be launched is reported by the driver.",
+    check=check,
+)

@@ -1,0 +1,1 @@
+"""A thread block simulated thread by thread, its traces run side by side."""

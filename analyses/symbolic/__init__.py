@@ -1,0 +1,1 @@
+"""Symbolic values: terms over what a thread knows when it starts, and what they are in a loop and for each thread."""

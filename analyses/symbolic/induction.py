@@ -1,0 +1,308 @@
+"""Which numbers a term takes as loops iterate, and what it is the first time: stages of rings and their parities.
+
+A ring is a number that is set back where it comes to an end, as `select(eq(i + 1, 6), 0, i + 1)`. All that it can be follows from what it
+starts as. What loops that other things stop go through is followed as far as it is constant, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Sequence
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.symbolic.domains import image
+from ptxkit.analyses.symbolic.environment import settler
+from ptxkit.analyses.symbolic.evaluate import CLOSED, Domain, evaluate, is_atom, number_of
+from ptxkit.analyses.symbolic.terms import SUM, Term
+from ptxkit.analyses.symbolic.values import values
+
+MOST_NUMBERS = 64
+"""A value that takes more numbers than this is not followed."""
+MOST_ITERATIONS = 48
+"""Of a counter that nothing known stops, so many numbers are looked at."""
+MOST_FOLDED = 24
+"""What is made of such a counter is believed to be no more than a stage if it takes no more numbers than this."""
+MOST_CHOICES = 16
+"""Paths into the loops around a use that are distinguished."""
+
+Numbers = frozenset[int]
+NOTHING: Numbers = frozenset()
+Firsts = tuple[int | None, int | None, int | None]
+"""A stage, the same had it never been set back to 0, and a parity; None for a number that is not known."""
+
+
+class Rounds:
+    """The numbers that the terms of a function take."""
+
+    def __init__(self, routine: Routine) -> None:
+        self._known = values(routine)
+        self._ssa = ssa(routine)
+        self._flow = control_flow(routine)
+        self._dominates = dominators(routine).tree.dominates
+        self._settle = settler(routine).term
+        self._taken: dict[Term, Numbers] = {}
+        self._open: set[Term] = set()
+        self._partial: set[Term] = set()
+        self._found: dict[Term, Numbers] = {}
+        self._varying: dict[Term, tuple[Term, ...]] = {}
+        self._followed: dict[Term, bool] = {}
+        self._paths: dict[tuple[Term, Term], list[tuple[Firsts, dict[int, int]]]] = {}
+
+    def numbers(self, term: Term) -> Numbers:
+        """Numbers that a term takes, unsigned, if control takes every path and loops iterate for long; none if they are not known."""
+        if term not in self._found:
+            self._work_out(term)
+            self._found[term] = self._numbers(term)
+        return self._found[term]
+
+    def is_all(self, term: Term) -> bool:
+        """Whether a term takes no numbers but those."""
+        return bool(self.numbers(term)) and not any(one in self._partial or one in self._open for one in self._variables(term))
+
+    def _numbers(self, term: Term) -> Numbers:
+        variables = self._variables(term)
+        if not variables:
+            number = number_of(term)
+            return NOTHING if number is None else frozenset((number,))
+        if len(variables) > 1:
+            return NOTHING
+        found = set(image(term, variables[0], tuple(self._taken[variables[0]])))
+        # something else may stop the counter early
+        if len(found) > MOST_FOLDED and variables[0] in self._open:
+            return NOTHING
+        return frozenset([number for number in found if number is not None])
+
+    # --- what loops go through
+
+    def _work_out(self, term: Term) -> None:
+        """Finds what the variables in a term take: grown from what they start as, until nothing is added."""
+        arriving: dict[Term, list[tuple[Term, Term | None]]] = {}
+        lost: set[Term] = set()
+        work = list(self._variables(term))
+        while work:
+            variable = work.pop()
+            if variable in arriving or variable in self._taken:
+                continue
+            counted = self._counted(variable)
+            if counted is not None:
+                self._taken[variable] = counted
+                continue
+            own = arriving[variable] = []
+            for one in self._arriving(variable):
+                inner = self._variables(one)
+                work += inner
+                if len(inner) > 1:
+                    # which of their numbers reconverge is not known
+                    lost.add(variable)
+                own.append((one, inner[0] if inner else None))
+        self._grow(arriving, lost)
+
+    def _grow(self, arriving: dict[Term, list[tuple[Term, Term | None]]], lost: set[Term]) -> None:
+        taken: dict[Term, set[int]] = {variable: set() for variable in arriving}
+        fed: dict[Term, list[tuple[Term, Term]]] = {}
+        work: list[tuple[Term, int]] = []
+
+        def add(variable: Term, number: int | None) -> None:
+            if number is None or variable in lost or number in taken[variable]:
+                return
+            taken[variable].add(number)
+            work.append((variable, number))
+            if len(taken[variable]) > MOST_NUMBERS:
+                lost.add(variable)
+
+        for variable, own in arriving.items():
+            for one, inner in own:
+                if inner is None:
+                    add(variable, number_of(one))
+                elif inner in self._taken:
+                    for number in image(one, inner, tuple(self._taken[inner])):
+                        add(variable, number)
+                else:
+                    fed.setdefault(inner, []).append((variable, one))
+        while work:
+            inner, number = work.pop()
+            if inner not in lost:
+                for variable, one in fed.get(inner, ()):
+                    add(variable, number_of(one, None, {inner: number}))
+        partial = set(lost) | {variable for variable, own in arriving.items() if any(self._is_lost(*one, taken[variable]) for one in own)}
+        spread = list(partial)
+        while spread:
+            inner = spread.pop()
+            new = {variable for variable, _ in fed.get(inner, ())} - partial
+            partial |= new
+            spread += new
+        self._partial |= partial
+        for variable, own_numbers in taken.items():
+            self._taken[variable] = NOTHING if variable in lost else frozenset(own_numbers)
+
+    def _is_lost(self, arriving: Term, inner: Term | None, taken: Container[int]) -> bool:
+        """Whether what arrives may be something else than what is taken."""
+        if inner is None:
+            is_lost = number_of(arriving) is None
+        else:
+            is_lost = inner in self._partial or any(leaf.operator != "phi" for leaf in arriving.leaves() if leaf not in inner.leaves())
+        if not is_lost:
+            return False
+        low, high = arriving.bounds
+        return high - low > MOST_NUMBERS or any(number not in taken for number in range(low, high + 1))
+
+    def _variables(self, term: Term) -> tuple[Term, ...]:
+        """What is not always the same in a term: values where paths merge, and what is selected by something that is not known."""
+        if term not in self._varying:
+            self._varying[term] = self._look_for_variables(term)
+        return self._varying[term]
+
+    def _look_for_variables(self, term: Term) -> tuple[Term, ...]:
+        found: dict[Term, None] = {}
+        seen: set[Term] = set()
+        work = [term]
+        while work:
+            at = work.pop()
+            if at in seen:
+                continue
+            seen.add(at)
+            if at.operator in ("phi", "join") or (at.operator == "select" and not self._is_followed(at.args[0])):
+                found[at] = None
+            else:
+                work += at.inner
+        return tuple(found)
+
+    def _is_followed(self, condition: Term) -> bool:
+        if condition not in self._followed:
+            self._followed[condition] = all(leaf.operator == "phi" for leaf in condition.leaves())
+        return self._followed[condition]
+
+    def _counted(self, variable: Term) -> Numbers | None:
+        """What a counter goes through that is stopped at a number, or by something that is not known; None if it is none."""
+        if variable.operator != "phi" or not isinstance(variable.data[0], int):
+            return None
+        found = self._known.induction(variable.data[0])
+        if found is None:
+            return None
+        mask = (1 << variable.width) - 1
+        if found.numbers:
+            return frozenset([one & mask for one in found.numbers]) if len(found.numbers) <= MOST_NUMBERS else NOTHING
+        if found.step is None or found.start.constant is None:
+            return None
+        self._open.add(variable)
+        return frozenset([found.start.constant + index * found.step & mask for index in range(MOST_ITERATIONS)])
+
+    def _arriving(self, variable: Term) -> list[Term]:
+        if variable.operator != "phi":
+            return list(variable.args[1:] if variable.operator == "select" else variable.args)
+        number = variable.data[0]
+        value = self._ssa.values[number] if isinstance(number, int) else None
+        if value is None or value.origin is not Origin.PHI:
+            return []
+        return [self._settle(self._known.of(operand)) for operand in value.operands if operand >= 0]
+
+    # --- the first time
+
+    def first(self, stage: Term, parity: Term) -> list[Firsts]:
+        """A stage, the same had it never been set back to 0, and a parity when no loop has iterated yet, for each path in.
+
+        None for a number that is not known. Too many paths give none.
+        """
+        return list(dict.fromkeys([found for found, _ in self.entries(stage, parity)]))
+
+    def entries(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
+        """The same, each with the paths in for which it is so: by block the predecessor that control comes from, counted."""
+        if (stage, parity) not in self._paths:
+            self._paths[stage, parity] = self._find_entries(stage, parity)
+        return self._paths[stage, parity]
+
+    def _find_entries(self, stage: Term, parity: Term) -> list[tuple[Firsts, dict[int, int]]]:
+        found: list[tuple[Firsts, dict[int, int]]] = []
+        work: list[dict[int, int]] = [{}]
+        looked = 0
+        while work:
+            choice = work.pop()
+            looked += 1
+            if looked > 4 * MOST_CHOICES:
+                return []
+            try:
+                here = _First(self, choice)
+                found.append(((here.number(stage), _First(self, choice, True).number(stage), here.number(parity)), choice))
+            except _Undecided as undecided:
+                work += [{**choice, undecided.block: index} for index in self._entries(undecided.block)]
+        return found
+
+    def _entries(self, block: int) -> list[int]:
+        """The predecessors of a block, by position, from which control comes for the first time."""
+        return [index for index, before in enumerate(self._flow.blocks[block].predecessors) if not self._dominates(block, before)]
+
+    def comes_from(self, number: int, index: int) -> Term | None:
+        """What a value is that arrives from a predecessor."""
+        operands = self._ssa.values[number].operands
+        if index >= len(operands) or operands[index] < 0:
+            return None
+        return self._settle(self._known.of(operands[index]))
+
+    def block(self, number: int) -> int | None:
+        """The block in which paths merge that bring a value; None for another value."""
+        value = self._ssa.values[number]
+        return value.block if value.origin is Origin.PHI else None
+
+
+class _Undecided(Exception):
+    def __init__(self, block: int) -> None:
+        super().__init__()
+        self.block = block
+
+
+class _First:
+    """Terms where control came to each block from the predecessor that is chosen for it."""
+
+    def __init__(self, rounds: Rounds, choice: Mapping[int, int], goes_on: bool = False) -> None:
+        self._rounds = rounds
+        self._goes_on = goes_on
+        """Whether stages go on where they would be set back."""
+        self._choice = choice
+        self._done: dict[Term, int | None] = {}
+
+    def number(self, term: Term) -> int | None:
+        return evaluate(term, Domain(self._value, self._needs), self._done)
+
+    def _leaf(self, leaf: Term) -> int | None:
+        if leaf.operator not in ("phi", "join") or not isinstance(leaf.data[0], int):
+            return None
+        block = self._rounds.block(leaf.data[0])
+        if block is None:
+            return None
+        if block not in self._choice:
+            raise _Undecided(block)
+        arriving = self._rounds.comes_from(leaf.data[0], self._choice[block])
+        # nothing is known of what is made of itself
+        self._done[leaf] = None
+        return None if arriving is None else self.number(arriving)
+
+    def _value(self, at: Term, found: Mapping[Term, int | None]) -> int | None:
+        return found[at.args[2]] if self._is_set_back(at) else self._leaf(at) if is_atom(at) else CLOSED.value(at, found)
+
+    def _needs(self, at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
+        """One after the other, so that no path is chosen for what does not matter."""
+        if self._is_set_back(at):
+            return at.args[2:]
+        needed = CLOSED.needs(at, found)
+        for inner in needed:
+            if inner not in found:
+                return (inner,)
+            if found[inner] is None and at.operator == SUM:
+                break
+        return ()
+
+    def _is_set_back(self, at: Term) -> bool:
+        return self._goes_on and at.operator == "select" and at.args[1].constant == 0 and _is_end(at.args[0], at.args[2])
+
+
+@fact
+def rounds(routine: Routine) -> Rounds:
+    """The numbers that the terms of a function take."""
+    return Rounds(routine)
+
+
+def _is_end(condition: Term, stage: Term) -> bool:
+    """Whether a condition says that a stage has come to an end."""
+    return condition.operator == "eq" and stage in condition.args and any(side.constant is not None for side in condition.args)

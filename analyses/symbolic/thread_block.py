@@ -1,0 +1,86 @@
+"""What terms are for each thread of a CTA, where they depend on nothing but the thread's index in it.
+
+Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp; a single thread
+if the kernel looks at its index in y or z. What is found for it holds for a launch of that shape.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ptxkit.analyses.framework.bindings import specials
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import Domain, evaluate
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.syntax import constant_value
+
+ASSUMED = (32, 1, 1)
+
+Vector = tuple[int, ...]
+
+
+class ThreadBlock:
+    """The threads of a CTA. Sets of them are bits."""
+
+    def __init__(self, shape: tuple[int, int, int], is_assumed: bool) -> None:
+        self.shape = shape
+        self.is_assumed = is_assumed
+        """Whether a launch may have another shape."""
+        self.size = math.prod(shape)
+        self.everyone = (1 << self.size) - 1
+        width, height, _ = shape
+        indices = range(self.size)
+        self._specials: dict[str, Vector] = {
+            "%tid.x": tuple([i % width for i in indices]),
+            "%tid.y": tuple([i // width % height for i in indices]),
+            "%tid.z": tuple([i // (width * height) for i in indices]),
+            "%laneid": tuple([i % WARP for i in indices]),
+            "%ntid.x": (shape[0],) * self.size,
+            "%ntid.y": (shape[1],) * self.size,
+            "%ntid.z": (shape[2],) * self.size,
+        }
+        self._vectors: dict[Term, Vector | None] = {}
+
+    def vector(self, term: Term) -> Vector | None:
+        """What a term is for each thread; None if that depends on more than the index of the thread."""
+        found = self._vectors
+        return found[term] if term in found else evaluate(term, self._domain(), found)
+
+    def _domain(self) -> Domain[Vector]:
+        return lanes(self._leaf, self.size)
+
+    def _leaf(self, leaf: Term) -> Vector | None:
+        return self._specials.get(str(leaf.data[0])) if leaf.operator == "special" else None
+
+    def where(self, condition: Term) -> int | None:
+        """The threads for which a predicate holds; None if that depends on more than the index of the thread."""
+        numbers = self.vector(condition)
+        if numbers is None:
+            return None
+        return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)
+
+    def name(self, thread: int) -> str:
+        """A thread in words."""
+        x, y, z = (self._specials[f"%tid.{component}"][thread] for component in "xyz")
+        return f"thread {x}" if self.shape[1:] == (1, 1) else f"thread ({x}, {y}, {z})"
+
+
+@fact
+def thread_block_of(routine: Routine) -> ThreadBlock:
+    """The threads of a CTA that runs a function."""
+    exactly = launch(routine).threads
+    if exactly is not None and math.prod(exactly) <= MOST_THREADS:
+        return ThreadBlock(exactly, False)
+    if specials(routine) & {"%tid", "%tid.y", "%tid.z"}:
+        # how its threads are laid out is up to the launch
+        return ThreadBlock((1, 1, 1), True)
+    for directive in routine.function.header.directives:
+        if directive.name == ".maxntid":
+            sizes = [constant_value(argument) for argument in directive.arguments]
+            if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
+                x, y, z = [*map(int, sizes), 1, 1][:3]  # type: ignore[arg-type]
+                if x * y * z <= MOST_THREADS:
+                    return ThreadBlock((x, y, z), True)
+    return ThreadBlock(ASSUMED, True)

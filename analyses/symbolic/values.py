@@ -1,0 +1,610 @@
+"""Symbolic values: what each register holds, for the thread that executes it.
+
+Every value of the function (see `ssa`) has a term: over special registers, parameters, addresses of variables, and leaves that stand for
+what is not known, as what was loaded. What a term states holds on every run; its leaves mean what they are where the value is live. Joins
+of paths are leaves or `join`s of terms. A value that iterates in a loop is a leaf of the kind `phi`; where it starts at a constant and
+its steps can be followed, as of ring counters, phases and counted loops, all numbers it can be are known, and else its alignment as far
+as no iteration spoils it.
+
+Terms are made when they are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice, pairwise
+
+from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.launch import launch
+from ptxkit.analyses.numbers.known_bits import Known, bits, constant, join, low_known, result, tighten, top, total
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.recipes import Cook, Input, Output, Recipe, recipe
+from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.types import types
+from ptxkit.names import Kind, Symbol
+from ptxkit.syntax import Address, Expression, Guard, Name, Node, constant_value
+
+MOST_ROUNDS = 256
+"""Loops that take their counter through more numbers than this are not followed one by one."""
+MOST_TERMS = 100
+"""Steps made of more terms than this are not followed."""
+SHARED_BITS = 28
+"""Addresses of shared variables have no more bits than this; in a cluster a CTA sees even its own at 0x1000000 times its rank."""
+MOST_CHANGES = 4
+"""After so many changes of what is known of a value of a loop, nothing is."""
+
+_SMALL = frozenset((".shared", ".const", ".param"))
+"""Spaces whose addresses fit 32 bits."""
+
+
+@frozen
+class Induction:
+    """How a value changes from one iteration of its loop to the next."""
+
+    value: int
+    start: Term
+    step: int | None
+    """What every iteration adds, as a signed number, if it is always the same."""
+    numbers: tuple[int, ...]
+    """All numbers that it can be, in the order in which they come up first; empty if they are not known."""
+    repeats: int | None
+    """Where in `numbers` the one stands that follows the last: a ring counter has 0 here. None if it never wraps around, or need not take
+    them one after the other."""
+
+
+class Values(Cook):
+    """The terms of a function's values; `number`s are those of `ssa(routine).values`."""
+
+    def __init__(self, routine: Routine) -> None:
+        super().__init__(Terms())
+        self.routine = routine
+        self._ssa: SSA = ssa(routine)
+        self._registers = registers(routine)
+        self._bounds = bindings(routine)
+        self._flow = control_flow(routine)
+        self._launch = launch(routine)
+        count = len(self._ssa.values)
+        self._final: list[Term | None] = [None] * count
+        # the same with every value of a loop as a leaf of which nothing is known: what the loops themselves are worked out from
+        self._rough: list[Term | None] = [None] * count
+        self._inductions: dict[int, Induction | None] = {}
+        self._symbols: dict[tuple[object, ...], Symbol] = {}
+        self._made: dict[tuple[object, ...], Term] = {}
+        self._recipes: dict[int, Recipe | None] = {}
+        self._order = {block: position for position, block in enumerate(self._flow.order)}
+        self._constants: dict[tuple[int, int], Term] = {}
+        self._leaves: dict[Term, frozenset[Term]] = {}
+
+    # --- questions
+
+    def of(self, number: int) -> Term:
+        """The term of a value."""
+        return self._final[number] or self._evaluate(number, self._final)
+
+    def written(self, i: int) -> tuple[Term, ...]:
+        """The terms of what an instruction writes, as `Registers.writes` has the registers; nothing where control cannot reach."""
+        return tuple([self.of(number) for number in self._ssa.definitions[i]])
+
+    def guard(self, i: int) -> Term | None:
+        """The predicate that must hold for instruction `i` to be executed where control reaches it; None if there is none."""
+        node = self.routine.instructions[i].guard
+        if node is None or not self._ssa.uses[i]:
+            return None
+        term = self._used(self._ssa.uses[i][0], i, self._final)
+        return self.terms.invert(term) if node.negated else term
+
+    def operand(self, i: int, node: Node) -> Term | None:
+        """What an operand of instruction `i` is: a register that it reads, a constant, a variable's address or an address in brackets.
+
+        None for anything else, such as a vector, and where control cannot reach.
+        """
+        if isinstance(node, Address):
+            return self._address(i, node, self._final)
+        if isinstance(node, Name):
+            numbers = self._registers.of(i, node)
+            if len(numbers) == 1:
+                return self._of_register(i, numbers[0], self._final)
+            return self._symbol(i, node, 64)
+        value = constant_value(node)
+        if isinstance(value, int):
+            return self.terms.constant(value, 64)
+        return self._symbol(i, node, 64)
+
+    def symbol(self, leaf: Term) -> Symbol | None:
+        """The variable or function whose address a leaf is, or the parameter that it is what is held by."""
+        return self._symbols.get(leaf.data[:2]) if leaf.operator in ("address", "parameter") else None
+
+    def induction(self, number: int) -> Induction | None:
+        """How a value that iterates in a loop changes; None for any other value, and where nothing is known of it."""
+        self.of(number)
+        return self._inductions.get(number)
+
+    def is_unknown(self, number: int) -> bool:
+        """Whether the table says nothing of what a value is that an instruction writes."""
+        return self._output(number) is None
+
+    # --- evaluation
+
+    def _evaluate(self, wanted: int, known: list[Term | None]) -> Term:
+        values = self._ssa.values
+        final = known is self._final
+        rough = self._rough
+        stack = [wanted]
+        while stack:
+            number = stack[-1]
+            if known[number] is not None:
+                stack.pop()
+                continue
+            if final and (found := rough[number]) is not None and not found.in_loop:
+                known[number] = found
+                stack.pop()
+                continue
+            value = values[number]
+            if value.origin is Origin.WRITE:
+                term = self._write(number, known, stack)
+                if term is None:
+                    continue
+                known[number] = term
+            elif value.origin is Origin.PHI:
+                if self._is_loop(value.block):
+                    known[number] = self._loop_value(number) if final else self._leaf("rough", number, None, True)
+                else:
+                    missing = [n for n in value.operands if n >= 0 and known[n] is None]
+                    if missing:
+                        stack += missing
+                        continue
+                    arriving = [known[n] for n in value.operands if n >= 0]
+                    known[number] = self._joined(number, arriving)  # type: ignore[arg-type]
+            else:
+                known[number] = self._leaf("value", number, None)
+            stack.pop()
+        return known[wanted]  # type: ignore[return-value]
+
+    def _is_loop(self, block: int) -> bool:
+        """Whether some path into a block comes from after: the values that meet there may come from themselves."""
+        position = self._order[block]
+        return any(self._order.get(before, -1) >= position for before in self._flow.blocks[block].predecessors)
+
+    def _leaf(self, kind: str, number: int, known: Known | None, in_loop: bool = False) -> Term:
+        return self.terms.leaf(kind, self._width(number), (number,), known, in_loop)
+
+    def _width(self, number: int) -> int:
+        return self._registers.table[self._ssa.values[number].register].bits or 64
+
+    def _joined(self, number: int, arriving: list[Term]) -> Term:
+        return self.terms.join((number, *arriving), tuple(arriving)) if arriving else self._leaf("value", number, None)
+
+    def _output(self, number: int) -> Output | None:
+        """What the table says of a written value."""
+        i = self._ssa.values[number].instruction
+        bound = self._bounds[i]
+        key = id(bound)
+        if key not in self._recipes:
+            self._recipes[key] = recipe(bound) if isinstance(bound, Bound) else None
+        found = self._recipes[key]
+        if found is None:
+            return None
+        position = number - self._ssa.definitions[i][0]
+        return found.outputs[position] if position < len(found.outputs) else None
+
+    def _write(self, number: int, known: list[Term | None], stack: list[int]) -> Term | None:
+        """The term of a written value; None if others are needed first, which are put on the stack."""
+        output = self._output(number)
+        if output is None:
+            return self._leaf("value", number, None)
+        value = self._ssa.values[number]
+        i = value.instruction
+        uses = self._ssa.uses[i]
+        guard = self.routine.instructions[i].children[0]
+        guarded = type(guard) is Guard
+        if output.make is None:
+            return self._leaf("value", number, None if guarded else output.known)
+        missing = [n for position in output.uses if known[n := uses[position + guarded]] is None and n >= 0]
+        if guarded:
+            missing += [n for n in (uses[0], *value.operands) if n >= 0 and known[n] is None]
+        if missing:
+            stack += missing
+            return None
+        given = []
+        for one in output.inputs:
+            term = self._input(i, one, guarded, known)
+            if term is None:
+                return self._leaf("value", number, None)
+            given.append(term)
+        key = (output, *given)
+        term = self._made.get(key)
+        if term is None:
+            term = self.make(output, tuple(given))
+            if term is None:
+                return self._leaf("value", number, None)
+            self._made[key] = term
+        if not guarded:
+            return term
+        # what stays if the guard does not hold
+        old = known[value.operands[0]] if value.operands else self.terms.leaf("undefined", term.width, (number,))
+        condition = self._used(uses[0], i, known)
+        if guard.negated:  # type: ignore[attr-defined]
+            condition = self.terms.invert(condition)
+        return self.terms.apply("select", term.width, (condition, term, old))  # type: ignore[arg-type]
+
+    def _used(self, number: int, i: int, known: list[Term | None]) -> Term:
+        """The term of a value that instruction `i` uses."""
+        if number < 0:
+            return self.terms.leaf("undefined", 64, (i,))
+        return known[number] or self._evaluate(number, known)
+
+    def _input(self, i: int, one: Input, guarded: bool, known: list[Term | None]) -> Term | None:
+        """An input of instruction `i` in the width in which it is read; None if nothing can be said."""
+        if one.kind == "register":
+            number = self._ssa.uses[i][one.use + guarded]
+            if number < 0:
+                return None
+            term = known[number]
+            assert term is not None
+            if term.width != one.width:
+                term = self.terms.extend(term, one.width, False)
+            return self.terms.invert(term) if one.negated else term
+        if one.kind == "special":
+            return self._special(one.special, one.width)
+        if one.kind == "vector":
+            parts = [self._input(i, part, guarded, known) for part in one.parts]
+            found = self.terms.constant(0, one.width)
+            for position, part in enumerate(parts):
+                if part is None or len(parts) * part.width != one.width:
+                    return None
+                found = self.terms.add(found, self.terms.scale(self.terms.extend(part, one.width, False), 1 << (position * part.width)))
+            return found
+        node = self._node(i, one.path)
+        if one.kind == "constant":
+            return self._constant(node, one.width)
+        if one.kind == "symbol":
+            return self._symbol(i, node, one.width)
+        return self._address(i, node, known) if isinstance(node, Address) else None
+
+    def _node(self, i: int, path: tuple[int, ...]) -> Node:
+        """The part of an operand at a path of the table's."""
+        instruction = self.routine.instructions[i]
+        node = instruction.operands[path[0]]
+        if isinstance(node, Address):
+            return node
+        for step in path[1:]:
+            node = node.children[step]
+        return node
+
+    def _constant(self, node: Node, width: int) -> Term:
+        key = (id(node), width)
+        found = self._constants.get(key)
+        if found is None:
+            value = constant_value(node)
+            text = node.text
+            if isinstance(value, int):
+                found = self.terms.constant(value, width)
+            elif text[:2].lower() in ("0f", "0d") and 4 * len(text[2:]) == width:
+                found = self.terms.constant(int(text[2:], 16), width)
+            else:
+                found = self.terms.leaf("literal", width, (text,))
+            self._constants[key] = found
+        return found
+
+    def _special(self, name: str, width: int) -> Term:
+        known = self._launch.known(name)
+        register = self.terms.leaf("special", (known.zeros | known.ones | (known.low + known.span)).bit_length(), (name,), known)
+        return self.terms.extend(register, width, False)
+
+    # --- addresses, symbols, parameters
+
+    def _of_register(self, i: int, register: int, known: list[Term | None]) -> Term | None:
+        for one, number in zip(self._registers.reads[i], self._ssa.uses[i], strict=False):
+            if one == register:
+                return self._used(number, i, known)
+        return None
+
+    def _address(self, i: int, node: Address, known: list[Term | None]) -> Term | None:
+        base: Term | None
+        if isinstance(node.base, Name):
+            numbers = self._registers.of(i, node)[:1]
+            is_register = bool(numbers) and self._registers.table[numbers[0]].name == node.base.text
+            base = self._of_register(i, numbers[0], known) if is_register else self._symbol(i, node.base, 0)
+        else:
+            value = constant_value(node.base)
+            base = self.terms.constant(value, 64) if isinstance(value, int) else self._symbol(i, node.base, 0)
+        if base is None or node.offset is None:
+            return base
+        offset = constant_value(node.offset)
+        if not isinstance(offset, int):
+            return None
+        return self.terms.add(base, self.terms.constant(node.offset_sign * offset, base.width))
+
+    def _symbol(self, i: int, node: Node, width: int) -> Term | None:
+        """The address of a variable or function, with what is added to it; width 0 for the natural one of its space."""
+        offset = 0
+        if isinstance(node, Expression) and set(node.operators) <= {"+", "-"} and isinstance(node.terms[0], Name):
+            for sign, term in zip(node.operators, node.terms[1:], strict=True):
+                value = constant_value(term)
+                if not isinstance(value, int):
+                    return None
+                offset += value if sign == "+" else -value
+            node = node.terms[0]
+        if not isinstance(node, Name):
+            return None
+        symbol = self.routine.names.scope_of(self.routine.where(i)).lookup(node.text)
+        if symbol is None or symbol.kind in (Kind.LABEL, Kind.REGISTER):
+            return None
+        space = (symbol.space or "").partition("::")[0]
+        natural = 32 if space in _SMALL else 64
+        key = (symbol.name, symbol.path)
+        self._symbols[key] = symbol
+        # parameters need not lie in their space as they are declared to: of `.param .align 128` a GPU says 0x70
+        align = 1 if space == ".param" else alignment_of(symbol)
+        high = (1 << SHARED_BITS) - 1 if space == ".shared" else (1 << natural) - 1
+        leaf = self.terms.leaf("address", natural, key, tighten(align - 1, 0, 0, high, natural))
+        found = self.terms.add(leaf, self.terms.constant(offset, natural))
+        return self.terms.extend(found, width or natural, False)
+
+    def parameter(self, address: Term, size: int) -> Term | None:
+        """What `size` bytes of a kernel's parameters hold; the callers of other functions are not known."""
+        offset, parts = address.linear
+        if len(parts) != 1 or parts[0][1] != 1 or not size:
+            return None
+        start = parts[0][0]
+        # an address in a register of 64 bits: the space is that of 32
+        start = start.args[0] if start.operator == "zext" else start
+        symbol = self._symbols.get(start.data) if start.operator == "address" else None
+        if symbol is None or symbol.kind is not Kind.PARAMETER or not self.routine.function.header.is_entry:
+            return None
+        if symbol.path[: len(self.routine.path) + 1] != (*self.routine.path, 0):
+            return None
+        pointer = getattr(symbol.declares, "pointer", None)
+        declared = types().get(symbol.type or "")
+        align = 1
+        if pointer is not None and declared is not None and not offset and declared.bytes == size:
+            align = pointer.align or 1
+        # one that says less does not matter: the first to ask decides, and all ask the same
+        known = bits(align - 1, 0, 8 * size) if align > 1 else None
+        return self.terms.leaf("parameter", 8 * size, (*start.data, offset, size), known)
+
+    # --- loops
+
+    def _loop_value(self, number: int) -> Term:
+        """The term of a value that may come from itself: a leaf, of which is known what all iterations leave true."""
+        self._solve(number)
+        return self._final[number]  # type: ignore[return-value]
+
+    def _arriving(self, number: int) -> list[tuple[int, Term]]:
+        """By position of the predecessor, what arrives, roughly; without what is the value itself."""
+        value = self._ssa.values[number]
+        own = self._used(number, -1, self._rough)
+        found = [(position, self._used(operand, -1, self._rough)) for position, operand in enumerate(value.operands) if operand >= 0]
+        return [(position, term) for position, term in found if term is not own]
+
+    def _solve(self, wanted: int) -> None:
+        """Finds out what holds for a loop's value and for all others that it depends on."""
+        arriving: dict[int, list[tuple[int, Term]]] = {}
+        leaves: dict[Term, int] = {}
+        state: dict[Term, Known | None] = {}
+        work = [wanted]
+        while work:
+            number = work.pop()
+            if number in arriving:
+                continue
+            leaf = self._used(number, -1, self._rough)
+            leaves[leaf] = number
+            done = self._final[number]
+            if done is not None:
+                state[leaf] = done.known
+                continue
+            arriving[number] = self._arriving(number)
+            distinct = {term for _, term in arriving[number]}
+            if len(distinct) == 1 and not (only := distinct.pop()).in_loop:
+                self._final[number] = only
+                state[leaf] = only.known
+                continue
+            numbers = self._follow(number, arriving[number])
+            if numbers is not None:
+                self._final[number] = final = self._leaf("phi", number, join([constant(n, leaf.width) for n in numbers], leaf.width))
+                state[leaf] = final.known
+                continue
+            state[leaf] = None
+            for _, term in arriving[number]:
+                work += [inner.data[0] for inner in self._loop_leaves(term)]  # type: ignore[misc]
+        unknown = [number for number in arriving if self._final[number] is None]
+        self._iterate(unknown, arriving, state)
+        for number in unknown:
+            leaf = self._used(number, -1, self._rough)
+            self._final[number] = self._leaf("phi", number, state[leaf] or top(leaf.width))
+            self._note_step(number, arriving[number], leaf)
+
+    def _iterate(self, numbers: list[int], arriving: Mapping[int, list[tuple[int, Term]]], state: dict[Term, Known | None]) -> None:
+        """Raises what is known of these values, from nothing being possible, until no iteration adds to it."""
+        numbers = sorted(numbers)
+        changes = dict.fromkeys(numbers, 0)
+        changed = True
+        while changed:
+            changed = False
+            found: dict[Term, Known | None] = {}
+            for number in numbers:
+                leaf = self._used(number, -1, self._rough)
+                old = state[leaf]
+                possible = [k for _, term in arriving[number] if (k := _known_in(term, state, found)) is not None]
+                if not possible:
+                    continue
+                new = join(possible if old is None else [old, *possible], leaf.width)
+                if new == old:
+                    continue
+                changes[number] += 1
+                state[leaf] = _widened(new, leaf.width, changes[number])
+                changed = changed or state[leaf] != old
+
+    def _note_step(self, number: int, arriving: list[tuple[int, Term]], leaf: Term) -> None:
+        starts = [term for _, term in arriving if leaf not in self._loop_leaves(term)]
+        steps = [self.terms.sub(term, leaf).constant for _, term in arriving if leaf in self._loop_leaves(term)]
+        if len(set(starts)) != 1 or len(set(steps)) != 1 or steps[0] is None or starts[0].in_loop:
+            return
+        half = 1 << (leaf.width - 1)
+        step = steps[0] - 2 * half if steps[0] >= half else steps[0]
+        self._inductions[number] = Induction(number, starts[0], step, (), None)
+
+    def _loop_leaves(self, term: Term) -> frozenset[Term]:
+        """The leaves in a rough term that stand for values of loops."""
+        found = self._leaves.get(term)
+        if found is None:
+            found = self._leaves[term] = frozenset(_rough_leaves(term))
+        return found
+
+    def _follow(self, number: int, arriving: list[tuple[int, Term]]) -> tuple[int, ...] | None:
+        """All numbers that a value can be, by taking every step from the constants it starts at; None if they are not known or too many."""
+        leaf = self._used(number, -1, self._rough)
+        starts = [term.constant for _, term in arriving if term.constant is not None]
+        steps = [(position, term) for position, term in arriving if term.constant is None]
+        if not starts or any(leaf not in self._loop_leaves(term) or not _is_small(term) for _, term in steps):
+            return None
+        block = self._flow.blocks[self._ssa.values[number].block]
+        conditions = [
+            self._path(block.predecessors[position], block.index) if position < len(block.predecessors) else None for position, _ in steps
+        ]
+        if any(self._never_ends(leaf, term, condition) for (_, term), condition in zip(steps, conditions, strict=True)):
+            return None
+        numbers = list(dict.fromkeys(starts))
+        seen = set(numbers)
+        following: list[tuple[int, ...]] = []
+        # grows while it is gone through
+        for at in numbers:
+            after: list[int] = []
+            for (_, term), condition in zip(steps, conditions, strict=True):
+                memory: dict[Term, int | None] = {leaf: at}
+                if condition is not None and number_of(condition, None, memory) == 0:
+                    continue
+                found = _outcomes(term, memory)
+                if found is None:
+                    return None
+                after += found
+            following.append(tuple(dict.fromkeys(after)))
+            numbers += [number for number in following[-1] if number not in seen]
+            seen.update(after)
+            if len(numbers) > MOST_ROUNDS:
+                return None
+        everything = tuple(numbers)
+        one_by_one = len(starts) == 1 and all(after == (then,) for after, then in zip(following, everything[1:], strict=False))
+        last = following[-1] if following else ()
+        repeats = everything.index(last[0]) if one_by_one and len(last) == 1 else None
+        half = 1 << (leaf.width - 1)
+        strides = {(b - a + half) % (2 * half) - half for a, b in pairwise(everything)} if one_by_one and repeats is None else set()
+        step = strides.pop() if len(strides) == 1 else None
+        start = self.terms.constant(everything[0], leaf.width)
+        self._inductions[number] = Induction(number, start, step, everything if one_by_one else tuple(sorted(everything)), repeats)
+        return everything
+
+    def _never_ends(self, leaf: Term, term: Term, condition: Term | None) -> bool:
+        """Whether a value takes too many numbers for certain: a counter that only something else than itself stops."""
+        step = self.terms.sub(term, leaf).constant
+        if not step or (condition is not None and all(inner is leaf for inner in condition.leaves())):
+            return False
+        return (1 << leaf.width) // (step & -step) > MOST_ROUNDS
+
+    def _path(self, source: int, target: int) -> Term | None:
+        """The predicate under which control goes from one block to another, roughly; None if nothing decides it or it is not known."""
+        edges = [edge for edge in self._flow.blocks[source].edges if edge.target == target]
+        i = self._flow.blocks[source].end - 1
+        guard = self.routine.instructions[i].guard
+        if len(edges) != 1 or edges[0].via not in (Via.TAKEN, Via.NOT_TAKEN) or guard is None:
+            return None
+        term = self._used(self._ssa.uses[i][0], i, self._rough)
+        return self.terms.invert(term) if guard.negated != (edges[0].via is Via.NOT_TAKEN) else term
+
+
+def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
+    """The numbers that a term may be; where it selects by what is not known, both sides. None if one of them is not known."""
+
+    def sides(at: Term) -> Sequence[Term]:
+        if at.operator != "select":
+            return at.args if at.operator == "join" else ()
+        condition = number_of(at.args[0], None, memory)
+        return at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
+
+    parts = list(islice(unfold(term, sides), MOST_ROUNDS))
+    found = [number_of(at, None, memory) for at in parts if at.operator not in ("join", "select")]
+    known = [number for number in found if number is not None]
+    return known if len(parts) < MOST_ROUNDS and len(known) == len(found) else None
+
+
+def _is_small(term: Term) -> bool:
+    """Whether a term is made of few enough others to be evaluated again and again."""
+    return len(list(islice(nearest_first([term], lambda at: at.inner), MOST_TERMS + 1))) <= MOST_TERMS
+
+
+def _rough_leaves(term: Term) -> list[Term]:
+    """The leaves in a term that stand for values of loops."""
+    if not term.in_loop:
+        return []
+
+    def inner(at: Term) -> list[Term]:
+        within: tuple[Term, ...] = (*at.inner, at.data[0]) if at.operator == "peer" else at.inner  # type: ignore[arg-type]
+        return [one for one in within if one.in_loop]
+
+    return [at for at in closure([term], inner) if at.operator == "rough"]
+
+
+def _known_in(term: Term, state: Mapping[Term, Known | None], found: dict[Term, Known | None]) -> Known | None:
+    """What is known of a term if the values of loops are as the state says; None if one of them that it needs cannot be anything yet."""
+    stack = [term]
+    while stack:
+        at = stack[-1]
+        if at in found:
+            stack.pop()
+            continue
+        if not at.in_loop or at.is_leaf:
+            found[at] = state.get(at, at.known)
+            stack.pop()
+            continue
+        missing = [inner for inner in at.inner if inner not in found]
+        if missing:
+            stack += missing
+            continue
+        stack.pop()
+        found[at] = _known_of(at, found)
+    return found[term]
+
+
+def _known_of(at: Term, found: Mapping[Term, Known | None]) -> Known | None:
+    if at.operator == SUM:
+        parts = [(known, factor) for atom, factor in at.parts if (known := found[atom]) is not None]
+        return total(at.offset, parts, at.width) if len(parts) == len(at.parts) else None
+    args = [found[arg] for arg in at.args]
+    if at.operator in ("join", "select"):
+        sides = [known for known in (args[1:] if at.operator == "select" else args) if known is not None]
+        return join(sides, at.width) if sides else None
+    given = [known for known in args if known is not None]
+    if len(given) < len(args):
+        return None
+    return result(at.operator, at.width, given, [arg.width for arg in at.args])
+
+
+def _widened(known: Known, width: int, changes: int) -> Known:
+    """Something weaker, so that changes come to an end: first the interval goes, then all but the lowest bits, at last everything."""
+    if changes <= 1:
+        return known
+    if changes <= MOST_CHANGES:
+        low = (1 << low_known(known, width)) - 1
+        return bits(known.zeros & low, known.ones & low, width)
+    return top(width)
+
+
+def alignment_of(symbol: Symbol) -> int:
+    """The alignment of a variable: as declared, else that of its type (5.4.5)."""
+    declared = types().get(symbol.type or "")
+    natural = declared.bytes * symbol.vector if declared is not None and declared.bytes else 1
+    align = symbol.align or natural
+    return align if align & (align - 1) == 0 else 1
+
+
+@fact
+def values(routine: Routine) -> Values:
+    """The symbolic values of a function."""
+    return Values(routine)

@@ -1,0 +1,819 @@
+"""The in-flight queue: which asynchronous operations of a thread are in flight at each point of a path (9.7.10.24, 9.7.16.7).
+
+An operation joins the open group of its queue, a commit closes the group, a wait lets at most so many groups be pending. `explore` follows
+one thread from the entry along paths, round loops until nothing new comes up, with the values that registers have on that path; so a ring
+of stages needs no recognising: in each iteration the address of a stage is what it is. An `Observer` is asked at every instruction of
+interest, with what is in flight there, and may carry a memory of its own along the path.
+
+How to use it:
+
+>>> import ptxkit
+>>> from ptxkit.analyses import routines
+>>> module = ptxkit.parse('''.version 8.5
+... .target sm_90
+... .entry k(.param .u64 p) {
+...     .reg .b64 %a; .reg .b32 %r; .shared .b32 tile[4];
+...     ld.param.u64 %a, [p];
+...     cp.async.ca.shared.global [tile], [%a], 16;
+...     cp.async.commit_group;
+...     ld.shared.u32 %r, [tile];
+...     ret;
+... }''')
+>>> class Reads(Observer):
+...     def meet(self, moment, memory):
+...         for operation in moment.pending("cp.async"):       # open or in a group that may still be in flight
+...             if moment.instruction == 3:
+...                 print(moment.model() is not None)           # None: no input is known that takes this path; else a proof
+...                 print(moment.witness(operation))            # [(instruction, what it did)] from the opening to here
+...         return memory
+>>> (kernel,) = routines(module)
+>>> explore(kernel, {"cp.async"}, watched={3: ()}, observer=Reads()).complete
+True
+[(1, 'started here'), (2, 'committed here')]
+True
+
+`meet` is called before each instruction that acts on one of the queues, each barrier, each instruction in `watched`, and where control
+leaves the function (`moment.leaves`). A path is one that some input takes as far as is known; a proof needs `moment.model()`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
+
+import attrs
+
+from ptxkit.analyses.cfg.dataflow import union
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import ControlFlow, Via, callees, calls, control_flow
+from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.paths import between
+from ptxkit.analyses.cfg.reachability import closure, unfold
+from ptxkit.analyses.events.effects import Action, Effect, Reach, Sync, effects, syncs
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.numbers.bits import bits, mask_of
+from ptxkit.analyses.symbolic.environment import Environment, Evaluator, settler
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
+from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.analyses.symex.path_condition import Choices, Model, conjuncts
+from ptxkit.analyses.symex.step import open_edges, outcomes, quiet_region
+from ptxkit.frozen import frozen
+
+MOST_ROUNDS = 12
+"""A path takes a loop so many times at most."""
+MOST_VISITS = 32
+"""A block is come to so many times at most, by all paths together."""
+MOST_STEPS = 2500
+"""Blocks are come to so many times at most, all together."""
+LEAST_STEPS = 600
+INSTRUCTIONS_A_STEP = 4
+"""A function of so many instructions is worth one step more than the least: the effort goes by the size."""
+
+
+ITERATION = -2
+
+
+@frozen(eq=False)
+class Trail:
+    """The steps of a path, from its end backwards."""
+
+    instruction: int
+    """What was executed; `ROUND - header` where control came to the header of a loop."""
+    what: str
+    before: Trail | None
+    length: int
+
+
+@frozen(eq=False)
+class Operation:
+    """An asynchronous operation that a path started."""
+
+    instruction: int
+    queue: str
+    terms: tuple[Term, ...]
+    """What the terms that were asked for at its instruction are for this execution of it."""
+    condition: Term | None
+    """The predicate under which it is started, if it is not known to hold."""
+    threads: int
+    """The threads that start it on this path, as bits."""
+    crowd: int
+    """All threads that come to the instruction together with those of the path, as bits."""
+    trail: Trail
+    """Ends with the operation itself."""
+    decided: int
+    """How many choices the path had made before."""
+    idle: Term | None
+    """The predicate under which it copies nothing and only fills with zeros; None for one that always copies."""
+
+    @property
+    def signature(self) -> Hashable:
+        """Equal for operations that nothing distinguishes from here on."""
+        return (self.instruction, self.terms, self.condition, self.threads)
+
+
+@frozen(eq=False)
+class Group:
+    """Operations that were committed together, possibly none."""
+
+    operations: tuple[Operation, ...]
+    commit: int
+    """The instruction that committed them."""
+    has_read: bool
+    """Whether a wait made sure that the operations have read their sources."""
+    trail: Trail
+
+    @property
+    def signature(self) -> Hashable:
+        return (tuple([operation.signature for operation in self.operations]), self.has_read)
+
+
+@frozen(eq=False)
+class Queue:
+    """What a thread has in flight of one kind: the open group, and the pending ones, oldest first."""
+
+    open: tuple[Operation, ...] = ()
+    groups: tuple[Group, ...] = ()
+    signalled_: frozenset[Operation] = frozenset()
+    """Operations that signal an mbarrier when they are done."""
+
+    def __iter__(self) -> Iterator[Operation]:
+        """All operations that may be in flight, the oldest first."""
+        for group in self.groups:
+            yield from group.operations
+        yield from self.open
+
+    @property
+    def unread(self) -> Iterator[Operation]:
+        """Those that may not have read their sources yet."""
+        for group in self.groups:
+            if not group.has_read:
+                yield from group.operations
+        yield from self.open
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing may be in flight that is not done with what it reads."""
+        return not self.open and all(group.has_read or not group.operations for group in self.groups)
+
+    def group_of(self, operation: Operation) -> int | None:
+        """The index of an operation's group among the pending ones, the oldest being 0; None if it is not committed."""
+        return next((position for position, group in enumerate(self.groups) if operation in group.operations), None)
+
+    def opened(self, operation: Operation) -> Queue:
+        return Queue((*self.open, operation), self.groups, self.signalled_)
+
+    def committed(self, trail: Trail) -> Queue:
+        return Queue((), (*self.groups, Group(self.open, trail.instruction, False, trail)), self.signalled_)
+
+    def signalled(self) -> Queue:
+        """All that is in flight signals an mbarrier."""
+        return Queue(self.open, self.groups, frozenset(self))
+
+    def signalled_of(self) -> Queue:
+        """What is left when the mbarrier has been waited at. Which mbarrier it is, is not looked at: what may be done counts as done."""
+        if not self.signalled_:
+            return self
+        groups = [attrs.evolve(group, operations=_without(group.operations, self.signalled_)) for group in self.groups]
+        return Queue(_without(self.open, self.signalled_), tuple(groups))
+
+    def waited(self, effect: Effect) -> Queue:
+        """What is left after a wait. One for an unknown number of groups may wait for all, so nothing is left for a proof to stand on."""
+        if effect.leave is None:
+            return Queue((), ())
+        young = len(self.groups) - effect.leave
+        if effect.reading:
+            return Queue(
+                self.open,
+                tuple([_read(group) if position < young else group for position, group in enumerate(self.groups)]),
+                self.signalled_,
+            )
+        return Queue(() if effect.takes_open else self.open, self.groups[max(0, young) :], self.signalled_)
+
+    @property
+    def signature(self) -> Hashable:
+        # old groups that nothing can access any more count for nothing
+        groups = dropwhile(lambda group: group.has_read or not group.operations, self.groups)
+        return (
+            tuple([operation.signature for operation in self.open]),
+            tuple([group.signature for group in groups]),
+            bool(self.signalled_),
+        )
+
+
+def _without(operations: tuple[Operation, ...], gone: frozenset[Operation]) -> tuple[Operation, ...]:
+    return tuple([operation for operation in operations if operation not in gone])
+
+
+def _read(group: Group) -> Group:
+    return group if group.has_read else attrs.evolve(group, has_read=True)
+
+
+EMPTY = Queue()
+
+
+@frozen(eq=False)
+class Moment:
+    """A path that has come to an instruction and not executed it yet."""
+
+    routine: Routine
+    thread_block: ThreadBlock
+    instruction: int
+    terms: tuple[Term, ...]
+    """What the terms of interest here are on this path."""
+    condition: Term | None
+    """The predicate under which the instruction is executed, if it is not known to hold."""
+    threads: int
+    """The threads that may be on this path, as bits: nothing on it distinguishes them."""
+    crowd: int
+    """All threads that come here together: they did not part with those of the path, or have met them again."""
+    before: Mapping[str, Queue]
+    after: Mapping[str, Queue]
+    """The queues when the instruction is done."""
+    effects: tuple[Effect, ...]
+    sync: Sync | None
+    leaves: bool
+    """Whether control leaves the function here."""
+    choices: Choices
+    trail: Trail
+    """The path up to here, without this instruction."""
+    started: Operation | None
+    """The operation that the instruction starts, if it does."""
+    values: Values
+
+    def queue(self, name: str) -> Queue:
+        """What is in flight before the instruction."""
+        return self.before.get(name, EMPTY)
+
+    def pending(self, name: str) -> Iterator[Operation]:
+        """The operations of a queue that may be in flight before the instruction, the oldest first."""
+        return iter(self.queue(name))
+
+    def completed(self, name: str) -> list[Operation]:
+        """The operations that are certainly done after the instruction and were not before."""
+        left = set(self.after.get(name, EMPTY))
+        return [operation for operation in self.queue(name) if operation not in left]
+
+    def read(self, name: str) -> list[Operation]:
+        """The operations whose sources are certainly read after the instruction and were not before."""
+        left = set(self.after.get(name, EMPTY).unread)
+        return [operation for operation in self.queue(name).unread if operation not in left]
+
+    def model(
+        self,
+        *operations: Operation,
+        thread: int | None = None,
+        others: Iterable[int] = (),
+        also: Sequence[tuple[Term, bool]] = (),
+        idle: bool | None = False,
+    ) -> Model | None:
+        """Numbers for what the kernel is given, with which a thread takes this path, starts the operations and executes the instruction.
+
+        The operations copy something, and not only zeros; with `idle` None that does not matter.
+
+        Without a thread named, the first that may be on the path; `others` take the path, too. None if none are found: the path is not
+        proved to be possible.
+        """
+        conditions = [one.condition for one in operations] + [self.condition]
+        wanted = [(condition, True) for condition in conditions if condition is not None]
+        wanted += [(one.idle, idle) for one in operations if one.idle is not None and idle is not None]
+        chosen = (self.threads & -self.threads).bit_length() - 1 if thread is None else thread
+        return self.choices.model(self.thread_block, (max(0, chosen),), [*wanted, *also], others)
+
+    def is_possible(self) -> bool:
+        """Whether numbers are found with which a thread takes this path, no matter what it does on it."""
+        first = (self.threads & -self.threads).bit_length() - 1
+        return self.choices.model(self.thread_block, (max(0, first),)) is not None
+
+    def since(self, operation: Operation) -> list[Trail]:
+        """The steps from the start of an operation up to here, both excluded, in the order of the path."""
+        found = []
+        at: Trail | None = self.trail
+        while at is not None and at is not operation.trail:
+            found.append(at)
+            at = at.before
+        return found[::-1]
+
+    def hinges(self, operation: Operation) -> bool:
+        """Whether the path from the start of an operation up to here was chosen by what is not known, as what was loaded."""
+        chosen = list(self.choices.taken)[operation.decided :]
+        return any(leaf.operator not in ("parameter", "special") for term in chosen for leaf in term.leaves())
+
+    def skipped(self, operation: Operation) -> set[int]:
+        """The waits for operations of this kind, and the commits that they count, on other paths from an operation to here."""
+        counted = {
+            i
+            for i, own in effects(self.routine).items()
+            if any(effect.queue == operation.queue and effect.action in (Action.COMMIT, Action.WAIT) for effect in own)
+        }
+        counted = between(self.routine, operation.instruction, self.instruction, counted)
+        return counted - {step.instruction for step in self.since(operation)}
+
+    def witness(self, operation: Operation) -> list[tuple[int, str]]:
+        """The instructions that prove that an operation is in flight here: its start, its commit, the waits since, with what they do."""
+        found = [(operation.instruction, "started here")]
+        for step in self.since(operation):
+            if step.what:
+                found.append((step.instruction, step.what))
+        return found
+
+
+class Observer:
+    """What is asked on the path. Its memory is part of what distinguishes paths: it must be hashable and repeat with the loops."""
+
+    start: Hashable = None
+    """The memory at the entry."""
+
+    def meet(self, moment: Moment, memory: Hashable) -> Hashable:
+        """The memory after an instruction of interest. Called before the instruction is executed."""
+        return memory
+
+    def rests(self, memory: Hashable) -> bool:
+        """Whether nothing is left to be looked at if nothing is in flight and nothing more is started."""
+        return True
+
+
+@frozen
+class Coverage:
+    """How far an exploration came."""
+
+    complete: bool
+    """Whether every path was followed until nothing new came up."""
+    steps: int
+    rounds: Mapping[int, int]
+    """By header of a loop, how many times a path took it at most."""
+
+
+@attrs.define(eq=False)
+class _State:
+    block: int
+    source: int
+    skipped: int
+    """Blocks on the path from the source that were not followed; -1 if it was an edge."""
+    environment: Environment
+    queues: dict[str, Queue]
+    threads: int
+    crowd: int
+    divergences: tuple[tuple[int, int], ...]
+    choices: Choices
+    memory: Hashable
+    trail: Trail
+    rounds: dict[int, int]
+    tick: int
+
+
+def explore(
+    routine: Routine,
+    queues: Collection[str],
+    watched: Mapping[int, tuple[Term, ...]],
+    observer: Observer,
+    most_steps: int = 0,
+    most_visits: int = MOST_VISITS,
+) -> Coverage:
+    """Follows a thread of a function on all paths that differ in what it has in flight.
+
+    `queues` are the kinds to keep; `watched` are the instructions to ask the observer about, with the terms that it wants to know there.
+    The terms given for an instruction that starts an operation become those of the operation. `most_steps` bounds how many times blocks are
+    come to, all together; 0 for what suits the size of the function. `most_visits` bounds how many times each block is.
+    """
+    flow = control_flow(routine)
+    if not flow.blocks:
+        return Coverage(True, 0, {})
+    effort = most_steps or min(MOST_STEPS, max(LEAST_STEPS, len(routine.instructions) // INSTRUCTIONS_A_STEP))
+    return _Explorer(routine, frozenset(queues), watched, observer, effort, most_visits).run()
+
+
+class _Explorer:
+    def __init__(
+        self,
+        routine: Routine,
+        queues: frozenset[str],
+        watched: Mapping[int, tuple[Term, ...]],
+        observer: Observer,
+        most_steps: int,
+        most_visits: int,
+    ) -> None:
+        self.routine = routine
+        settle = settler(routine).term
+        self.watched = {i: tuple([settle(term) for term in own]) for i, own in watched.items()}
+        self.observer = observer
+        self.most_steps = most_steps
+        self.most_visits = most_visits
+        self.flow: ControlFlow = control_flow(routine)
+        self.values = values(routine)
+        self.thread_block = thread_block_of(routine)
+        self.effects = {i: own for i, found in effects(routine).items() if (own := tuple([e for e in found if e.queue in queues]))}
+        self.syncs = syncs(routine)
+        self.post = dominators(routine).post
+        self.forest = loops(routine)
+        self.headers = {loop.header: loop for loop in self.forest.loops}
+        self.calls = self._calls()
+        self.events = self._events()
+        self.guards = {i: settle(guard) for own in self.events.values() for i in own if (guard := self.values.guard(i)) is not None}
+        self.quiet: dict[int, tuple[int, int] | None] = {}
+        self.branches: dict[int, Term] = {}
+        for block in self.flow.blocks:
+            if len(block.edges) > 1 or (block.edges and block.leaves):
+                guard = self.values.guard(block.end - 1)
+                if guard is not None and self._quiet(block.index) is None:
+                    self.branches[block.index] = settle(guard)
+        terms = [term for own in self.watched.values() for term in own]
+        self.idle = self._idles()
+        self.evaluator = Evaluator(routine, [*terms, *self.guards.values(), *self.branches.values(), *self.idle.values()])
+        self.small = self._small()
+        parts = self._changing(terms)
+        self.moving = {header: self._moving(loop.blocks, parts) for header, loop in self.headers.items()}
+        self.live = self.evaluator.live({block: list(self._asked(block)) for block in range(len(self.flow.blocks))})
+        self.lively = self._lively()
+        self.starters = self._starters()
+        self.sides: dict[tuple[Term, bool], int] = {}
+        self.seen: set[Hashable] = set()
+        self.visits = [0] * len(self.flow.blocks)
+        self.steps = 0
+        self.complete = True
+        self.rounds: dict[int, int] = {}
+
+    # --- what there is to look at
+
+    def _events(self) -> dict[int, tuple[int, ...]]:
+        """By block, the instructions of interest. A call is one, for what is called may do anything."""
+        found: dict[int, list[int]] = {}
+        known = set(self.effects) | set(self.watched)
+        known |= {i for i, sync in self.syncs.items() if sync.waits or sync.arrives}
+        for i in sorted(known | self.calls):
+            block = self.flow.block_of[i]
+            if block in self.flow.reachable:
+                found.setdefault(block, []).append(i)
+        for last in self.flow.blocks:
+            if last.leaves in ("return", "exit") and last.index in self.flow.reachable:
+                own = found.setdefault(last.index, [])
+                if last.end - 1 not in own:
+                    own.append(last.end - 1)
+        return {block: tuple(own) for block, own in found.items()}
+
+    def _idles(self) -> dict[int, Term]:
+        """By instruction that starts a copy, the predicate under which its source has no byte that counts."""
+        found = {}
+        for access in accesses(self.routine) if self.effects else ():
+            if access.part is None or access.instruction not in self.effects:
+                continue
+            term = self.values.operand(access.instruction, self.routine.instructions[access.instruction].children[access.part])
+            if term is not None:
+                terms = self.values.terms
+                found[access.instruction] = term if term.width == 1 else terms.apply("eq", 1, (term, terms.constant(0, term.width)))
+        return found
+
+    def _lively(self) -> int:
+        """The blocks from which control can come to the start of an operation, as bits."""
+        starts = [i for i, own in self.effects.items() if any(effect.action is Action.OPEN for effect in own)]
+        return mask_of(closure([self.flow.block_of[i] for i in starts], self.flow.predecessors))
+
+    def _starters(self) -> int:
+        """The threads that may start operations, as bits."""
+        found = 0
+        for i, own in self.effects.items():
+            if any(effect.action is Action.OPEN for effect in own):
+                guard = self.guards.get(i)
+                where = self.thread_block.where(guard) if guard is not None else None
+                found |= self._let_in(self.flow.block_of[i]) & (self.thread_block.everyone if where is None else where)
+        return found
+
+    def _let_in(self, block: int) -> int:
+        """The threads that the branches on the only path to a block let through, as bits."""
+        tree = dominators(self.routine).tree
+        threads = self.thread_block.everyone
+        while block in tree and tree.parent[block] != block:
+            before = tree.parent[block]
+            guard = self.branches.get(before)
+            edges = [edge for edge in self.flow.blocks[before].edges if edge.target == block]
+            if guard is not None and len(edges) == 1 and self.flow.blocks[block].predecessors == (before,):
+                where = self.thread_block.where(guard)
+                if where is not None:
+                    threads &= where if edges[0].via is Via.TAKEN else ~where
+            block = before
+        return threads
+
+    def _calls(self) -> set[int]:
+        """Calls of what may start, commit or wait: functions that the module has the body of, and what a register points to."""
+        inside = {function.name for function in self.routine.module.functions if function.body is not None}
+        found = set()
+        for i in calls(self.routine):
+            called = callees(self.routine, i, self.routine.instructions[i])
+            if not called.names or called.is_indirect or any(name in inside for name in called.names):
+                found.add(i)
+        return found
+
+    def _asked(self, block: int) -> Iterator[Term]:
+        """The terms that are asked about in a block."""
+        for i in self.events.get(block, ()):
+            yield from self.watched.get(i, ())
+            yield from [asked[i] for asked in (self.guards, self.idle) if i in asked]
+        yield from [asked[block] for asked in (self.branches, self.small) if block in asked]
+
+    def _small(self) -> dict[int, Term]:
+        """By block, the predicate of a branch between parts where nothing happens but that a term becomes one or another, as in a ring."""
+        found: dict[int, Term] = {}
+        while True:
+            new: dict[int, Term] = {}
+            for block, quiet in self.quiet.items():
+                if quiet is None or block in found:
+                    continue
+                meet, region = quiet
+                if any(self.evaluator.merges(at) for at in (meet, *bits(region))):
+                    guard = self._guard(self.flow.blocks[block].end - 1)
+                    if guard is not None:
+                        new[block] = guard
+            if not new:
+                return found
+            found |= new
+            self.evaluator.want(new.values())
+
+    def _changing(self, terms: Iterable[Term]) -> list[tuple[int, int, list[tuple[Term, int, int]]]]:
+        """Of each term the width, the blocks in which something of it changes, and its atoms, with factors and the blocks of each."""
+        numbering = self.evaluator.numbering
+        found = []
+        for term in dict.fromkeys(terms):
+            own = [(atom, factor, mask_of([numbering[n].block for n in self.evaluator.needs(atom)])) for atom, factor in term.linear[1]]
+            found.append((term.width, union([blocks for _, _, blocks in own]), own))
+        return found
+
+    def _moving(self, blocks: int, changing: Iterable[tuple[int, int, list[tuple[Term, int, int]]]]) -> tuple[Term, ...]:
+        """What of each term changes with the iterations of a loop, each once. Its parts change together: so they may wrap around."""
+        algebra = self.values.terms
+        found: dict[Term, None] = {}
+        for width, anywhere, own in changing:
+            if not anywhere & blocks:
+                continue
+            moving = algebra.constant(0, width)
+            for atom, factor, changes in own:
+                if changes & blocks:
+                    moving = algebra.add(moving, algebra.scale(atom, factor))
+            if moving.constant is None:
+                found[moving] = None
+        return tuple(found)
+
+    def _quiet(self, block: int) -> tuple[int, int] | None:
+        """Where control merges again after a block's branch, and the blocks on the path there, if nothing of interest happens there."""
+        if block not in self.quiet:
+            found = quiet_region(self.routine, block, self.events)
+            self.quiet[block] = None if found is not None and found[1] >> block & 1 else found
+        return self.quiet[block]
+
+    # --- the paths
+
+    def run(self) -> Coverage:
+        start = Trail(-1, "", None, 0)
+        everyone = self.thread_block.everyone
+        first = _State(0, -1, -1, {}, {}, everyone, everyone, (), Choices(self.values.terms), self.observer.start, start, {}, 0)
+        for _ in unfold(first, self._step):
+            if self.steps >= self.most_steps:
+                self.complete = False
+                break
+        return Coverage(self.complete, self.steps, self.rounds)
+
+    def _step(self, state: _State) -> list[_State]:
+        """The states at the ends of the edges of a state's block; none if it adds nothing to what was followed."""
+        if not self._arrive(state):
+            return []
+        self.steps += 1
+        return self._through(state)
+
+    def _arrive(self, state: _State) -> bool:
+        """Takes a path into its block. False if another has been here in the same state, or there were too many."""
+        block = state.block
+        can_start = self.lively >> block & 1 and self.starters & state.threads
+        if not can_start and self.observer.rests(state.memory) and all(queue.is_idle for queue in state.queues.values()):
+            return False
+        if state.source >= 0:
+            state.tick += 1
+            enter = self.evaluator.enter if state.skipped < 0 else self.evaluator.skip
+            source = state.source if state.skipped < 0 else state.skipped
+            state.environment = enter(block, source, state.environment, state.tick)
+        while state.divergences and state.divergences[-1][0] == block:
+            state.crowd = state.divergences[-1][1]
+            state.divergences = state.divergences[:-1]
+        loop = self.headers.get(block)
+        if loop is None and len(self.flow.blocks[block].predecessors) < 2:
+            return True
+        live = self.live[block]
+        state.environment = {number: term for number, term in state.environment.items() if live >> number & 1}
+        if loop is not None:
+            rounds = 1 if state.source < 0 or not loop.blocks >> state.source & 1 else state.rounds.get(block, 0) + 1
+            state.rounds = {**state.rounds, block: rounds}
+            state.trail = Trail(ITERATION - block, "", state.trail, state.trail.length + 1)
+            self.rounds[block] = max(self.rounds.get(block, 0), rounds)
+            if rounds > MOST_ROUNDS:
+                self.complete = False
+                return False
+            steady = self.evaluator.steady(state.environment)
+            values: Hashable = tuple([self.evaluator.term(term, steady) for term in self.moving[block]])
+        else:
+            values = tuple(sorted([(number, term.serial, term.width) for number, term in state.environment.items()]))
+        key = (
+            block,
+            values,
+            tuple([(name, queue.signature) for name, queue in sorted(state.queues.items())]),
+            state.memory,
+            state.threads,
+            state.crowd,
+            state.choices.shape,
+        )
+        if key in self.seen:
+            return False
+        self.seen.add(key)
+        self.visits[block] += 1
+        if self.visits[block] > self.most_visits:
+            self.complete = False
+            return False
+        return True
+
+    def _through(self, state: _State) -> list[_State]:
+        """The states at the ends of a block's edges; those to be followed first come last."""
+        states = [state]
+        for i in self.events.get(state.block, ()):
+            states = [after for one in states for after in self._event(i, one)]
+        return [after for one in states for after in self._leave(one)]
+
+    def _event(self, i: int, state: _State) -> list[_State]:
+        """What an instruction makes of a state: one state, or two if it may be executed or not and that matters."""
+        condition: Term | None = None
+        threads = state.threads
+        guard = self.guards.get(i)
+        found = []
+        if i in self.calls:
+            self.complete = False
+            return []
+        own = self.effects.get(i, ())
+        sync = self.syncs.get(i)
+        crowd = state.crowd
+        if guard is not None:
+            condition = self.evaluator.term(guard, state.environment)
+            decided = state.choices.says(condition)
+            if decided is False:
+                return [state]
+            where = self.thread_block.where(condition) if decided is None else None
+            if decided:
+                condition = None
+            elif where is not None:
+                condition = None
+                threads, crowd = state.threads & where, state.crowd & where
+                if not threads:
+                    return [state]
+            steers = sync is not None or any(effect.action is not Action.OPEN for effect in own)
+            if threads != state.threads and (own or sync is not None):
+                # the others go on without it
+                found.append(attrs.evolve(state, threads=state.threads & ~threads))
+                state.threads = threads
+            elif condition is not None and steers:
+                possible = dict(outcomes(state.choices, condition))
+                if False in possible:
+                    found.append(attrs.evolve(state, choices=possible[False]))
+                if True not in possible:
+                    return found
+                state.choices = possible[True]
+                condition = None
+        before = state.queues
+        terms = tuple([self.evaluator.term(term, state.environment) for term in self.watched.get(i, ())])
+        leaves = self._leaves(i)
+        after, trail, started = self._act(i, own, state, terms, condition, threads, crowd)
+        if sync is not None and sync.waits and sync.reach is Reach.MBARRIER:
+            after = {name: queue.signalled_of() for name, queue in after.items()}
+        moment = Moment(
+            self.routine,
+            self.thread_block,
+            i,
+            terms,
+            condition,
+            threads,
+            crowd,
+            before,
+            after,
+            own,
+            sync,
+            leaves,
+            state.choices,
+            state.trail,
+            started,
+            self.values,
+        )
+        state.memory = self.observer.meet(moment, state.memory)
+        state.queues = after
+        if sync is not None and trail is state.trail:
+            trail = Trail(i, "", state.trail, state.trail.length + 1)
+        state.trail = trail
+        found.append(state)
+        return found
+
+    def _idle(self, i: int, state: _State) -> Term | None:
+        idle = self.idle.get(i)
+        return self.evaluator.term(idle, state.environment) if idle is not None else None
+
+    def _leaves(self, i: int) -> bool:
+        block = self.flow.blocks[self.flow.block_of[i]]
+        return block.end - 1 == i and block.leaves in ("return", "exit")
+
+    def _act(
+        self, i: int, own: tuple[Effect, ...], state: _State, terms: tuple[Term, ...], condition: Term | None, threads: int, crowd: int
+    ) -> tuple[dict[str, Queue], Trail, Operation | None]:
+        queues, trail, started = state.queues, state.trail, None
+        for effect in own:
+            queue = queues.get(effect.queue, EMPTY)
+            if effect.action is Action.OPEN:
+                trail = Trail(i, "", trail, trail.length + 1)
+                decided, idle = len(state.choices.taken), self._idle(i, state)
+                started = Operation(i, effect.queue, terms, condition, threads, crowd, trail, decided, idle)
+                queue = queue.opened(started)
+            elif effect.action is Action.COMMIT:
+                trail = Trail(i, "committed here" if queue.open else "", trail, trail.length + 1)
+                queue = queue.committed(trail)
+            elif effect.action is Action.WAIT:
+                what = f"this lets {effect.leave} of {len(queue.groups)} groups be pending" if effect.leave else "this waits for all groups"
+                if effect.reading:
+                    what += ", until they have read"
+                trail = Trail(i, what, trail, trail.length + 1)
+                queue = queue.waited(effect)
+            if effect.signals:
+                queue = queue.signalled()
+            queues = {**queues, effect.queue: queue}
+        return queues, trail, started
+
+    def _leave(self, state: _State) -> list[_State]:
+        block = self.flow.blocks[state.block]
+        if not block.edges:
+            return []
+        if len(block.edges) == 1 and not block.leaves:
+            return [self._to(state, block.edges[0].target)]
+        quiet = self._quiet(state.block)
+        guard = (self.branches if quiet is None else self.small).get(state.block)
+        if guard is None:
+            if quiet is not None:
+                return [self._over(state, *quiet)]
+            return [self._to(attrs.evolve(state), target) for target in block.successors]
+        condition = self.evaluator.term(guard, state.environment)
+        decided = state.choices.says(condition)
+        if decided is not None:
+            paths = open_edges(block, decided)
+            if quiet is not None and not self._short(state.block, quiet[1]):
+                return [self._over(state, *quiet)]
+            return [self._to(state, paths[0].target)] if paths else []
+        if quiet is not None:
+            return [self._over(state, *quiet)]
+        return self._fork(state, condition)
+
+    def _guard(self, i: int) -> Term | None:
+        guard = self.values.guard(i)
+        return settler(self.routine).term(guard) if guard is not None else None
+
+    def _short(self, block: int, region: int) -> bool:
+        """Whether a part that may be skipped has no loop: then it can as well be followed."""
+        return not any(region >> header & 1 for header in self.headers)
+
+    def _fork(self, state: _State, condition: Term) -> list[_State]:
+        block = self.flow.blocks[state.block]
+        where = self.thread_block.where(condition)
+        meet = self.post.parent[state.block] if state.block in self.post else -1
+        paths: list[tuple[bool, int | None]] = [(bool(edge.via is Via.TAKEN), edge.target) for edge in block.edges]
+        if len(block.edges) == 1 and block.leaves:
+            paths.append((not paths[0][0], None))
+        found = []
+        for holds, target in paths:
+            if target is None:
+                continue
+            side = self._side(condition, holds)
+            choices = state.choices.choose(condition, holds) if where is None else state.choices
+            if choices is None or not state.threads & side:
+                continue
+            parts = state.crowd & ~side
+            divergences = (*state.divergences, (meet, state.crowd)) if parts and meet >= 0 else state.divergences
+            new = attrs.evolve(state, threads=state.threads & side, crowd=state.crowd & side, divergences=divergences, choices=choices)
+            found.append(self._to(new, target))
+        found.sort(key=lambda one: self._worth(state.block, one.block))
+        return found
+
+    def _side(self, condition: Term, holds: bool) -> int:
+        """The threads for which a predicate may hold, or not, by their indices, as bits."""
+        key = (condition, holds)
+        if key not in self.sides:
+            side = self.thread_block.everyone
+            for part, comes in conjuncts(self.values.terms, condition, holds):
+                where = self.thread_block.where(part)
+                if where is not None:
+                    side &= where if comes else ~where
+            self.sides[key] = side
+        return self.sides[key]
+
+    def _worth(self, block: int, target: int) -> tuple[bool, bool, int]:
+        """What is followed first: what stays in the loop, and what has more to look at."""
+        index = self.forest.innermost[block]
+        stays = index is not None and target in self.forest.loops[index]
+        return stays, target in self.events, -target
+
+    def _to(self, state: _State, target: int) -> _State:
+        state.source, state.block, state.skipped = state.block, target, -1
+        return state
+
+    def _over(self, state: _State, meet: int, region: int) -> _State:
+        """Straight to where control merges again; what is decided on the path stays open."""
+        state.source, state.block, state.skipped = state.block, meet, region
+        return state

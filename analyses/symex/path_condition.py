@@ -1,0 +1,387 @@
+"""What a path presumes: how its branches went, and for which inputs they do.
+
+Choices are kept from contradicting one another by what they say of the same term, and by the range they leave for sums that are compared
+with numbers. That is not all there is to contradict: before a path is shown as a proof, `model` finds numbers for what the kernel is given
+(parameters, the index of the CTA, loaded values) with which control really takes that path.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from ptxkit.analyses.cfg.dataflow import union
+from ptxkit.analyses.cfg.reachability import unfold
+from ptxkit.analyses.numbers.arithmetic import OPERATORS, signed
+from ptxkit.analyses.symbolic.environment import rebuilt
+from ptxkit.analyses.symbolic.evaluate import is_atom, numbers
+from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, walk
+from ptxkit.analyses.symbolic.thread_block import ThreadBlock
+from ptxkit.frozen import frozen
+
+MOST_LEAVES = 48
+MOST_ROUNDS = 4
+MOST_TRIED = 10_000
+"""So many times a predicate is evaluated; where numbers are found, they are after some hundred."""
+MOST_EVALUATED = 200_000
+"""So many times a term is worked out for a thread; where numbers are found, they are after some hundred, or thousand if terms are large."""
+MOST_WITHIN = 8
+"""So many of the predicates within another are looked at, those that stand less deep."""
+_NEAR = 1 << 16
+"""Numbers of 32 bits and more that are so near to the greatest signed one are not tried: sums overflow, as with sizes that nobody has."""
+_STARTS = (0, 1, 64, 1000)
+"""What all leaves are at first, by iterations."""
+_USUAL = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+    10,
+    12,
+    15,
+    16,
+    31,
+    32,
+    33,
+    64,
+    96,
+    127,
+    128,
+    129,
+    160,
+    192,
+    256,
+    257,
+    320,
+    384,
+    512,
+    640,
+    768,
+    1024,
+    2048,
+    4096,
+    65536,
+)
+
+FLEETING = ("value", "skipped")
+"""Leaves that stand for something else in each iteration, if their data say in which."""
+
+Model = Mapping[Term, int]
+"""Numbers of leaves."""
+
+
+@frozen(eq=False)
+class Choices:
+    """Which predicates hold. Nothing is chosen at first."""
+
+    terms: Terms
+    taken: Mapping[Term, bool] = attrs.field(factory=dict)
+    """By predicate (the positive one), whether it holds."""
+    ranges: Mapping[Term, tuple[int, int]] = attrs.field(factory=dict)
+    """By sum without its constant, the least and the greatest number that it can be."""
+    shape: frozenset[tuple[frozenset[Term], bool, bool]] = frozenset()
+    """Of what is added up in sums that last: whether the range of a sum is bounded below and above. How many times something is added
+    does not count: that goes on forever where a loop adds what is not known."""
+
+    def says(self, condition: Term) -> bool | None:
+        """Whether a predicate holds, if that is decided."""
+        positive, is_positive = unnegated(condition)
+        if positive.constant is not None:
+            return bool(positive.constant) is is_positive
+        found = self.taken.get(positive)
+        if found is not None:
+            return found is is_positive
+        compared = comparison(self.terms, positive)
+        if compared is None or (known := self.ranges.get(compared[0])) is None:
+            return None
+        holds, fails = (_narrowed(compared[0], known, compared[1:], path) for path in (True, False))
+        if holds is None or fails is None:
+            return (holds is not None) is is_positive
+        return None
+
+    def choose(self, condition: Term, holds: bool) -> Choices | None:
+        """With one more choice; None if it contradicts those that are made."""
+        decided = self.says(condition)
+        if decided is not None and decided is not holds:
+            return None
+        positive, is_positive = unnegated(condition)
+        if positive.constant is not None:
+            return self
+        wanted = holds is is_positive
+        ranges, shape = self.ranges, self.shape
+        compared = comparison(self.terms, positive)
+        if compared is not None:
+            narrowed = _narrowed(compared[0], ranges.get(compared[0], _whole(compared[0])), compared[1:], wanted)
+            if narrowed is None:
+                return None
+            ranges = {**ranges, compared[0]: narrowed}
+            low, high = _whole(compared[0])
+            if _lasts(compared[0]):
+                added = frozenset([atom for atom, _ in compared[0].linear[1]])
+                shape = shape | {(added, narrowed[0] > low, narrowed[1] < high)}
+        return Choices(self.terms, {**self.taken, positive: wanted}, ranges, shape)
+
+    def model(
+        self, thread_block: ThreadBlock, threads: Iterable[int], also: Iterable[tuple[Term, bool]] = (), others: Iterable[int] = ()
+    ) -> Model | None:
+        """Numbers of leaves with which all that is chosen comes out for each of the threads, and `also` that; None if none are found.
+
+        For `others`, what is chosen comes out, no matter what comes of `also`.
+        """
+        own = tuple(threads) or (0,)
+        everyone = (*own, *[thread for thread in others if thread not in own])
+        wanted = [(term, holds, everyone) for term, holds in self.taken.items()]
+        wanted += [(term, holds, own) for term, holds in also]
+        wanted += [(term, True, own) for term in self._within([term for term, _, _ in wanted])]
+        wanted = [(part, comes, those) for term, holds, those in wanted for part, comes in conjuncts(self.terms, term, holds)]
+        return _Search(thread_block, wanted, self.ranges).run()
+
+    def _within(self, conditions: Iterable[Term]) -> Iterator[Term]:
+        """What holds of any launch: an index in a grid or cluster is less than how many there are."""
+        indices = {str(leaf.data[0]): leaf for term in conditions for leaf in term.leaves() if leaf.operator == "special"}
+        for name, leaf in indices.items():
+            count = indices.get(_COUNTS.get(name.partition(".")[0], "") + "".join(name.partition(".")[1:]))
+            if count is not None:
+                yield self.terms.apply("lt.u", 1, (leaf, count))
+
+
+_COUNTS = {
+    "%ctaid": "%nctaid",
+    "%clusterid": "%nclusterid",
+    "%cluster_ctaid": "%cluster_nctaid",
+    "%cluster_ctarank": "%cluster_nctarank",
+}
+"""What the indices are counted in, by special register."""
+
+
+def unnegated(condition: Term) -> tuple[Term, bool]:
+    """A predicate without negation, and whether there was none."""
+    if condition.operator == SUM and condition.offset and len(condition.parts) == 1:
+        return condition.parts[0][0], False
+    return condition, True
+
+
+def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term, bool]]:
+    """Predicates, each with whether it must hold, that together are enough for one to hold, or not to: it leaves those no choice."""
+    forced = functools.cache(functools.partial(_forced, terms))
+
+    def plain(term: Term, comes: bool) -> tuple[Term, bool]:
+        positive, is_positive = unnegated(term)
+        return positive, comes is is_positive
+
+    def parts(one: tuple[Term, bool]) -> list[tuple[Term, bool]]:
+        part = forced(*one)
+        return [] if part is None else [plain(_given(terms, one[0], *part), one[1]), plain(*part)]
+
+    for positive, comes in unfold(plain(condition, holds), parts):
+        if forced(positive, comes) is None and positive.constant != int(comes):
+            yield positive, comes
+
+
+def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | None:
+    """A predicate within another that decides it wrongly, unless it holds, or does not."""
+    if condition.width > 1 or condition.is_leaf:
+        return None
+    within = [part for part in walk(condition)[:-1] if part.width == 1 and part.operator != SUM]
+    for part in within[::-1][:MOST_WITHIN]:
+        for must in (True, False):
+            if _given(terms, condition, part, not must).constant == (not holds):
+                return part, must
+    return None
+
+
+def _given(terms: Terms, condition: Term, part: Term, holds: bool) -> Term:
+    """A predicate, where one that it is made of holds, or does not."""
+    done = {part: terms.constant(int(holds), 1)}
+    for at in walk(condition, done):
+        same = at.is_leaf or at.operator not in (*OPERATORS, SUM) or all(done.get(inner) is inner for inner in at.inner)
+        done[at] = at if same else rebuilt(terms, at, done)
+    return done[condition]
+
+
+def comparison(terms: Terms, condition: Term) -> tuple[Term, str, bool, int] | None:
+    """What a predicate compares: a sum X without constant, the operator, whether X counts as it is or negated, and the number `k`.
+
+    `lt`: X < k, or -X < k; `eq`: X = k, or -X = k.
+    """
+    if condition.operator not in ("lt.s", "lt.u", "eq"):
+        return None
+    a, b = condition.args
+    if a.width > 64 or a.width < 8:
+        return None
+    difference = terms.sub(a, b)
+    offset, parts = difference.linear
+    if not parts:
+        return None
+    rest = terms.sub(difference, terms.constant(offset, a.width))
+    flip = signed(parts[0][1], a.width) < 0
+    return (terms.scale(rest, -1) if flip else rest), condition.operator, not flip, -signed(offset, a.width)
+
+
+def _lasts(term: Term) -> bool:
+    """Whether a term means the same in every iteration of a loop."""
+    return all(len(leaf.data) < 2 or leaf.operator not in FLEETING for leaf in term.leaves())
+
+
+def _whole(term: Term) -> tuple[int, int]:
+    return term.signed_bounds
+
+
+def _narrowed(term: Term, known: tuple[int, int], compared: tuple[str, bool, int], holds: bool) -> tuple[int, int] | None:
+    """The range that is left for a sum when it compares so, or does not: from and up to a multiple of what it is known to be one of."""
+    low, high = known
+    operator, as_is, number = compared
+    if operator == "eq":
+        number = number if as_is else -number
+        if holds:
+            low, high = max(low, number), min(high, number)
+        elif low == high == number:
+            return None
+        else:
+            low, high = low + (low == number), high - (high == number)
+    elif as_is == holds:
+        # X < k, or not -X < k: X <= -k
+        high = min(high, number - 1 if as_is else -number)
+    else:
+        low = max(low, number if as_is else 1 - number)
+    step = term.alignment or 1
+    low, high = -(-low // step) * step, high // step * step
+    return (low, high) if low <= high else None
+
+
+class _Search:
+    """Looks for numbers with which predicates come out as wanted: leaf by leaf takes the number that puts most of them right.
+
+    What each term is, for each thread, is remembered: another number for a leaf changes only what is made of it.
+    """
+
+    def __init__(
+        self, thread_block: ThreadBlock, wanted: list[tuple[Term, bool, tuple[int, ...]]], ranges: Mapping[Term, tuple[int, int]]
+    ) -> None:
+        self.thread_block = thread_block
+        self.wanted = wanted
+        """Predicates, whether they are to hold, and for which threads."""
+        self.ranges = ranges
+        self.order: list[Term] = []
+        """All that the predicates are made of, each term after what that is made of."""
+        seen: set[Term] = set()
+        for term, _, _ in wanted:
+            new = walk(term, seen)
+            seen.update(new)
+            self.order += new
+        self.leaves = [at for at in self.order if is_atom(at) and not self._is_index(at)]
+        bit = {leaf: 1 << index for index, leaf in enumerate(self.leaves)}
+        self.within: dict[Term, int] = {}
+        """By term, the leaves in it, as bits."""
+        for at in self.order:
+            self.within[at] = union([bit.get(at, 0), *[self.within[inner] for inner in at.inner]])
+        self.constants = {number for inner in _constants(self.order) for number in (inner - 1, inner, inner + 1)}
+        self.numbers: dict[int, dict[Term, int | None]] = {thread: {} for _, _, threads in wanted for thread in threads}
+        """By thread, what the terms are."""
+        self.tried = 0
+        self.evaluated = 0
+
+    def _is_index(self, leaf: Term) -> bool:
+        return leaf.operator == "special" and self.thread_block.vector(leaf) is not None
+
+    def run(self) -> Model | None:
+        if len(self.leaves) > MOST_LEAVES:
+            return None
+        for start in _STARTS:
+            if self._is_enough():
+                break
+            model = self._climb({leaf: self._nearest(leaf, start) for leaf in self.leaves})
+            if model is not None:
+                return model
+        return None
+
+    def _is_enough(self) -> bool:
+        return self.tried > MOST_TRIED or self.evaluated > MOST_EVALUATED
+
+    def _climb(self, model: dict[Term, int]) -> Model | None:
+        self._evaluate(self.order, model)
+        right = self._right(range(len(self.wanted)))
+        for _ in range(MOST_ROUNDS):
+            if all(right):
+                return model
+            before = list(right)
+            for bit, leaf in enumerate(self.leaves):
+                indices = [index for index, (term, _, _) in enumerate(self.wanted) if self.within[term] >> bit & 1]
+                if self._is_enough() or all(right[index] for index in indices):
+                    continue
+                made = [at for at in self.order if self.within[at] >> bit & 1]
+                best, number = sum([right[index] for index in indices]), model[leaf]
+                for candidate in self._candidates(leaf):
+                    model[leaf] = candidate
+                    self._evaluate(made, model)
+                    count = sum(self._right(indices))
+                    if count > best:
+                        best, number = count, candidate
+                    if best == len(indices) or self.evaluated > MOST_EVALUATED:
+                        break
+                model[leaf] = number
+                self._evaluate(made, model)
+                for index, is_right in zip(indices, self._right(indices), strict=True):
+                    right[index] = is_right
+            if right == before:
+                break
+        return model if all(right) else None
+
+    def _nearest(self, leaf: Term, number: int) -> int:
+        low, high = leaf.bounds
+        return min(max(low, number * (leaf.alignment or 1)), high)
+
+    def _candidates(self, leaf: Term) -> Iterator[int]:
+        mask = (1 << leaf.width) - 1
+        known = leaf.known
+        bounds = [n for low_high in [self.ranges.get(leaf, ())] for n in low_high]
+        shifted = [number << shift for shift in range(1, 12) for number in range(1, 10)]
+        seen = set()
+        constants = sorted(self.constants, key=lambda number: (abs(number), number < 0))
+        for number in itertools.chain(bounds, constants, _USUAL, (-1,), shifted):
+            for scaled in (number, number * (leaf.alignment or 1)):
+                value = scaled & mask
+                fits = not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span
+                overflows = leaf.width >= 32 and abs(value - (mask >> 1)) < _NEAR
+                if fits and not overflows and value not in seen:
+                    seen.add(value)
+                    yield value
+
+    def _evaluate(self, terms: list[Term], model: Mapping[Term, int]) -> None:
+        for thread, known in self.numbers.items():
+            value = numbers(functools.partial(self._leaf, thread, model)).value
+            for at in terms:
+                known[at] = value(at, known)
+        self.evaluated += len(terms) * len(self.numbers)
+
+    def _right(self, indices: Sequence[int]) -> list[bool]:
+        """Of the predicates at some locations, whether each comes out as wanted for all of its threads."""
+        self.tried += len(indices)
+        own = [self.wanted[index] for index in indices]
+        return [all(self.numbers[thread][term] == holds for thread in threads) for term, holds, threads in own]
+
+    def _leaf(self, thread: int, model: Mapping[Term, int], leaf: Term) -> int | None:
+        if leaf in model:
+            return model[leaf]
+        vector = self.thread_block.vector(leaf) if leaf.operator == "special" else None
+        return vector[thread] if vector is not None else None
+
+
+def atoms(term: Term) -> list[Term]:
+    """The leaves in a term, and what no number can be worked out for: joins."""
+    return [inner for inner in walk(term) if is_atom(inner)]
+
+
+def _constants(terms: Iterable[Term]) -> set[int]:
+    sums = [term for term in terms if term.operator == SUM]
+    found = {signed(term.offset, term.width) if term.width > 1 else term.offset for term in sums}
+    return {number for number in found if abs(number) < 1 << 32}

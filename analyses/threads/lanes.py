@@ -1,0 +1,256 @@
+"""Which threads of a CTA execute an instruction, and what they hold, thread by thread.
+
+With `.reqntid` all threads are known, otherwise there is at least the first. What depends on nothing but the index of the thread has a
+number for each. In loops the first iteration is looked at: what goes wrong there goes wrong for certain. A thread is certain to execute a
+block if every branch that decides about it is known for that thread; a branch that goes by parameters or by the index of the CTA may be
+taken so that it does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
+from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.launch import WARP, launch
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.domains import needs_of_lanes, of_lanes
+from ptxkit.analyses.symbolic.evaluate import NONE, Domain, evaluate, is_atom
+from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.symbolic.vectors import Numbers
+from ptxkit.analyses.threads.thread_sets import Execution, Runs, all_same, just
+from ptxkit.frozen import frozen
+
+
+@frozen
+class Thread:
+    """The index of a thread in its CTA."""
+
+    x: int
+    y: int
+    z: int
+    linear: int
+
+    def __str__(self) -> str:
+        return f"thread {self.x}" if not (self.y or self.z) else f"thread ({self.x}, {self.y}, {self.z})"
+
+
+@functools.lru_cache(maxsize=64)
+def threads_of(shape: tuple[int, int, int]) -> tuple[Thread, ...]:
+    """The threads of a CTA of so many in x, y and z, in their order."""
+    width, height, depth = shape
+    indices = [(x, y, z) for z in range(depth) for y in range(height) for x in range(width)]
+    return tuple([Thread(x, y, z, linear) for linear, (x, y, z) in enumerate(indices)])
+
+
+class Lanes:
+    """What is known thread by thread."""
+
+    def __init__(self, routine: Routine) -> None:
+        self.routine = routine
+        self.values = values(routine)
+        self.launch = launch(routine)
+        self.threads = threads_of(self.launch.threads or (1, 1, 1))
+        self._flow = control_flow(routine)
+        self._dominance = dominators(routine)
+        self._loops = loops(routine)
+        self._fixed: dict[Term, Numbers | None] = {}
+        self._moving: dict[int, dict[Term, Numbers | None]] = {}
+        """By block, of terms that are something else at another block."""
+        self._is_moving: dict[Term, bool] = {}
+        self._execution: dict[int, Execution] = {}
+        self._along: dict[int, Execution] = {}
+        """By `id` of the edge: it decides about many blocks."""
+
+    def numbers(self, term: Term, block: int) -> Numbers | None:
+        """What a term is for each thread when it first comes to a block; None if that depends on more than the index of the thread."""
+        moves = self._moves(term)
+        found = self._moving.setdefault(block, {}) if moves else self._fixed
+        if term in found:
+            return found[term]
+        return evaluate(term, self._at_block(block) if moves else Domain(functools.partial(self._number, block), needs_of_lanes), found)
+
+    def _at_block(self, block: int) -> Domain[Numbers]:
+        """The domain of terms that are something else at another block; what is the same everywhere in them is worked out once."""
+
+        def needs(at: Term, found: Mapping[Term, Numbers | None]) -> Sequence[Term]:
+            return needs_of_lanes(at, found) if self._moves(at) else NONE
+
+        def value(at: Term, found: Mapping[Term, Numbers | None]) -> Numbers | None:
+            return self._number(block, at, found) if self._moves(at) else self.numbers(at, block)
+
+        return Domain(value, needs)
+
+    def _moves(self, term: Term) -> bool:
+        """Whether a term may be something else at another block."""
+        found = self._is_moving
+        for at in walk(term, found):
+            found[at] = self._leaf_moves(at) if at.is_leaf else any(found[inner] for inner in at.inner)
+        return found[term]
+
+    def _leaf_moves(self, leaf: Term) -> bool:
+        return leaf.operator == "phi"
+
+    def _number(self, block: int, at: Term, found: Mapping[Term, Numbers | None]) -> Numbers | None:
+        return self._leaf(at, block) if is_atom(at) else of_lanes(at, found, len(self.threads))
+
+    def _leaf(self, leaf: Term, block: int) -> Numbers | None:
+        if leaf.operator == "special":
+            return self._special(str(leaf.data[0]))
+        if leaf.operator != "phi":
+            return None
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        value = ssa(self.routine).values[number]
+        loop = next((loop for loop in self._loops.loops if loop.header == value.block and block in loop), None)
+        if loop is None or not loop.is_reducible or self.values.induction(number) is None:
+            return None
+        if not self._is_first(block, loop):
+            return None
+        # what comes in from outside at the entry has no block before it
+        sources = (*self._flow.blocks[value.block].predecessors, -1)
+        pairs = zip(value.operands, sources, strict=False)
+        starts = {self.values.of(operand) for operand, source in pairs if operand >= 0 and (source < 0 or source not in loop)}
+        return self.numbers(starts.pop(), value.block) if len(starts) == 1 else None
+
+    def _is_first(self, block: int, loop: Loop) -> bool:
+        """Whether those who come to a block of a loop come there in the first iteration, or not for all that is known of them.
+
+        No thread iterates without coming by, or the branches that decide are such, and there is no path round after them.
+        """
+        tree = self._dominance.tree
+
+        def is_passed(at: int) -> bool:
+            return all(tree.dominates(at, latch) for latch in loop.latches)
+
+        def decides(at: int) -> list[int]:
+            return [] if is_passed(at) else [before for before in self._decides(at) if before in loop]
+
+        for at in nearest_first([block], decides):
+            deciding = decides(at)
+            if not deciding and not is_passed(at):
+                return False
+            targets = [edge.target for before in deciding for edge in self._flow.blocks[before].edges]
+            if any(self._dominance.post.dominates(at, target) and self._iterates(target, at, loop) for target in targets):
+                return False
+        return True
+
+    def _iterates(self, start: int, goal: int, loop: Loop) -> bool:
+        """Whether control may go back to the header of a loop before it comes to a block."""
+        return start != goal and loop.header in closure(
+            [start], lambda at: [successor for successor in self._flow.successors(at) if successor in loop and successor != goal]
+        )
+
+    def _special(self, name: str) -> Numbers | None:
+        stem, _, component = name.partition(".")
+        if stem == "%tid" and component in ("x", "y", "z"):
+            return tuple([getattr(thread, component) for thread in self.threads])
+        if name == "%laneid":
+            return tuple([thread.linear % WARP for thread in self.threads])
+        return None
+
+    # --- who executes what
+
+    def execution(self, i: int) -> Execution:
+        """For each thread, whether it executes instruction `i`; of a loop, in its first iteration."""
+        block = self._flow.block_of[i]
+        reached = self.reaching(block)
+        guard = self.values.guard(i)
+        return reached if guard is None else reached & self._holds(guard, block)
+
+    def reaching(self, block: int) -> Execution:
+        """For each thread, whether control comes to a block."""
+        found = self._execution
+        stack = [block]
+        while stack:
+            at = stack[-1]
+            if at in found:
+                stack.pop()
+                continue
+            decides = self._decides(at)
+            missing = [before for before in decides if before not in found and before not in stack]
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            found[at] = self._reaching(at, decides)
+        return found[block]
+
+    def _decides(self, block: int) -> list[int]:
+        """The blocks whose branch decides whether control comes here for the first time."""
+        tree = self._dominance.tree
+        return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
+
+    def _reaching(self, block: int, decides: list[int]) -> Execution:
+        if not decides:
+            return self._all(Runs.ALWAYS)
+        best = self._all(Runs.NEVER)
+        for before in decides:
+            reached = self._execution.get(before) or self._all(Runs.UNKNOWN)
+            for edge in self._flow.blocks[before].edges:
+                if self._dominance.post.dominates(block, edge.target):
+                    best |= reached & self.along(edge)
+        return best
+
+    def along(self, edge: Edge) -> Execution:
+        """For each thread, whether it takes an edge if it comes to where that starts."""
+        found = self._along.get(id(edge))
+        if found is None:
+            found = self._along[id(edge)] = self._taken(edge)
+        return found
+
+    def _taken(self, edge: Edge) -> Execution:
+        block = self._flow.blocks[edge.source]
+        guard = self.values.guard(block.end - 1)
+        if edge.via is Via.FALL or (edge.via is Via.TAKEN and guard is None):
+            return self._all(Runs.ALWAYS)
+        if guard is None or edge.via is Via.INDEXED:
+            return self._all(Runs.UNKNOWN)
+        return self._holds(guard if edge.via is Via.TAKEN else self.values.terms.invert(guard), edge.source)
+
+    def _holds(self, condition: Term, block: int) -> Execution:
+        numbers = self.numbers(condition, block)
+        if numbers is not None:
+            return just(holding(numbers), len(numbers))
+        return self._all(Runs.MAYBE if is_free(condition) else Runs.UNKNOWN)
+
+    def _all(self, runs: Runs) -> Execution:
+        return all_same(runs, len(self.threads))
+
+
+def holding(numbers: Numbers) -> int:
+    """The set of threads for which a condition holds."""
+    return int("".join(["1" if number else "0" for number in reversed(numbers)]), 2)
+
+
+_INDICES = ("%tid", "%laneid")
+_GRID = ("%ctaid", "%nctaid")
+
+
+def is_free(condition: Term) -> bool:
+    """Whether a condition goes by parameters or the index of the CTA only, or by the index of the thread in the whole grid.
+
+    One that compares the index in the CTA alone with a parameter may well be what keeps the threads out that would go astray.
+    """
+    kinds = set()
+    for leaf in condition.leaves():
+        name = str(leaf.data[0]) if leaf.data else ""
+        if leaf.operator == "parameter":
+            kinds.add("parameter")
+        elif leaf.operator == "special" and name.startswith(_INDICES):
+            kinds.add("place")
+        elif leaf.operator == "special" and name.startswith(_GRID):
+            kinds.add("grid")
+        elif leaf.operator != "special" or not name.startswith("%ntid"):
+            return False
+    return "place" not in kinds or "grid" in kinds
+
+
+@fact
+def lanes(routine: Routine) -> Lanes:
+    """What is known thread by thread."""
+    return Lanes(routine)

@@ -1,0 +1,58 @@
+"""Values that are what one lane of the warp holds: it hands it out to all others (9.7.10.6)."""
+
+from __future__ import annotations
+
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.uniformity.transfer import How, transfer
+from ptxkit.isa.binding import Bound
+
+
+class HandedOut:
+    """What is handed out in a function."""
+
+    def __init__(self, routine: Routine) -> None:
+        self._routine = routine
+        self._found: dict[int, tuple[Term, int] | None] = {}
+
+    def of(self, leaf: Term) -> tuple[Term, int] | None:
+        """Of a value that is what one lane of the warp holds: the term of what it holds, and the lane."""
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        if number not in self._found:
+            self._found[number] = self._of(number)
+        return self._found[number]
+
+    def _of(self, number: int) -> tuple[Term, int] | None:
+        known, numbering = values(self._routine), ssa(self._routine)
+        value = numbering.values[number]
+        if value.origin is not Origin.WRITE or value.operands:
+            return None
+        i = value.instruction
+        bound = bindings(self._routine)[i]
+        if not isinstance(bound, Bound) or number != numbering.definitions[i][0]:
+            return None
+        plan = transfer(bound)
+        if plan.outputs[0][0] is not How.BROADCAST or plan.source < 0 or not is_whole_warp(self._routine, i, bound):
+            return None
+        lane = bound.operand("b")
+        uses = numbering.uses[i]
+        term = None if lane is None else known.operand(i, self._routine.instructions[i].operands[lane.path[0]])
+        if term is None or term.constant is None or plan.source >= len(uses) or uses[plan.source] < 0:
+            return None
+        return known.of(uses[plan.source]), term.constant & 31
+
+
+@fact
+def handed_out(routine: Routine) -> HandedOut:
+    """What is handed out in a function."""
+    return HandedOut(routine)
+
+
+def is_whole_warp(routine: Routine, i: int, bound: Bound) -> bool:
+    """Whether lanes are counted in the whole warp: the bits 8 to 12 of the operand that says so are zero."""
+    clamp = bound.operand("c")
+    value = None if clamp is None else values(routine).operand(i, routine.instructions[i].operands[clamp.path[0]])
+    return value is not None and value.constant is not None and not value.constant >> 8 & 31

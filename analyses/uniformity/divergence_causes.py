@@ -1,0 +1,161 @@
+"""Why threads diverge at a branch: the chain from where they begin to differ.
+
+Each link is an input of the next in which threads are uniform no further; of a phi that is where its values come from, or what decides
+at the branch whose paths merge there. The chain begins at an instruction that makes threads differ by itself: one that reads the
+index of the thread, or loads, or is atomic. Of all chains it is a shortest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.reachability import nearest_first
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.registers.registers import registers
+from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.uniformity.levels import Level, Step
+from ptxkit.analyses.uniformity.propagation import Propagation
+from ptxkit.analyses.uniformity.transfer import How, transfer
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.registers import special_register
+from ptxkit.isa.shapes import OperandShape
+
+MOST = 4000
+"""Values that are looked at to find where threads begin to differ."""
+
+Links = tuple[Step, ...]
+"""From a value to one that it comes from; the value's own first."""
+
+
+def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
+    """The chain to the branch at the end of a block, the source first; empty if all threads of the grid are uniform in it."""
+    level = solved.branches[block]
+    if level >= Level.GRID:
+        return ()
+    i = solved.flow.blocks[block].end - 1
+    last = Step(i, "", level, "the branch")
+    starts = _deciding(solved, block, level)
+    came: dict[int, tuple[int, Links]] = dict.fromkeys(starts, (-1, (last,)))
+
+    def causes(number: int) -> Iterator[int]:
+        for following, links in _causes(solved, number):
+            came.setdefault(following, (number, links))
+            yield following
+
+    for number in nearest_first(starts, causes):
+        if len(came) >= MOST:
+            break
+        source = _begins(solved, number)
+        if source is not None:
+            return source, *_chain(came, number)
+    return (_step(solved, starts[0], "is not known to agree"), last) if starts else (last,)
+
+
+def _chain(came: dict[int, tuple[int, Links]], number: int) -> list[Step]:
+    """The links from a value to the branch."""
+    found: list[Step] = []
+    while number >= 0:
+        number, links = came[number]
+        found += reversed(links)
+    return found
+
+
+def _deciding(solved: Propagation, block: int, level: Level) -> list[int]:
+    """The values that decide at the end of a block, and in which threads are uniform no further than this; else the one they are uniform
+    in least."""
+    uses = [number for number in ssa(solved.routine).uses[solved.flow.blocks[block].end - 1] if number >= 0]
+    least = min([solved.used(number, block) for number in uses], default=level)
+    return [number for number in uses if solved.used(number, block) <= max(level, least)]
+
+
+def _step(solved: Propagation, number: int, why: str) -> Step:
+    """The link of a value."""
+    value = ssa(solved.routine).values[number]
+    i = value.instruction if value.origin is Origin.WRITE else -1
+    if value.origin is Origin.PHI:
+        i = solved.flow.blocks[value.block].start
+    return Step(i, _name(solved, number), solved.levels[number], why)
+
+
+def _name(solved: Propagation, number: int) -> str:
+    return registers(solved.routine).table[ssa(solved.routine).values[number].register].name
+
+
+def _begins(solved: Propagation, number: int) -> Step | None:
+    """The link of a value with which threads begin to differ; None if it comes from others."""
+    value, level = ssa(solved.routine).values[number], solved.levels[number]
+    if value.origin is Origin.ENTRY:
+        return _step(solved, number, f"`{_name(solved, number)}` on entry")
+    if value.origin is Origin.PHI:
+        return None
+    i = value.instruction
+    bound = bindings(solved.routine)[i]
+    how = transfer(bound).of(number - ssa(solved.routine).definitions[i][0])[0] if isinstance(bound, Bound) else How.NEVER
+    if how in (How.NEVER, How.ONE):
+        return _step(solved, number, _WHY.get(bound.uniform("") if isinstance(bound, Bound) else "", "each thread has its own"))
+    source = _source(bound) if isinstance(bound, Bound) else ""
+    if source:
+        return _step(solved, number, f"reads `{source}`")
+    if any(use >= 0 and solved.used(use, value.block) <= level for use in ssa(solved.routine).uses[i] + value.operands):
+        return None
+    return _step(solved, number, "loads from memory" if how is How.MEMORY else "is not known to agree")
+
+
+def _causes(solved: Propagation, number: int) -> list[tuple[int, Links]]:
+    """The values that a value comes from, in which threads are uniform no further; each with the links from one to the other."""
+    value, level = ssa(solved.routine).values[number], solved.levels[number]
+    if value.origin is not Origin.PHI:
+        inputs = ssa(solved.routine).uses[value.instruction] + value.operands
+        found = [use for use in dict.fromkeys(inputs) if use >= 0 and solved.used(use, value.block) <= level]
+        return [(use, (_step(solved, number, f"from `{_name(solved, use)}`"),)) for use in found]
+    name = _name(solved, number)
+    causes: list[tuple[int, Links]] = []
+    for operand in dict.fromkeys(value.operands):
+        if operand < 0 or solved.used(operand, value.block) > level:
+            continue
+        if solved.levels[operand] <= level:
+            causes.append((operand, (_step(solved, number, f"`{name}` comes here on several ways"),)))
+            continue
+        left = _where_left(solved, operand, level)
+        if left is not None:
+            out = _step(solved, number, f"`{name}` comes out of a loop that threads leave in different iterations")
+            causes += _decided(solved, left, level, out, "where threads leave the loop")
+    block = solved.deciders.get(value.block)
+    if block is not None and solved.branches[block] <= level:
+        path = _step(solved, number, f"`{name}` depends on the way that a thread took")
+        causes += _decided(solved, block, level, path, "where threads part")
+    return causes
+
+
+def _decided(solved: Propagation, block: int, level: Level, link: Step, what: str) -> list[tuple[int, Links]]:
+    """What decides at the end of a block, each with the links from a value that depends on it."""
+    branch = Step(solved.flow.blocks[block].end - 1, "", solved.branches[block], what)
+    return [(number, (link, branch)) for number in _deciding(solved, block, level)]
+
+
+def _where_left(solved: Propagation, operand: int, level: Level) -> int | None:
+    """The block at whose end threads leave the loop of a value in different iterations."""
+    loop = solved.forest.innermost[ssa(solved.routine).values[operand].block]
+    while loop is not None:
+        block = solved.leavers.get(loop)
+        if block is not None and solved.exits[loop] <= level:
+            return block
+        loop = solved.forest.loops[loop].parent
+    return None
+
+
+_WHY = {"never": "differs from thread to thread by what it does"}
+
+
+def _source(bound: Bound) -> str:
+    """The special register that an instruction reads, if it is not uniform."""
+    for operand in bound.operands:
+        name = _special(operand.shape)
+        register = special_register(name) if name else None
+        if register is not None and register.uniform != "grid":
+            return name
+    return ""
+
+
+def _special(shape: OperandShape) -> str:
+    return shape.type if shape.kind == "special" else next(filter(None, map(_special, shape.parts)), "")

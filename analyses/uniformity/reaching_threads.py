@@ -1,0 +1,179 @@
+"""Which threads of a CTA come to an instruction, thread by thread.
+
+A thread comes to a block if the branches that decide about it send it there. Where their conditions depend on nothing but the index
+of the thread (see `template`), that is known. `sure` and `possible` speak of the first time: in loops values have the numbers of the
+first iteration. `ever` counts later iterations too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxkit.analyses.cfg.dominators import dominators
+from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
+from ptxkit.analyses.cfg.reachability import post_order
+from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.launch.launch import WARP
+from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.symbolic.terms import Term, negated
+from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.symbolic.vectors import Numbers
+from ptxkit.analyses.threads.lanes import Lanes, holding
+from ptxkit.analyses.uniformity.broadcasts import handed_out
+from ptxkit.analyses.uniformity.propagation import Propagation
+from ptxkit.analyses.uniformity.transfer import How, transfer
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+
+
+@frozen
+class Coming:
+    """Threads as bits. With `one`, it is of each warp just one of them."""
+
+    sure: int
+    """Come there for certain."""
+    possible: int
+    """May come there, the first time."""
+    ever: int
+    """May come there at all."""
+    one: bool = False
+
+
+class First(Lanes):
+    """What terms are for each thread of a template, the first time that it comes to a block."""
+
+    def __init__(self, solved: Propagation) -> None:
+        super().__init__(solved.routine)
+        self.template = solved.template
+        self.threads = solved.template.threads
+        self._handed_out = handed_out(solved.routine).of
+
+    def _special(self, name: str) -> Numbers | None:
+        return self.template.specials(name)
+
+    def _leaf_moves(self, leaf: Term) -> bool:
+        return super()._leaf_moves(leaf) or (leaf.operator == "value" and self._handed_out(leaf) is not None)
+
+    def _leaf(self, leaf: Term, block: int) -> Numbers | None:
+        source = self._handed_out(leaf) if leaf.operator == "value" else None
+        if source is None:
+            return super()._leaf(leaf, block)
+        received = self.numbers(source[0], block)
+        if received is None:
+            return None
+        lanes = [index - index % WARP + source[1] for index in range(len(received))]
+        return tuple([received[lane] for lane in lanes]) if max(lanes) < len(received) else None
+
+
+class Reach:
+    """Which threads come where, in a function that all threads of a CTA enter."""
+
+    def __init__(self, solved: Propagation) -> None:
+        self.template = solved.template
+        self.first = First(solved)
+        self.all = (1 << len(self.template.threads)) - 1
+        self._routine = solved.routine
+        self._flow = control_flow(solved.routine)
+        self._dominance = dominators(solved.routine)
+        self._values = values(solved.routine)
+        self._found: dict[int, Coming] = {}
+
+    def block(self, block: int) -> Coming:
+        """The threads that come to a block."""
+        found = self._found
+        if block not in found:
+            for at in post_order(block, lambda at: [before for before in self._decides(at)[::-1] if before not in found]):
+                found[at] = self._make(at, self._decides(at))
+        return found[block]
+
+    def instruction(self, i: int) -> Coming:
+        """The threads that execute an instruction: those that come to it and for which its guard holds."""
+        block = self._flow.block_of[i]
+        coming = self.block(block)
+        guard = self._values.guard(i)
+        return coming if guard is None else self._narrowed(coming, guard, block)
+
+    def _decides(self, block: int) -> list[int]:
+        """The blocks whose branch decides whether control comes here for the first time."""
+        tree = self._dominance.tree
+        return [before for before in self._dominance.depends_on(block) if before in tree and not tree.dominates(block, before)]
+
+    def _make(self, block: int, decides: Sequence[int]) -> Coming:
+        if not decides:
+            return Coming(self.all, self.all, self.all)
+        paths = [
+            self._taken(self._found.get(before, Coming(0, self.all, self.all)), edge)
+            for before in decides
+            for edge in self._flow.blocks[before].edges
+            if self._dominance.post.dominates(block, edge.target)
+        ]
+        if not paths:
+            return Coming(0, self.all, self.all)
+        if len(paths) == 1:
+            return paths[0]
+        ones = any(path.one for path in paths)
+        sure = possible = ever = 0
+        for path in paths:
+            sure |= 0 if path.one else path.sure
+            possible |= path.possible
+            ever |= path.ever
+        return Coming(0 if ones else sure, possible, ever)
+
+    def _taken(self, coming: Coming, edge: Edge) -> Coming:
+        block = self._flow.blocks[edge.source]
+        guard = self._values.guard(block.end - 1)
+        if edge.via is Via.FALL or (edge.via is Via.TAKEN and guard is None):
+            return coming
+        if guard is None or edge.via is Via.INDEXED:
+            return Coming(0, coming.possible, coming.ever)
+        return self._narrowed(coming, guard if edge.via is Via.TAKEN else self._values.terms.invert(guard), edge.source)
+
+    def _narrowed(self, coming: Coming, condition: Term, block: int) -> Coming:
+        """Those of the threads for which a condition holds."""
+        elected, rest = self.elected(condition)
+        if elected and not coming.one:
+            narrowed = coming if rest is None else self._narrowed(coming, rest, block)
+            return Coming(narrowed.sure, narrowed.possible, narrowed.ever, True)
+        always = self.template.numbers(condition)
+        first = always or self.first.numbers(condition, block)
+        if first is None:
+            for part in self._all_of(condition):
+                coming = self._narrowed(coming, part, block)
+        if first is None or (coming.one and not self._is_same(first)):
+            return Coming(0, coming.possible, coming.ever)
+        holds = holding(first)
+        return Coming(coming.sure & holds, coming.possible & holds, coming.ever & (holds if always else self.all), coming.one)
+
+    def _all_of(self, condition: Term) -> tuple[Term, ...]:
+        """The conditions that all hold where one holds; none if it is not made of others."""
+        if condition.operator == "and":
+            return condition.args
+        positive = negated(condition)
+        if positive is not None and positive.operator == "or":
+            return tuple([self._values.terms.invert(one) for one in positive.args])
+        return ()
+
+    def _is_same(self, numbers: Numbers) -> bool:
+        return all(len(set(numbers[start : start + WARP])) == 1 for start in range(0, len(numbers), WARP))
+
+    def elected(self, condition: Term) -> tuple[bool, Term | None]:
+        """Whether a condition holds for one lane of each warp that nobody knows, and what else it asks for."""
+        if self._is_elected(condition):
+            return True, None
+        if condition.operator == "and":
+            for one, other in (condition.args, condition.args[::-1]):
+                if self._is_elected(one):
+                    return True, other
+        return False, None
+
+    def _is_elected(self, leaf: Term) -> bool:
+        if leaf.operator != "value":
+            return False
+        number: int = leaf.data[0]  # type: ignore[assignment]
+        numbering = ssa(self._routine)
+        value = numbering.values[number]
+        bound = bindings(self._routine)[value.instruction] if value.origin is Origin.WRITE else None
+        if not isinstance(bound, Bound) or value.operands:
+            return False
+        index = number - numbering.definitions[value.instruction][0]
+        return transfer(bound).of(index)[0] is How.ONE

@@ -1,0 +1,181 @@
+"""How uniform threads are in a term, from its leaves.
+
+What depends on the index of the thread alone is known thread by thread (see `template`); other leaves are symbols, of which it is known
+how uniform threads are in them. A sum is a symbol plus what each thread adds. Where its low bits are dropped that are zero in the
+symbol, what matters of the addends is what is left of them: so threads of a warp are uniform in `(128 * %ctaid.x + %tid.x) >> 5`.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import NamedTuple
+
+from ptxkit.analyses.symbolic.terms import SUM, Term
+from ptxkit.analyses.symbolic.values import Values
+from ptxkit.analyses.uniformity.levels import Level
+from ptxkit.analyses.uniformity.template import RANK, Template
+from ptxkit.analyses.uniformity.transfer import space_level, special_level
+
+
+class LevelBound(NamedTuple):
+    """The least of a level and of how uniform threads are in some values of the function."""
+
+    level: Level
+    numbers: frozenset[int]
+
+
+NONE = LevelBound(Level.THREAD, frozenset())
+ALL = LevelBound(Level.GRID, frozenset())
+
+_OF_VALUES = frozenset(("value", "phi", "join"))
+_THE_SAME = frozenset(("parameter", "literal"))
+
+
+Parts = tuple[tuple[Term, int], ...]
+Product = tuple[object, ...]
+"""A special register by its name, or terms that are multiplied or, where the first word is `sum`, added, in any order."""
+
+_ROW: Product = ("sum", "%tid.y", ("mul", "%tid.z", "%ntid.y"))
+_RANKS: tuple[tuple[Product, ...], ...] = (
+    (("mul", "%ntid.x", _ROW),),
+    (("mul", "%ntid.x", "%tid.y"), ("mul", "%ntid.x", ("mul", "%tid.z", "%ntid.y"))),
+    (("mul", "%ntid.x", "%tid.y"), ("mul", "%tid.z", ("mul", "%ntid.x", "%ntid.y"))),
+)
+"""What is added to `%tid.x` to give the index of a thread in the order of its CTA."""
+
+
+def _is_special(term: Term, name: str) -> bool:
+    return term.operator == "special" and term.data[0] == name
+
+
+def _is_product(term: Term, product: object) -> bool:
+    """Whether a term is made as this says."""
+    if isinstance(product, str):
+        return _is_special(term, product)
+    assert isinstance(product, tuple)
+    operator, *operands = product
+    if operator == "sum":
+        if term.operator != SUM or term.offset or any(factor != 1 for _, factor in term.parts):
+            return False
+        args: tuple[Term, ...] = tuple([atom for atom, _ in term.parts])
+    elif term.operator != operator:
+        return False
+    else:
+        args = term.args
+    return any(all(map(_is_product, args, order)) for order in permutations(operands, len(args))) if len(args) == len(operands) else False
+
+
+class Agreements:
+    """The agreements of terms of one function."""
+
+    def __init__(self, known: Values, template: Template) -> None:
+        self._known = known
+        self._template = template
+        self._found: dict[Term, LevelBound] = {}
+
+    def of(self, term: Term) -> LevelBound:
+        """How uniform threads are in a term."""
+        found = self._found
+        stack = [term]
+        while stack:
+            at = stack[-1]
+            if at in found:
+                stack.pop()
+                continue
+            missing = [inner for inner in at.inner if inner not in found] if at.operator != "join" else None
+            if missing:
+                stack += missing
+                continue
+            stack.pop()
+            found[at] = self._make(at)
+        return found[term]
+
+    def _make(self, at: Term) -> LevelBound:
+        if at.is_leaf or at.operator == "join":
+            return self._leaf(at)
+        if self._template.is_known(at):
+            return LevelBound(self._template.level_bound(at), frozenset())
+        if at.operator == SUM:
+            return self._sum(at, 0)
+        if at.operator in ("and", "shr.u", "shr.s"):
+            return self._without(at, 0)
+        return self._least([self._found[arg] for arg in at.args])
+
+    def _leaf(self, leaf: Term) -> LevelBound:
+        kind = leaf.operator
+        if kind in _OF_VALUES:
+            if kind == "value" and self._template.is_known(leaf):
+                return LevelBound(self._template.level_bound(leaf), frozenset())
+            return LevelBound(Level.GRID, frozenset((leaf.data[0],)))  # type: ignore[arg-type]
+        if kind in _THE_SAME:
+            return ALL
+        if kind == "special":
+            if self._template.is_known(leaf):
+                return LevelBound(self._template.level_bound(leaf), frozenset())
+            return LevelBound(special_level(str(leaf.data[0])), frozenset())
+        if kind == "address":
+            symbol = self._known.symbol(leaf)
+            return NONE if symbol is None else LevelBound(space_level(symbol.space or ""), frozenset())
+        if kind == "window":
+            return LevelBound(space_level(str(leaf.data[0])), frozenset())
+        if kind == "peer":
+            level, numbers = self.of(leaf.data[0])  # type: ignore[arg-type]
+            return LevelBound(min(level, Level.CTA), numbers)
+        return NONE
+
+    def _least(self, of: list[LevelBound]) -> LevelBound:
+        if len(of) == 1:
+            return of[0]
+        return LevelBound(min([one.level for one in of], default=Level.GRID), frozenset().union(*[one.numbers for one in of]))
+
+    def _without(self, at: Term, low: int) -> LevelBound:
+        """How uniform threads are in a term without its lowest bits."""
+        while True:
+            amount = at.args[1].constant if at.operator in ("and", "shr.u", "shr.s") else None
+            if amount is None:
+                break
+            if at.operator == "and":
+                low = max(low, (amount & -amount).bit_length() - 1)
+            else:
+                low += amount
+            at = at.args[0]
+        if at.operator in ("zext", "sext") and low < at.args[0].width and at.args[0].operator in (SUM, "and", "shr.u", "shr.s"):
+            return self._without(at.args[0], low)
+        if at.operator == SUM:
+            return self._sum(at, low)
+        if self._template.is_known(at) and 0 < low < at.width:
+            terms = self._known.terms
+            dropped = terms.apply("shr.u", at.width, (at, terms.constant(low, 32)))
+            return LevelBound(self._template.level_bound(dropped), frozenset())
+        return self._found[at] if at.operator not in ("and", "shr.u", "shr.s") else self._least([self.of(arg) for arg in at.args])
+
+    def _ranked(self, parts: Parts) -> Parts:
+        """The parts of a sum; those that are the index of the thread in the order of its CTA as one, where the CTA may have any shape."""
+        factors = dict(parts)
+        for atom, factor in parts:
+            if not _is_special(atom, "%tid.x") or self._template.is_known(atom):
+                continue
+            for rows in _RANKS:
+                found = [part for part, times in parts if times == factor and any(_is_product(part, product) for product in rows)]
+                if len(found) == len(rows):
+                    rank = self._known.terms.leaf("special", atom.width, (RANK,))
+                    return (*[(part, factors[part]) for part in factors if part not in (atom, *found)], (rank, factor))
+        return parts
+
+    def _sum(self, at: Term, low: int) -> LevelBound:
+        """How uniform threads are in a sum without its lowest bits: what each thread adds counts only as far as it reaches beyond them."""
+        terms = self._known.terms
+        own = terms.constant(at.offset, at.width)
+        others = []
+        for atom, factor in self._ranked(at.parts):
+            if self._template.is_known(atom):
+                own = terms.add(own, terms.scale(atom, factor))
+            else:
+                others.append(self.of(atom))
+                free = atom.alignment * (factor & -factor)
+                low = min(low, free.bit_length() - 1) if free else low
+        if own.constant is not None:
+            return self._least(others)
+        if 0 < low < at.width:
+            own = terms.apply("shr.u", at.width, (own, terms.constant(low, 32)))
+        return self._least([LevelBound(self._template.level_bound(own), frozenset()), *others])

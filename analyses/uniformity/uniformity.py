@@ -1,0 +1,190 @@
+"""Uniformity: which threads have equal values, take the same path at a branch, and execute an instruction together.
+
+    known = uniformity(routine)
+    known.level(number)         how uniform threads are in a value of `ssa(routine)`
+    known.branch(block)         how uniform the path is that they take at the end of a block
+    known.guard(i)              how uniform the guard of an instruction is, of any instruction
+    known.point(i)              how uniformly instruction i is executed, each time
+    known.threads(i)            which threads of a CTA execute it, the first time
+    known.blame(block)          why they diverge at the end of a block
+
+All answers are of three kinds: proved for a `Level`, refuted with two threads (`Verdict.refuted`), or neither. A level speaks of threads
+that are in the same iteration of all loops around. It takes for granted that no other thread writes meanwhile what is loaded without an
+order, as it would be a race. `propagation` finds the levels, `witness` the two threads,
+`reaching_threads` the sets of threads, `divergence_causes` the reasons.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.callers import calls_of, is_recursive
+from ptxkit.analyses.launch.launch import WARP, WARP_MASK
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.uniformity.context import Context
+from ptxkit.analyses.uniformity.divergence_causes import blame
+from ptxkit.analyses.uniformity.interprocedural import context_of, solution
+from ptxkit.analyses.uniformity.levels import Divergence, Level, Step, ThreadSet, Verdict
+from ptxkit.analyses.uniformity.reaching_threads import Reach
+from ptxkit.analyses.uniformity.witness import block_witness, guard_witness
+
+__all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity"]
+
+
+class Uniformity:
+    """What is known of a function. Numbers of values are those of `ssa(routine)`, instructions and blocks those of `control_flow`."""
+
+    def __init__(self, routine: Routine, context: Context) -> None:
+        self.routine = routine
+        self.context = context
+        self.solved = solution(routine, context)
+        """The fixpoint of levels, for other analyses."""
+        self._flow = control_flow(routine)
+        self._guards: dict[int, Verdict] = {}
+        self._blocks: dict[tuple[int, bool], Verdict] = {}
+
+    @property
+    def assumption(self) -> str:
+        """What is taken for granted of the shape of a CTA, for people; empty: nothing."""
+        return self.solved.template.assumption
+
+    @cached_property
+    def reach(self) -> Reach:
+        """Which threads come where."""
+        return Reach(self.solved)
+
+    def level(self, number: int) -> Level:
+        """How uniform threads are in a value, where it is made: those of a group that make it in the same iteration of all loops around."""
+        return self.solved.levels[number]
+
+    def used(self, number: int, block: int) -> Level:
+        """The same where a block reads it: threads that left a loop in different iterations may hold different values of it."""
+        return self.solved.used(number, block)
+
+    def branch(self, block: int) -> Verdict:
+        """Whether threads that come to the end of a block take the same path; `Level.GRID` where nothing decides about it."""
+        return self.guard(self._flow.blocks[block].end - 1)
+
+    def guard(self, i: int) -> Verdict:
+        """Whether the guard of an instruction (of a `brx.idx`: also its index) is the same; `Level.GRID` if there is none."""
+        found = self._guards.get(i)
+        if found is None:
+            level = self._guard_level(i)
+            if level < Level.WARP and self._is_alone(self._flow.block_of[i]):
+                level = Level.WARP
+            refuted = None
+            if level < Level.CTA and enters_whole(self.routine):
+                refuted = guard_witness(self.solved, self.reach, i)
+            found = self._guards[i] = Verdict(level, refuted, self.assumption if level else "")
+        return found
+
+    def _is_alone(self, block: int) -> bool:
+        """Whether of each warp no more than one thread ever comes to a block, so that there is none to disagree with."""
+        if block not in self._flow.reachable:
+            return False
+        ever = self.reach.block(block).ever
+        return all((ever >> first & WARP_MASK).bit_count() < 2 for first in range(0, self.solved.template.count, WARP))
+
+    def _guard_level(self, i: int) -> Level:
+        block = self._flow.block_of[i]
+        if self._flow.blocks[block].end - 1 == i and block in self._flow.reachable:
+            found = self.solved.branches[block]
+            if found < Level.GRID or self._flow.blocks[block].leaves or len(self._flow.blocks[block].successors) > 1:
+                return found
+        if self.routine.instructions[i].guard is None:
+            return Level.GRID
+        uses = ssa(self.routine).uses[i]
+        return self.solved.used(uses[0], block) if uses else Level.THREAD
+
+    def levels(self) -> tuple[tuple[Level, ...], tuple[Level, ...], tuple[Level, ...]]:
+        """All levels at once: by value, of the branch at the end of each block, and of each block."""
+        entry = self.context.entry
+        return tuple(self.solved.levels), tuple(self.solved.branches), tuple([min(level, entry) for level in self._staying])
+
+    def point(self, i: int, exits_count: bool = False) -> Verdict:
+        """Whether all threads of a group execute instruction `i` if any does, its guard included.
+
+        Threads that have ended count only with `exits_count`. Where a verdict is refuted, `refuted.branch` is where the two threads
+        diverge. A loop that each thread iterates as often as it has to, and leaves at the same end, does not matter to what comes after
+        it.
+        """
+        around, guard = self.block(self._flow.block_of[i], exits_count), self.guard(i)
+        if self.routine.instructions[i].guard is None or self._ends_block(i):
+            return around
+        return Verdict(min(around.level, guard.level), around.refuted or guard.refuted, around.assumption or guard.assumption)
+
+    def _ends_block(self, i: int) -> bool:
+        """Whether it is a branch or a path out: its guard says where to go on, not whether it is executed."""
+        block = self._flow.blocks[self._flow.block_of[i]]
+        return block.end - 1 == i and (len(block.edges) > 1 or bool(block.leaves))
+
+    def block(self, block: int, exits_count: bool = False) -> Verdict:
+        """The same for a block."""
+        key = (block, exits_count)
+        found = self._blocks.get(key)
+        if found is None:
+            level = min((self._leaving if exits_count else self._staying)[block], self.context.entry)
+            refuted = None
+            if level < Level.CTA and enters_whole(self.routine):
+                refuted = block_witness(self.solved, self.reach, block, exits_count, lambda i: self.guard(i).refuted)
+            found = self._blocks[key] = Verdict(level, refuted, self.assumption if level else "")
+        return found
+
+    @cached_property
+    def _staying(self) -> list[Level]:
+        return self.solved.points(staying=True)
+
+    @cached_property
+    def _leaving(self) -> list[Level]:
+        return self.solved.points(staying=False)
+
+    def threads(self, i: int) -> ThreadSet | None:
+        """Exactly the threads of a CTA that execute instruction `i` (its guard included), or None.
+
+        Of a function that is called they are a part of those that call it: there it is None, unless all threads of its kernels do.
+        """
+        if not enters_whole(self.routine) or self._flow.block_of[i] not in self._flow.reachable:
+            return None
+        coming = self.reach.instruction(i)
+        if coming.sure != coming.ever:
+            return None
+        template = self.solved.template
+        if not template.has_indices and coming.sure != self.reach.all:
+            return None
+        return ThreadSet(coming.sure, template.count, template.is_certain, coming.one, template.assumption)
+
+    def sure(self, i: int) -> ThreadSet:
+        """Threads that execute instruction `i` for certain; there may be more."""
+        template = self.solved.template
+        coming = self.reach.instruction(i) if self._flow.block_of[i] in self._flow.reachable else None
+        mask = coming.sure if coming is not None and not coming.one and enters_whole(self.routine) else 0
+        return ThreadSet(mask, template.count, template.is_certain, False, template.assumption)
+
+    def blame(self, block: int) -> tuple[Step, ...]:
+        """The links from a source of divergence to the branch at the end of a block, the source first; empty if all threads are uniform."""
+        return blame(self.solved, block)
+
+
+@fact
+def uniformity(routine: Routine) -> Uniformity:
+    """The uniformity of a function. Of one that is called, what all callers in its module say; if others may call it, nothing."""
+    return Uniformity(routine, context_of(routine))
+
+
+@fact
+def enters_whole(routine: Routine) -> bool:
+    """Whether all threads of a CTA come into a function for certain: it is a kernel, or each call of it is executed by all of a kernel."""
+    if routine.function.header.is_entry:
+        return True
+    sites = calls_of(routine)
+    return bool(sites) and not is_recursive(routine) and all(enters_whole(caller) and _all_execute(caller, i) for caller, i in sites or ())
+
+
+def _all_execute(routine: Routine, i: int) -> bool:
+    known = uniformity(routine)
+    if control_flow(routine).block_of[i] not in control_flow(routine).reachable:
+        return False
+    coming = known.reach.instruction(i)
+    return coming.sure == known.reach.all and not coming.one

@@ -1,0 +1,215 @@
+"""What every node of the tree can do: print, be walked, be edited.
+
+Every node is a *leaf* that holds its text, a *composite* that holds a shape (the literal text between its children) and the children,
+or a *container* that holds statements. So printing, editing and finding positions are the same three lines for all of them, and every
+byte of a file belongs to exactly one leaf or one piece of literal text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import attrs
+
+__all__ = ["Composite", "Container", "Leaf", "Node", "Path", "Shape", "node", "shape"]
+
+Path = tuple[int, ...]
+"""Where a node stands: the index of a child, of its child, and so on, from the module (or from the node that was asked)."""
+
+_COMMENT = re.compile(r"//[^\n]*+|/\*.*?\*/", re.S)
+
+
+@attrs.frozen(slots=True, weakref_slot=False)
+class Shape:
+    """The literal text around and between the children of a composite: one more piece than there are children."""
+
+    literals: tuple[str, ...]
+    template: str = attrs.field(init=False, eq=False, repr=False)
+    tokens: tuple[str, ...] = attrs.field(init=False, eq=False, repr=False)
+    """The pieces without white space and comments, which may stand anywhere in them."""
+
+    @template.default
+    def _template(self) -> str:
+        return "%s".join([literal.replace("%", "%%") for literal in self.literals])
+
+    @tokens.default
+    def _tokens(self) -> tuple[str, ...]:
+        return tuple(["".join((_COMMENT.sub(" ", literal) if "/" in literal else literal).split()) for literal in self.literals])
+
+
+@functools.lru_cache(maxsize=65536)
+def shape(*literals: str) -> Shape:
+    """The shape with these pieces of text; the same object for the same pieces, which keeps trees small."""
+    return Shape(literals)
+
+
+class Node:
+    """What all nodes can do. `text` prints, `children` are the nodes inside, in order."""
+
+    __slots__ = ()
+    text: str | Any
+
+    @property
+    def children(self) -> tuple[Node, ...]:
+        return ()
+
+    def with_children(self, children: Sequence[Node]) -> Self:
+        """The same node with other children; as many as it has, except in containers."""
+        if children:
+            raise ValueError(f"a {type(self).__name__} has no children")
+        return self
+
+    def pieces(self) -> Iterator[str | Node]:
+        """The text in order, cut into literal pieces (maybe empty) and child nodes."""
+        yield self.text
+
+    def at(self, path: Path) -> Node:
+        """The node at a path. Raises IndexError where there is none."""
+        node: Node = self
+        for step in path:
+            node = node.children[step]
+        return node
+
+    def replace(self, path: Path, *nodes: Node) -> Self:
+        """A new tree with these nodes in place of the one at `path`; all else is shared with this one.
+
+        Where a statement stands there may be any number of nodes, none removes it; elsewhere exactly one.
+        """
+        if not path:
+            (node,) = nodes
+            return node  # type: ignore[return-value]
+        parents: list[Node] = [self]
+        for step in path[:-1]:
+            parents.append(parents[-1].children[step])
+        for parent, step in zip(reversed(parents), reversed(path), strict=True):
+            children = parent.children
+            if not -len(children) <= step < len(children):
+                raise IndexError(f"no child {step} at {path}")
+            step %= len(children)
+            nodes = (parent.with_children((*children[:step], *nodes, *children[step + 1 :])),)
+        (node,) = nodes
+        return node  # type: ignore[return-value]
+
+    def insert_before(self, path: Path, *nodes: Node) -> Self:
+        """A new tree with these statements before the one at `path`."""
+        return self.replace(path, *nodes, self.at(path))
+
+    def insert_after(self, path: Path, *nodes: Node) -> Self:
+        """A new tree with these statements after the one at `path`."""
+        return self.replace(path, self.at(path), *nodes)
+
+    def remove(self, path: Path) -> Self:
+        """A new tree without the statement at `path`."""
+        return self.replace(path)
+
+    def append(self, path: Path, *nodes: Node) -> Self:
+        """A new tree with these statements at the end of the block (or the module, or node of statements) at `path`; it may be empty."""
+        container = self.at(path)
+        return self.replace(path, container.with_children((*container.children, *nodes)))
+
+    def edit(self, edits: Mapping[Path, Sequence[Node]]) -> Self:
+        """A new tree with the nodes that stand for each path in place of the one there, for any number of edits at once.
+
+        All paths count in this tree; as in `replace`, no nodes remove a statement and several insert. Raises ValueError for an edit
+        inside of what another edit replaces, IndexError where a path leads nowhere.
+        """
+        below: dict[int, dict[Path, Sequence[Node]]] = {}
+        count = len(self.children)
+        for path, nodes in edits.items():
+            if not path:
+                raise ValueError("the whole tree cannot be one of several edits")
+            below.setdefault(range(count)[path[0]], {})[path[1:]] = nodes
+        children: list[Node] = []
+        for i, child in enumerate(self.children):
+            inner = below.get(i)
+            if inner is None:
+                children.append(child)
+            elif () not in inner:
+                children.append(child.edit(inner))
+            elif len(inner) == 1:
+                children += inner[()]
+            else:
+                raise ValueError(f"edits inside of child {i}, which another edit replaces")
+        return self.with_children(children)
+
+    def walk(self) -> Iterator[tuple[Path, Node]]:
+        """This node and all below it with their paths, in document order, parents first."""
+        stack: list[tuple[Path, Node]] = [((), self)]
+        while stack:
+            path, node = stack.pop()
+            yield path, node
+            stack.extend(reversed([((*path, i), child) for i, child in enumerate(node.children)]))
+
+    def find(self, kind: type[Node] | tuple[type[Node], ...]) -> Iterator[Any]:
+        """All nodes of this kind in the tree, this one included, in document order."""
+        return (node for _, node in self.walk() if isinstance(node, kind))
+
+    def dump(self, depth: int = 100) -> str:
+        """The subtree, a node a line, indented: for people."""
+        lines = []
+        for path, node in self.walk():
+            if len(path) <= depth:
+                text = node.text if isinstance(node, Leaf) else ""
+                lines.append("  " * len(path) + type(node).__name__ + (f" {text!r}" if text else ""))
+        return "\n".join(lines)
+
+    def first(self, kind: type[Any]) -> Any:
+        """The first child of a kind, or None."""
+        return next((child for child in self.children if isinstance(child, kind)), None)
+
+    def all(self, kind: type[Any]) -> tuple[Any, ...]:
+        """The children of a kind."""
+        return tuple([child for child in self.children if isinstance(child, kind)])
+
+    def __repr__(self) -> str:
+        text = self.text
+        return f"<{type(self).__name__} {text if len(text) < 80 else text[:77] + '...'!r}>"
+
+    def __str__(self) -> str:
+        return str(self.text)
+
+
+if TYPE_CHECKING:
+    from attrs import frozen as node
+else:
+    node = attrs.frozen(slots=True, weakref_slot=False, repr=False, str=False)
+
+
+@node
+class Leaf(Node):
+    """A node that is its text."""
+
+    text: str
+
+
+@node
+class Composite(Node):
+    """A node made of children and the literal text around them."""
+
+    shape: Shape
+    children: tuple[Node, ...]
+
+    @property
+    def text(self) -> str:  # type: ignore[override]
+        return self.shape.template % tuple([child.text for child in self.children])
+
+    def with_children(self, children: Sequence[Node]) -> Self:
+        if len(children) != len(self.children):
+            raise ValueError(f"a {type(self).__name__} takes exactly as many children as it has ({len(self.children)})")
+        return attrs.evolve(self, children=tuple(children))
+
+    def pieces(self) -> Iterator[str | Node]:
+        literals = self.shape.literals
+        yield literals[0]
+        for child, literal in zip(self.children, literals[1:], strict=True):
+            yield child
+            yield literal
+
+
+class Container(Node):
+    """A node that holds statements: a block, a function, a section, a module."""
+
+    __slots__ = ()

@@ -1,0 +1,45 @@
+"""The C rules on many ways of writing the same mistakes, and on correct code that looks like them."""
+
+from __future__ import annotations
+
+import pytest
+from marked import expected, findings, found, kernels
+from sample import kernel
+
+from ptxkit.analyses.framework.rule import Facts, all_rules
+
+KERNELS = kernels("convergence_rules.txt")
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_what_is_found(name: str) -> None:
+    assert found(KERNELS[name], "C") == expected(KERNELS[name])
+
+
+def test_the_witness_is_shown() -> None:
+    (one,) = findings(KERNELS["barrier in a bounds check"], "C")
+
+    assert one.message == "thread 0 executes `bar.sync`, but thread 17 of its warp does not"
+    assert "for example with n = 17, %ctaid.x = 0" in one.notes
+    assert [related.message for related in one.related] == ["they part here: `@%p1` holds for thread 17, not for thread 0"]
+
+
+def test_what_is_assumed_is_said() -> None:
+    (one,) = findings(KERNELS["a thread, nothing said of the shape"], "C")
+
+    assert any(note.startswith("assumed: CTAs have one dimension") for note in one.notes)
+
+
+def test_what_follows_from_one_branch_is_told_once() -> None:
+    (one,) = findings(KERNELS["an aligned barrier of the cluster"], "C")
+
+    assert "the same is true of 1 more behind that branch" in one.notes
+
+
+def test_a_custom_of_a_function_is_told_once() -> None:
+    mask = next(rule for rule in all_rules() if rule.id == "C007")
+    few, many = [list(mask.check(Facts(kernel("activemask.b32 %r1; bar.warp.sync %r1; " * times + "ret;").module))) for times in (4, 9)]
+
+    assert len(few) == 4
+    assert len(many) == 1
+    assert "so it is with 8 other masks of this function" in many[0].notes
