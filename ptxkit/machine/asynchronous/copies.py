@@ -10,7 +10,7 @@ import numpy as np
 from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, places, tell
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -83,7 +83,7 @@ def arrive(op: Operation) -> Semantics:
     space, counted = op.space("m"), not op.has(".noinc")
 
     def run(lanes: Any, m: Any) -> None:
-        _, at = places(lanes, space, m, 8, "update", 8, "generic")
+        at = mbarriers_at(lanes, space, m, "generic")
         if counted:
             change(lanes, space, m, -1, 0)
         address = lanes.broadcast(m)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.asynchronous.arguments import by_name
-from ptxkit.machine.asynchronous.transfers import complete_transactions, places
+from ptxkit.machine.asynchronous.transfers import complete_transactions, mbarriers_at, places
 from ptxkit.machine.memory.combining import combining
 from ptxkit.machine.memory.updates import serially
 from ptxkit.machine.operation import Operation, Semantics
@@ -61,7 +61,7 @@ def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int) -> None:
     if mbar is None:
         lanes.agents.start(Flight(lanes, land))
         return
-    _, at = places(lanes, space, mbar, 8, "update", 8)
+    at = mbarriers_at(lanes, space, mbar)
 
     def both(positions: Array) -> None:
         land(positions)

@@ -43,9 +43,17 @@ def complete_transactions(lanes: Any, at: Array, count: Any) -> None:
     objects.check(lanes, old, 0, tx)
 
 
+def mbarriers_at(lanes: Any, space: str, address: Any, proxy: str = "async") -> Array:
+    """Where in shared memory the mbarriers are that completion is told. Faults where an address is of anything else."""
+    found, at = places(lanes, space, address, 8, "update", 8, proxy)
+    if found is not lanes.memory.shared:
+        lanes.fault(None, "an asynchronous operation signals an mbarrier that is not in shared memory", "mbarrier")
+    return at
+
+
 def complete_transaction(lanes: Any, space: str, address: Any, count: int) -> None:
     """Completes `count` transactions on the mbarriers at addresses, at once."""
-    _, at = places(lanes, space, address, 8, "update", 8)
+    at = mbarriers_at(lanes, space, address)
     complete_transactions(lanes, at, count)
 
 
