@@ -48,7 +48,7 @@ class Lanes:
         found = self._known.get("index")
         if found is None:
             found = self._known["index"] = self.place + self.residents.first
-        return found
+        return found  # type: ignore[no-any-return]
 
     @property
     def cta(self) -> Array:

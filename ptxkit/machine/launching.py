@@ -409,7 +409,7 @@ class Passed:
                 self.machine.memory.register(own, view.nbytes, name)
                 self.copies.append((own, view))
             return own
-        address = self.addresses[key] = self.machine.new_global(view.nbytes, name, 256)
+        address = self.addresses[key] = int(self.machine.new_global(view.nbytes, name, 256))
         self.copies.append((address, view))
         if view.nbytes:
             self.machine.memory.view(address, view.nbytes)[:] = np.frombuffer(view, np.uint8)

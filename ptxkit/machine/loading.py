@@ -113,22 +113,22 @@ class Code:
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
         if symbol.kind is Kind.FUNCTION:
-            return machine.function_address(self, symbol.name)
+            return int(machine.function_address(self, symbol.name))
         if symbol.linkage == ".extern":
             other = machine.exported(symbol.name, self)
             if other is None:
                 raise Fault("extern", f"`{symbol.name}` is `.extern`, and nothing that was loaded before defines it", path=self.path)
             code, theirs = other
-            return code.address_of(theirs)
+            return int(code.address_of(theirs))
         size = size_of(symbol)
         if symbol.space == ".const":
-            at = machine.new_constant(size, align_of(symbol))
+            at = int(machine.new_constant(size, align_of(symbol)))
             self._addresses[id(symbol)] = at
             data = bytearray(size)
             self._initialise(symbol, data)
             machine.set_constant(at, bytes(data))
             return at
-        at = machine.new_global(size, symbol.name, align_of(symbol))
+        at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
         declarator = _declarator(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:

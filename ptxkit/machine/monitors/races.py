@@ -227,7 +227,8 @@ class Races(Monitor):
         """The bytes that lie there, a row for each piece."""
         memory = self.launch.machine.memory
         data = (memory.globals if space == ".global" else memory.shared).data
-        return data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
+        held: Array = data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
+        return held
 
     def _morally_strong(self, rows: _Rows, before: Entries) -> Array:
         threads, cluster = self.knowledge.threads, self.knowledge.cluster
