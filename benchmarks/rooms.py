@@ -2,13 +2,15 @@
 
 Prints modules in no room, pairs of modules of `protocols/` of which one imports the other, through others of `protocols/` too, and
 through any, ids of rules outside of `rules/`, circles of imports (of modules, at the top level of their files, in all of ptxkit), who
-imports whom among the rooms, lines outside of `rules/`, and words in names and docstrings that are not those of the field.
+imports whom among the rooms, lines outside of `rules/`, hand-written worklists by room, and words in names and docstrings that are not
+those of the field.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -16,6 +18,8 @@ import networkx
 
 ROOT = Path(__file__).resolve().parent.parent
 ANALYSES = ROOT / "analyses"
+ENGINES = ("numbers", "cfg", "registers", "launch", "symbolic", "threads", "memory", "uniformity", "events", "symex")
+"""The rooms whose functions have tests of their own. `simulation` is none of them: `ptxkit.machine` takes its place."""
 ID = re.compile(r"^[A-Z]\d{3}$")
 
 Graph = Mapping[str, frozenset[str]]
@@ -91,6 +95,86 @@ def ids(every: Mapping[str, Path]) -> list[str]:
     ]
 
 
+def worklists(every: Mapping[str, Path]) -> list[str]:
+    """The loops of the analyses that take from a list which they add to, or iterate until nothing changes, by module and line.
+
+    A `while` whose condition names a list from which its body pops, or a flag that its body sets in a `for`; a `for` over a list that its
+    body makes longer. Stacks that stand for a recursion are among them.
+    """
+    return [
+        f"{name}:{node.lineno}"
+        for name, path in every.items()
+        if name.startswith("ptxkit.analyses.")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if (isinstance(node, ast.While) and _is_worklist(node)) or (isinstance(node, ast.For) and _grows(node))
+    ]
+
+
+def _is_worklist(loop: ast.While) -> bool:
+    named = {ast.unparse(node) for node in ast.walk(loop.test) if isinstance(node, ast.Name | ast.Attribute)}
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
+    if named & _taken_from(inside):
+        return True
+    repeated = [node for one in inside if isinstance(one, ast.For) for node in ast.walk(one) if isinstance(node, ast.Assign)]
+    return bool(named & {ast.unparse(target) for node in repeated for target in node.targets})
+
+
+def _grows(loop: ast.For) -> bool:
+    inside = [node for statement in loop.body for node in ast.walk(statement)]
+    grown = {ast.unparse(node.target) for node in inside if isinstance(node, ast.AugAssign)}
+    grown |= {
+        ast.unparse(node.func.value)
+        for node in inside
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("append", "extend")
+    }
+    # a bounded number of steps with a list that is taken from
+    is_bounded = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func) == "range"
+    return ast.unparse(loop.iter) in grown or (is_bounded and bool(grown & _taken_from(inside)))
+
+
+def _taken_from(nodes: Iterable[ast.AST]) -> set[str]:
+    """The lists from which something pops."""
+    found = set()
+    for node in nodes:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("pop", "popleft"):
+                found.add(ast.unparse(node.func.value))
+            elif node.func.attr == "heappop":
+                found.add(ast.unparse(node.args[0]))
+    return found
+
+
+def untested(every: Mapping[str, Path]) -> list[str]:
+    """The public functions of engines that no test calls by their names: what a test reaches through others only is not counted."""
+    doors = _names(ast.parse(every["ptxkit.analyses"].read_text("utf-8")))
+    called: set[str] = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = _names(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                first, dot, rest = ast.unparse(node.func).partition(".")
+                called.add(names.get(first, "") + dot + rest)
+    called |= {doors[name.removeprefix("ptxkit.analyses.")] for name in called if name.removeprefix("ptxkit.analyses.") in doors}
+    return [
+        f"{name}.{node.name}"
+        for name, path in every.items()
+        if name.startswith("ptxkit.analyses.") and room(name) in ENGINES
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and f"{name}.{node.name}" not in called
+    ]
+
+
+def _names(tree: ast.Module) -> dict[str, str]:
+    """What a module imports: by the name that it has there, where it comes from."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
+
+
 def main() -> None:
     every = modules()
     graph = imports(every)
@@ -100,8 +184,13 @@ def main() -> None:
     print(f"import pairs of protocol modules: {pairs(graph, protocols, protocols)}, through engines too {pairs(graph, protocols)}")
     print(f"ids of rules outside of rules/: {len(ids(every))}")
     print("circles of imports:", circles(graph) or "none")
+    missing = untested(every)
+    print(f"public functions of engines that no test calls: {len(missing)}", *missing, sep="\n  ")
     lines = sum(len(path.read_text("utf-8").splitlines()) for path in ANALYSES.rglob("*.py") if "rules" not in path.parts)
     print(f"lines of analyses/ without rules: {lines}")
+    loops = worklists(every)
+    by_room = Counter([room(one.partition(":")[0]) for one in loops])
+    print(f"worklists: {len(loops)}; {', '.join(f'{name} {count}' for name, count in by_room.most_common())}")
     for name, to in sorted(rooms(graph).items()):
         print(f"  {name}: {', '.join(sorted(to))}")
     for name, to in sorted(rooms(graph, "protocols", 2).items()):

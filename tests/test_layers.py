@@ -100,6 +100,7 @@ def room(name: str) -> str:
 
 ENGINES = {
     "numbers": "",
+    "memory_model": "",
     "framework": "",
     "cfg": "framework numbers",
     "registers": "cfg framework numbers",

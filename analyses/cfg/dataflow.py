@@ -1,4 +1,4 @@
-"""The one engine that solves dataflow problems over a function's blocks.
+"""The one engine that solves dataflow problems: over a function's blocks, and as a bare fixpoint over anything that depends on one another.
 
 A problem is a direction, the state at the boundary, and two functions: one that joins states where paths merge, one that carries a state
 over a block. States are compared with `==`; sets of registers, definitions or blocks are bits of integers. An instruction that may leave
@@ -8,13 +8,14 @@ what it writes as it was is for the transfer function to treat as a weak update:
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Generic, TypeVar
 
 from ptxkit.analyses.cfg.graph import ControlFlow
 from ptxkit.frozen import frozen
 
 State = TypeVar("State")
+Node = TypeVar("Node", bound=Hashable)
 
 
 @frozen
@@ -48,37 +49,47 @@ def solve(
     if backward:
         order.reverse()
     sources: Sequence[tuple[int, ...]] = [b.successors if backward else b.predecessors for b in flow.blocks]
-    users: Sequence[tuple[int, ...]] = [b.predecessors if backward else b.successors for b in flow.blocks]
     boundaries = [boundary(block) for block in range(count)]
-    rank = [0] * count
-    for index, block in enumerate(order):
-        rank[block] = index
-    pending = bytearray(b"\1" * count)
-    queue = list(range(count))
-    later: list[int] = []
-    while queue or later:
-        if not queue:
-            # the next sweep: what came up after the block at hand waits for it, so that a header is not looked at anew for each latch
-            queue, later = sorted(later), []
-        index = heapq.heappop(queue)
-        block = order[index]
-        pending[block] = 0
+
+    def update(block: int) -> bool:
         incoming = [outputs[source] for source in sources[block]]
         outside = boundaries[block]
         if outside is not None:
             incoming.append(outside)
         inputs[block] = join(incoming) if incoming else bottom
-        result = transfer(block, inputs[block])
-        if result != outputs[block]:
-            outputs[block] = result
-            for user in users[block]:
-                if not pending[user]:
-                    pending[user] = 1
-                    if rank[user] > index:
-                        heapq.heappush(queue, rank[user])
-                    else:
-                        later.append(rank[user])
+        old, outputs[block] = outputs[block], transfer(block, inputs[block])
+        return outputs[block] != old
+
+    fixpoint(order, update, flow.predecessors if backward else flow.successors)
     return Solution(tuple(outputs), tuple(inputs)) if backward else Solution(tuple(inputs), tuple(outputs))
+
+
+def fixpoint(nodes: Sequence[Node], update: Callable[[Node], bool], users: Callable[[Node], Iterable[Node]]) -> None:
+    """Updates each node, and again whenever one that it uses has changed, until none changes.
+
+    `update` says whether a node has changed, `users` which are to be updated then. They are taken in sweeps, in the order of `nodes`: what
+    comes up before the node at hand waits for the next sweep, so that the header of a loop is not updated anew for each latch.
+    """
+    rank = {node: position for position, node in enumerate(nodes)}
+    pending = bytearray(b"\1" * len(nodes))
+    queue = list(range(len(nodes)))
+    later: list[int] = []
+    while queue or later:
+        if not queue:
+            queue, later = sorted(later), []
+        position = heapq.heappop(queue)
+        node = nodes[position]
+        pending[position] = 0
+        if not update(node):
+            continue
+        for user in users(node):
+            at = rank[user]
+            if not pending[at]:
+                pending[at] = 1
+                if at > position:
+                    heapq.heappush(queue, at)
+                else:
+                    later.append(at)
 
 
 def union(masks: Iterable[int]) -> int:

@@ -9,12 +9,14 @@ threads take early, and on which nothing happens any more, does not count: after
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import attrs
 
+from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits
@@ -54,6 +56,16 @@ class DominatorTree:
                 found[self.parent[block]].append(block)
         return tuple(map(tuple, found))
 
+    def tour(self) -> Iterator[tuple[int, bool]]:
+        """The blocks as a walk of the tree comes by them: each when it is entered, and, True, when all that it dominates has been left."""
+        children = self.children
+
+        def after(at: tuple[int, bool]) -> list[tuple[int, bool]]:
+            block, is_left = at
+            return [] if is_left else [(block, True), *[(child, False) for child in reversed(children[block])]]
+
+        return unfold((self.root, False), after)
+
     @cached_property
     def frontiers(self) -> tuple[int, ...]:
         """By block, as bits, the blocks where its dominance ends: it dominates one of their predecessors, but not properly them.
@@ -78,6 +90,10 @@ class DominatorTree:
     def deciding(self) -> tuple[tuple[int, ...], ...]:
         """The frontiers as numbers, ascending."""
         return tuple([tuple(bits(frontier)) for frontier in self.frontiers])
+
+    def decide(self, block: int) -> Iterator[int]:
+        """The blocks in the iterated frontier of a block, the nearest first; of post-dominators, those whose branches decide about it."""
+        return nearest_first(self.deciding[block], self.deciding.__getitem__)
 
 
 @frozen(eq=False)
@@ -210,11 +226,10 @@ def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends:
             before[successor].append(block)
     before[count] = [block for block in range(count) if ends[block] or not successors[block]]
     after.append([])
-    reached = bytearray(count)
-    _mark(before[count], before, reached)
-    if not all(reached):
+    reached = closure(before[count], before.__getitem__)
+    if len(reached) < count:
         position = {block: rank for rank, block in enumerate(flow.order)}
-        stuck = [block for block in range(count) if not reached[block]]
+        stuck = [block for block in range(count) if block not in reached]
         for component in components(stuck, lambda block: successors[block]):
             inside = set(component)
             if all(successor in inside for block in component for successor in successors[block]):
@@ -222,17 +237,6 @@ def _post_dominators(flow: ControlFlow, successors: list[tuple[int, ...]], ends:
     for block in before[count]:
         after[block].append(count)
     return dominator_tree(count + 1, count, before.__getitem__, after.__getitem__)
-
-
-def _mark(start: list[int], neighbours: Sequence[Sequence[int]], seen: bytearray) -> None:
-    stack = list(start)
-    for node in stack:
-        seen[node] = 1
-    while stack:
-        for neighbour in neighbours[stack.pop()]:
-            if not seen[neighbour]:
-                seen[neighbour] = 1
-                stack.append(neighbour)
 
 
 def components(nodes: Sequence[int], successors: Neighbours) -> list[list[int]]:
@@ -299,21 +303,10 @@ def _without_early_exits(routine: Routine, flow: ControlFlow) -> tuple[list[tupl
 @fact
 def quiet(routine: Routine) -> tuple[bool, ...]:
     """By block, whether every path on from its start leaves the function without anything that others could notice; or ends in a trap."""
-    flow = control_flow(routine)
-    bounds = bindings(routine)
-    found = [False] * len(flow.blocks)
-    waiting = [len(block.successors) for block in flow.blocks]
-    ready = [block for block in flow.blocks if not block.successors and block.is_end]
-    while ready:
-        block = ready.pop()
-        if not _is_idle(block, bounds):
-            continue
-        found[block.index] = True
-        for before in block.predecessors:
-            waiting[before] -= 1
-            if not waiting[before]:
-                ready.append(flow.blocks[before])
-    return tuple(found)
+    flow, bounds = control_flow(routine), bindings(routine)
+    blocks = flow.blocks
+    ends = [True if block.is_end and not block.successors else None for block in blocks]
+    return solve(flow, lambda block, after: after and _is_idle(blocks[block], bounds), all, ends.__getitem__, False, backward=True).before
 
 
 def _is_idle(block: BasicBlock, bounds: Sequence[Bound | Mismatch]) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TypeVar
 
+from ptxkit.analyses.cfg.reachability import post_order
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import flow_of as flow_of  # who asks for control flow asks for this too
@@ -77,10 +78,18 @@ class ControlFlow:
     block_of: tuple[int, ...]
     """By instruction, the block that it is in."""
 
+    def successors(self, block: int) -> tuple[int, ...]:
+        """The blocks that come after one."""
+        return self.blocks[block].successors
+
+    def predecessors(self, block: int) -> tuple[int, ...]:
+        """The blocks that come before one."""
+        return self.blocks[block].predecessors
+
     @cached_property
     def order(self) -> tuple[int, ...]:
         """The blocks that control can reach, in reverse post-order: before its successors, but for edges back."""
-        return reverse_post_order(len(self.blocks), 0, lambda block: self.blocks[block].successors)
+        return reverse_post_order(len(self.blocks), 0, self.successors)
 
     @cached_property
     def reachable(self) -> frozenset[int]:
@@ -90,24 +99,7 @@ class ControlFlow:
 
 def reverse_post_order(count: int, entry: int, successors: Callable[[int], tuple[int, ...]]) -> tuple[int, ...]:
     """The nodes that can be reached from the entry, in reverse post-order of a depth-first walk that takes the first successor first."""
-    if not count:
-        return ()
-    seen = bytearray(count)
-    seen[entry] = 1
-    finished: list[int] = []
-    stack = [(entry, iter(successors(entry)))]
-    while stack:
-        block, rest = stack[-1]
-        for successor in rest:
-            if not seen[successor]:
-                seen[successor] = 1
-                stack.append((successor, iter(successors(successor))))
-                break
-        else:
-            finished.append(block)
-            stack.pop()
-    finished.reverse()
-    return tuple(finished)
+    return tuple(post_order(entry, successors))[::-1] if count else ()
 
 
 def _is_noreturn(function: Function) -> bool:

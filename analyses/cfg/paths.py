@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 
-from ptxkit.analyses.cfg.dataflow import union
+from ptxkit.analyses.cfg.dataflow import fixpoint, union
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.numbers.bits import bits, mask_of
+
+REST = -1
+"""Stands for the part of a block after, or before, an instruction in it."""
 
 
 def comes_to(routine: Routine, i: int, other: int) -> bool:
@@ -29,47 +33,39 @@ def _reached(routine: Routine) -> dict[int, frozenset[int]]:
 
 def _from(routine: Routine, start: int) -> frozenset[int]:
     flow = control_flow(routine)
-    seen: set[int] = set()
-    work = list(flow.blocks[start].successors)
-    while work:
-        at = work.pop()
-        if at not in seen:
-            seen.add(at)
-            work += flow.blocks[at].successors
-    return frozenset(seen)
+    return frozenset(closure(flow.successors(start), flow.successors))
+
+
+def met(routine: Routine, start: int, marks: Iterable[int], ends: Container[int], forwards: bool = True) -> Iterator[int]:
+    """Of some instructions, those that control comes to from one on, or that lead to it, those in the nearest blocks first.
+
+    A path ends with the first of them that is in `ends`. The instruction at which it starts is met again if it is in a loop.
+    """
+    flow = control_flow(routine)
+    own: dict[int, list[int]] = {}
+    for mark in sorted(marks, reverse=not forwards):
+        own.setdefault(flow.block_of[mark], []).append(mark)
+    home = flow.block_of[start]
+    # the rest of the block that it starts in, which is not the whole block if control comes there again
+    own[REST] = [mark for mark in own.get(home, ()) if (mark > start if forwards else mark < start)]
+    neighbours = flow.successors if forwards else flow.predecessors
+
+    def after(block: int) -> tuple[int, ...]:
+        if any(mark in ends for mark in own.get(block, ())):
+            return ()
+        return neighbours(home if block == REST else block)
+
+    for block in nearest_first([REST], after):
+        for mark in own.get(block, ()):
+            yield mark
+            if mark in ends:
+                break
 
 
 def between(routine: Routine, i: int, other: int, wanted: Iterable[int]) -> set[int]:
     """Those of some instructions that stand on a path from one to another which comes to each of the two but once."""
-    marks = sorted({*wanted, i, other})
-    return (_met(routine, i, other, marks, True) & _met(routine, other, i, marks, False)) - {i, other}
-
-
-def _met(routine: Routine, start: int, stop: int, marks: list[int], forwards: bool) -> set[int]:
-    """The marks that are met from an instruction on, forwards or backwards, up to another or back to itself."""
-    flow = control_flow(routine)
-    own: dict[int, list[int]] = {}
-    for mark in marks if forwards else marks[::-1]:
-        own.setdefault(flow.block_of[mark], []).append(mark)
-    first = flow.block_of[start]
-    seen: set[int] = set()
-    found: set[int] = set()
-    work = [(first, own[first][own[first].index(start) + 1 :])]
-    while work:
-        block, ahead = work.pop()
-        ends = False
-        for mark in ahead:
-            found.add(mark)
-            if mark in (start, stop):
-                ends = True
-                break
-        if ends:
-            continue
-        for after in flow.blocks[block].successors if forwards else flow.blocks[block].predecessors:
-            if after not in seen:
-                seen.add(after)
-                work.append((after, own.get(after, [])))
-    return found
+    marks = {*wanted, i, other}
+    return (set(met(routine, i, marks, (i, other))) & set(met(routine, other, marks, (i, other), False))) - {i, other}
 
 
 def states(
@@ -89,22 +85,25 @@ def states(
     if kept not in known:
         known[kept] = next_among({block: flow.blocks[block].successors for block in flow.order}, kept)
     ahead = known[kept]
-    before: dict[int, frozenset[int]] = dict.fromkeys(ahead, frozenset())
-    pending = set(ahead)
-    while pending:
-        for block, following in ahead.items():
-            if block not in pending:
-                continue
-            pending.remove(block)
-            state = before[block]
-            for i in by_block[block]:
-                state = step(i, state)
-            for after in following:
-                if not state <= before[after]:
-                    before[after] |= state
-                    pending.add(after)
+    sources: dict[int, list[int]] = {block: [] for block in ahead}
+    for block, following in ahead.items():
+        for after in following:
+            sources[after].append(block)
+    ends: dict[int, frozenset[int]] = dict.fromkeys(ahead, frozenset())
+
+    def arriving(block: int) -> frozenset[int]:
+        return frozenset().union(*[ends[source] for source in sources[block]])
+
+    def update(block: int) -> bool:
+        old, state = ends[block], arriving(block)
+        for i in by_block[block]:
+            state = step(i, state)
+        ends[block] = state
+        return state != old
+
+    fixpoint(tuple(ahead), update, ahead.__getitem__)
     for block, own in sorted(by_block.items()):
-        state = before[block]
+        state = arriving(block)
         for i in own:
             yield i, state
             state = step(i, state)
@@ -124,32 +123,25 @@ def next_among(onward: Mapping[int, Iterable[int]], kept: Container[int]) -> dic
     own = [node for node in onward if node in kept]
     # by node, what is kept and comes first if one starts there, as bits
     first = dict.fromkeys(onward, 0) | {node: 1 << position for position, node in enumerate(own)}
-    between = [(node, after) for node, after in reversed(list(onward.items())) if node not in kept]
-    changed = True
-    while changed:
-        changed = False
-        for node, after in between:
-            found = 0
-            for other in after:
-                found |= first[other]
-            if found != first[node]:
-                first[node] = found
-                changed = True
+    between = [node for node in reversed(list(onward)) if node not in kept]
+    before: dict[int, list[int]] = {node: [] for node in between}
+    for node in between:
+        for after in onward[node]:
+            if after in before:
+                before[after].append(node)
+
+    def update(node: int) -> bool:
+        old, first[node] = first[node], union([first[after] for after in onward[node]])
+        return first[node] != old
+
+    fixpoint(between, update, before.__getitem__)
     return {node: [own[position] for position in bits(union([first[other] for other in onward[node]]))] for node in own}
 
 
 def onward(routine: Routine, i: int) -> int:
     """The blocks that control comes to from an instruction without going back, as bits."""
     flow = control_flow(routine)
-    found = 1 << flow.block_of[i]
-    work = [flow.block_of[i]]
-    while work:
-        block = work.pop()
-        for after in flow.blocks[block].successors:
-            if after > block and not found >> after & 1:
-                found |= 1 << after
-                work.append(after)
-    return found
+    return mask_of(closure([flow.block_of[i]], lambda block: [after for after in flow.successors(block) if after > block]))
 
 
 def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[[int], bool]:
@@ -162,18 +154,8 @@ def comes_without(routine: Routine, cuts: set[int], start: int = 0) -> Callable[
         first[flow.block_of[i]] = i
     home = flow.block_of[start]
     here = [i for i in cuts if flow.block_of[i] == home and i >= start]
-    seen: set[int] = set()
     # the rest of the block, then all that follows
-    work = [] if here else list(flow.blocks[home].successors)
-    seen.update(work)
-    while work:
-        block = work.pop()
-        if block in first:
-            continue
-        for after in flow.blocks[block].successors:
-            if after not in seen:
-                seen.add(after)
-                work.append(after)
+    seen = closure(() if here else flow.successors(home), lambda block: () if block in first else flow.successors(block))
 
     def comes(i: int) -> bool:
         if flow.block_of[i] == home and start <= i <= min(here, default=i):

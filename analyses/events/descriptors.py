@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.symbolic.environment import rebuilt, settler
@@ -186,19 +187,16 @@ def _operands(routine: Routine) -> Iterator[tuple[int, Memory, Term]]:
 def _handing_lanes(routine: Routine, term: Term) -> int:
     """How many lanes of a warp, the first ones, hold all that has been handed out and goes into a term; 0 for all."""
     sources, settle = handed_out(routine), settler(routine).term
-    seen: set[Term] = set()
-    work, count = [term], 0
-    while work:
-        for at in walk(work.pop(), seen):
-            seen.add(at)
-            found = sources.of(at) if at.operator == "value" and len(at.data) == 1 else None
-            if found is None:
-                continue
-            if found[1]:
-                return 0
-            count = 1
-            work.append(settle(found[0]))
-    return count
+
+    def source(at: Term) -> tuple[Term, int] | None:
+        return sources.of(at) if at.operator == "value" and len(at.data) == 1 else None
+
+    def inner(at: Term) -> tuple[Term, ...]:
+        found = source(at)
+        return at.inner if found is None or found[1] else (*at.inner, settle(found[0]))
+
+    handing = [found for at in closure([term], inner) if (found := source(at)) is not None]
+    return 1 if handing and not any(found[1] for found in handing) else 0
 
 
 def warp_value(routine: Routine, term: Term) -> Term:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first, shortest_path
 from ptxkit.analyses.events.effects import Action, Effect, effects
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine
@@ -173,16 +175,12 @@ def _copies(routine: Routine, in_flight: set[int]) -> set[int]:
     for i in plain:
         ends.setdefault(named.reads[i][0], []).append(i)
         ends.setdefault(named.writes[i][0], []).append(i)
-    work = list(in_flight)
-    found = set()
-    while work:
-        for i in ends.get(work.pop(), ()):
-            found.add(i)
-            for register in (named.reads[i][0], named.writes[i][0]):
-                if register not in in_flight:
-                    in_flight.add(register)
-                    work.append(register)
-    return found
+
+    def copied(register: int) -> list[int]:
+        return [end for i in ends.get(register, ()) for end in (named.reads[i][0], named.writes[i][0])]
+
+    in_flight |= closure(in_flight, copied)
+    return {i for register in in_flight for i in ends.get(register, ())}
 
 
 def _is_copy(bound: Bound) -> bool:
@@ -296,21 +294,43 @@ def is_certain(of: Program, access: RegisterAccess) -> bool:
 
 def _opener(of: Program, block: int, step: Step, register: int, is_source: bool) -> int:
     """The nearest operation before a step that holds a register, or a copy of it."""
-    flow = control_flow(of.routine)
-    seen: set[tuple[int, int]] = set()
-    work = [(block, of.steps[block].index(step), register)]
-    while work:
-        at, end, wanted = work.pop(0)
-        for earlier in reversed(of.steps[at][:end]):
-            if earlier.kind is Kind.OPEN and (earlier.sources if is_source else earlier.results) >> wanted & 1:
-                return earlier.instruction
-            if earlier.kind is Kind.COPY and earlier.writes >> wanted & 1 and earlier.reads:
-                wanted = next(bits(earlier.reads))
-        for before in flow.blocks[at].predecessors:
-            if before in flow.reachable and (before, wanted) not in seen:
-                seen.add((before, wanted))
-                work.append((before, len(of.steps[before]), wanted))
+    for earlier, wanted in steps_back(of, block, step, register):
+        if earlier.kind is Kind.OPEN and (earlier.sources if is_source else earlier.results) >> wanted & 1:
+            return earlier.instruction
     return step.instruction
+
+
+def steps_back(of: Program, block: int, step: Step, register: int, end: Kind | None = None) -> Iterator[tuple[Step, int]]:
+    """The steps before one on all paths back to it, up to one of the kind `end`; those of the nearest blocks first.
+
+    Each with the register that holds, after it, what `register` holds in the end: copies are followed.
+    """
+    flow = control_flow(of.routine)
+
+    def back(at: tuple[int, int, int]) -> Iterator[tuple[Step, int]]:
+        block, last, wanted = at
+        for earlier in reversed(of.steps[block][:last]):
+            yield earlier, wanted
+            wanted = _before(earlier, wanted)
+
+    def before(at: tuple[int, int, int]) -> Iterator[tuple[int, int, int]]:
+        wanted = at[2]
+        for earlier, after in back(at):
+            if earlier.kind is end:
+                return
+            wanted = _before(earlier, after)
+        for block in flow.predecessors(at[0]):
+            if block in flow.reachable:
+                yield block, len(of.steps[block]), wanted
+
+    for at in nearest_first([(block, of.steps[block].index(step), register)], before):
+        yield from takewhile(lambda one: one[0].kind is not end, back(at))
+
+
+def _before(step: Step, register: int) -> int:
+    """The register that holds before a step what one holds after it, if the step copies it."""
+    is_copied = step.kind is Kind.COPY and step.writes >> register & 1 and step.reads
+    return next(bits(step.reads)) if is_copied else register
 
 
 def after(step: Step, state: State, count: int) -> State:
@@ -387,22 +407,11 @@ def witness(of: Program, access: RegisterAccess) -> list[tuple[int, str]]:
     flow = control_flow(of.routine)
     start = flow.block_of[access.opener]
     end = flow.block_of[access.instruction]
-    came: dict[int, int] = {}
-    work = [start]
     straight = start == end and access.opener < access.instruction
-    while work and not straight and end not in came:
-        at = work.pop(0)
-        for after in flow.blocks[at].successors:
-            if after not in came:
-                came[after] = at
-                work.append(after)
-    route = [end]
-    while not straight and route[-1] in came:
-        route.append(came[route[-1]])
-        if route[-1] == start:
-            break
+    route = [] if straight else shortest_path(start, end, flow.successors)
+    route = route or [end]
     found = [(access.opener, "started here")]
-    for position, block in enumerate(route[::-1]):
+    for position, block in enumerate(route):
         for step in of.steps[block]:
             after_start = position > 0 or step.instruction > access.opener
             before_end = position < len(route) - 1 or step.instruction < access.instruction

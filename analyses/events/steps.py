@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import enum
 
-from ptxkit.analyses.cfg.graph import Via, callees, calls, control_flow
+from ptxkit.analyses.cfg.graph import Callees, Via, callees, calls, control_flow
 from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -292,7 +293,7 @@ def _of_access(routine: Routine, access: Access) -> Step | None:
 def spins(routine: Routine) -> frozenset[int]:
     """The waits at mbarriers that are repeated until they succeed, with nothing done meanwhile that counts."""
     flow = control_flow(routine)
-    waits = [i for i, _ in such(routine, is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
+    waits = [i for i, _ in such(routine, _is_mbarrier_wait) if flow.block_of[i] in flow.reachable]
     return frozenset([i for i in waits if _has_idle_loop(routine, i) or _comes_back(routine, i)])
 
 
@@ -318,27 +319,23 @@ def _comes_back(routine: Routine, i: int) -> bool:
     if guard not in (written[0], known.terms.invert(written[0])):
         return False
     no = Via.NOT_TAKEN if guard is written[0] else Via.TAKEN
-    work = [edge.target for edge in home.edges if edge.via is no]
-    seen: set[int] = set()
-    while work:
-        at = work.pop()
-        if at == home.index or at in seen:
-            continue
-        seen.add(at)
+    starts = [edge.target for edge in home.edges if edge.via is no]
+    for at in nearest_first(starts, lambda at: flow.successors(at) if at != home.index else ()):
         block = flow.blocks[at]
+        if at == home.index:
+            continue
         if block.leaves or not block.successors or not all(_is_idle(routine, j) for j in range(block.start, block.end)):
             return False
-        work += block.successors
     return bool(home.edges)
 
 
 def _is_idle(routine: Routine, i: int) -> bool:
     """Whether other threads notice nothing of an instruction, or it is a wait."""
     bound = bindings(routine)[i]
-    return isinstance(bound, Bound) and (is_mbarrier_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
+    return isinstance(bound, Bound) and (_is_mbarrier_wait(bound) or not (bound.barrier or bound.memory or bound.completes))
 
 
-def is_mbarrier_wait(bound: Bound) -> bool:
+def _is_mbarrier_wait(bound: Bound) -> bool:
     """Whether an instruction asks an mbarrier whether a phase has completed."""
     for word in bound.barrier:
         operand = bound.operand(word.operand) if word.operand else None
@@ -356,19 +353,16 @@ def may_synchronize(routine: Routine, i: int) -> bool:
 def is_quiet(routine: Routine, name: str) -> bool:
     """Whether a function that is called, with all that it calls, does nothing that others wait for; one without a body does not."""
     by_name = _functions(routine)
-    work, seen = [name], {name}
-    while work:
-        called = by_name.get(work.pop())
-        if called is None:
-            continue
-        if any(step.does in SYNCHRONIZES for own in steps(called).values() for step in own):
+
+    def called(name: str) -> list[Callees]:
+        one = by_name.get(name)
+        return [callees(one, i, one.instructions[i]) for i in calls(one)] if one is not None else []
+
+    for inner in nearest_first([name], lambda one: [other for whom in called(one) for other in whom.names]):
+        if any(not whom.names or whom.is_indirect for whom in called(inner)):
             return False
-        for i in calls(called):
-            whom = callees(called, i, called.instructions[i])
-            if not whom.names or whom.is_indirect:
-                return False
-            work += [one for one in whom.names if one not in seen]
-            seen.update(whom.names)
+        if inner in by_name and any(step.does in SYNCHRONIZES for own in steps(by_name[inner]).values() for step in own):
+            return False
     return True
 
 

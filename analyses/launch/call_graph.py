@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ptxkit.analyses.cfg.dominators import components
 from ptxkit.analyses.cfg.graph import callees, calls
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.frozen import frozen
 from ptxkit.names import Kind, names_in
@@ -58,14 +59,10 @@ class CallGraph:
 
     def reached_from(self, name: str) -> frozenset[str]:
         """The functions that a function may call, itself or through others."""
-        seen: set[str] = set()
-        work = [name]
-        while work:
-            for callee in self.edges.get(work.pop(), ()):
-                if callee not in seen:
-                    seen.add(callee)
-                    work.append(callee)
-        return frozenset(seen)
+        return frozenset(closure(self._called(name), self._called))
+
+    def _called(self, name: str) -> tuple[str, ...]:
+        return self.edges.get(name, ())
 
 
 def callgraph(module: Module, of: tuple[Routine, ...] | None = None) -> CallGraph:

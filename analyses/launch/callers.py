@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.call_graph import CallGraph, callgraph
 
@@ -19,17 +20,11 @@ def kernels_of(routine: Routine) -> tuple[Routine, ...] | None:
     if routine.function.header.is_entry:
         return (routine,)
     found: dict[str, Routine] = {}
-    work, seen = [routine], {id(routine)}
-    while work:
-        sites = calls_of(work.pop())
-        if sites is None:
+    for one in nearest_first([routine], lambda one: [] if one.function.header.is_entry else [caller for caller, _ in calls_of(one) or ()]):
+        if one.function.header.is_entry:
+            found[one.name] = one
+        elif calls_of(one) is None:
             return None
-        for caller, _ in sites:
-            if caller.function.header.is_entry:
-                found[caller.name] = caller
-            elif id(caller) not in seen:
-                seen.add(id(caller))
-                work.append(caller)
     return tuple(found.values())
 
 

@@ -96,7 +96,7 @@ def signed_bounds(known: Known, width: int) -> tuple[int, int]:
     return (least, least + known.span) if least + known.span < half else (-half, half - 1)
 
 
-def trailing_zeros(known: Known, width: int) -> int:
+def _trailing_zeros(known: Known, width: int) -> int:
     """How many of the lowest bits are known to be zero."""
     other = ~known.zeros & ((1 << width) - 1)
     return (other & -other).bit_length() - 1 if other else width
@@ -108,7 +108,7 @@ def low_known(known: Known, width: int) -> int:
     return (other & -other).bit_length() - 1 if other else width
 
 
-def add_bits(a: tuple[int, int], b: tuple[int, int], mask: int) -> tuple[int, int]:
+def _add_bits(a: tuple[int, int], b: tuple[int, int], mask: int) -> tuple[int, int]:
     """The bits of a sum: zeros and ones, from those of the summands. A bit is known if both bits and the carry into it are."""
     least = (a[1] + b[1]) & mask
     most = ((~a[0] & mask) + (~b[0] & mask)) & mask
@@ -118,7 +118,7 @@ def add_bits(a: tuple[int, int], b: tuple[int, int], mask: int) -> tuple[int, in
     return ~most & sure, least & sure
 
 
-def times_bits(known: Known, factor: int, width: int) -> tuple[int, int]:
+def _times_bits(known: Known, factor: int, width: int) -> tuple[int, int]:
     """The bits of a multiple: zeros and ones."""
     mask = (1 << width) - 1
     shift = (factor & -factor).bit_length() - 1
@@ -127,7 +127,7 @@ def times_bits(known: Known, factor: int, width: int) -> tuple[int, int]:
     sure = min(width, low_known(known, width) + shift)
     low = (1 << sure) - 1
     value = known.ones * factor & low
-    free = min(width, trailing_zeros(known, width) + shift)
+    free = min(width, _trailing_zeros(known, width) + shift)
     return (low & ~value) | (((1 << free) - 1) & mask), value
 
 
@@ -145,7 +145,7 @@ def total(offset: int, parts: Sequence[tuple[Known, int]], width: int) -> Known:
         else:
             low += factor * known.low
             span += factor * known.span
-        sure = add_bits(sure, times_bits(known, factor & mask, width), mask)
+        sure = _add_bits(sure, _times_bits(known, factor & mask, width), mask)
     if span >= mask:
         return tighten(*sure, 0, mask, width)
     return tighten(*sure, low & mask, span, width)
@@ -169,7 +169,7 @@ def _mul(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
     mask = (1 << width) - 1
     sure = (1 << min(low_known(a, width), low_known(b, width))) - 1
     value = a.ones * b.ones & sure
-    free = (1 << min(width, trailing_zeros(a, width) + trailing_zeros(b, width))) - 1
+    free = (1 << min(width, _trailing_zeros(a, width) + _trailing_zeros(b, width))) - 1
     (a_least, a_most), (b_least, b_most) = unsigned_bounds(a, width), unsigned_bounds(b, width)
     low, span = (a_least * b_least, a_most * b_most - a_least * b_least) if a_most * b_most <= mask else (0, mask)
     return tighten((sure & ~value | free) & mask, value, low, span, width)
@@ -253,7 +253,7 @@ def _shl(width: int, k: Sequence[Known], w: Sequence[int]) -> Known:
     if least == most:
         amount = min(least, width)
         return total(0, [(k[0], 1 << amount)], width) if amount < width else constant(0, width)
-    free = min(width, trailing_zeros(k[0], width) + least)
+    free = min(width, _trailing_zeros(k[0], width) + least)
     return bits((1 << free) - 1, 0, width)
 
 

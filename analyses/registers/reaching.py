@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import attrs
 
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.registers.registers import Registers, registers
 from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
@@ -36,18 +37,8 @@ class Reaching:
     def sources(self, value: int) -> tuple[int, ...]:
         """The instructions (or ENTRY) that may have written what a value holds, ascending."""
         values = self._ssa.values
-        found: set[int] = set()
-        seen = {value}
-        work = [value]
-        while work:
-            of = values[work.pop()]
-            if of.origin is not Origin.PHI:
-                found.add(of.instruction)
-            for operand in of.operands:
-                if operand >= 0 and operand not in seen:
-                    seen.add(operand)
-                    work.append(operand)
-        return tuple(sorted(found))
+        made_of = closure([value], lambda at: [operand for operand in values[at].operands if operand >= 0])
+        return tuple(sorted({values[at].instruction for at in made_of if values[at].origin is not Origin.PHI}))
 
     def uses(self, i: int, register: int) -> tuple[int, ...]:
         """The instructions that may read what instruction `i` writes to a register, ascending.
@@ -61,17 +52,8 @@ class Reaching:
     def readers(self, value: int) -> tuple[int, ...]:
         """The instructions that may read a value, be it through joins and guarded writes, ascending."""
         readers, operand_of = self._ssa.readers, self._ssa.operand_of
-        found: set[int] = set()
-        seen = {value}
-        work = [value]
-        while work:
-            at = work.pop()
-            found.update(readers[at])
-            for user in operand_of.get(at, ()):
-                if user not in seen:
-                    seen.add(user)
-                    work.append(user)
-        return tuple(sorted(found))
+        goes_into = closure([value], lambda at: operand_of.get(at, ()))
+        return tuple(sorted({reader for at in goes_into for reader in readers[at]}))
 
 
 @fact

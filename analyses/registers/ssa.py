@@ -8,13 +8,15 @@ can reach have values, and a phi stands only where its register is live.
 from __future__ import annotations
 
 import enum
-from functools import cached_property
+from collections.abc import Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import attrs
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.registers.liveness import liveness
@@ -147,22 +149,17 @@ def _phi_blocks(routine: Routine, flow: ControlFlow) -> list[list[int]]:
     for register in bits(on_entry):
         if first[register] >= 0:
             several.setdefault(register, {first[register]}).add(0)
-    frontiers = tree.frontiers
-    before = live.before
+    before, frontier = live.before, tree.deciding
     for register, writers in several.items():
-        work = list(writers)
-        done = 0
-        while work:
-            new = frontiers[work.pop()] & ~done
-            if not new:
-                continue
-            done |= new
-            for block in bits(new):
-                if before[block] >> register & 1:
-                    positions[block].append(register)
-                    if block not in writers:
-                        work.append(block)
+        live_in = partial(_live_in, before, frontier, register)
+        for block in closure([block for writer in writers for block in live_in(writer)], live_in):
+            positions[block].append(register)
     return positions
+
+
+def _live_in(before: Sequence[int], frontier: Sequence[tuple[int, ...]], register: int, block: int) -> list[int]:
+    """The blocks in the frontier of one where a register is live."""
+    return [at for at in frontier[block] if before[at] >> register & 1]
 
 
 class _Renamer:
@@ -203,17 +200,15 @@ class _Renamer:
                     own.append(len(self.values))
                     self.values.append(Value(register, Origin.PHI, block, -1, ()))
                 phis[block] = tuple(own)
-        children = self.tree.children
         current = self.current
-        stack: list[tuple[int, list[tuple[int, int]] | None]] = [(0, None)]
-        while stack:
-            block, undo = stack.pop()
-            if undo is not None:
-                for register, value in reversed(undo):
+        undone: list[list[tuple[int, int]]] = []
+        for block, is_left in self.tree.tour():
+            if is_left:
+                for register, value in reversed(undone.pop()):
                     current[register] = value
                 continue
-            undo = []
-            stack.append((block, undo))
+            undo: list[tuple[int, int]] = []
+            undone.append(undo)
             for phi in phis[block]:
                 register = self.values[phi].register
                 undo.append((register, current[register]))
@@ -224,7 +219,6 @@ class _Renamer:
                     position = blocks[successor].predecessors.index(block)
                     for phi in phis[successor]:
                         arrivals[phi][position] = current[self.values[phi].register]
-            stack += [(child, None) for child in reversed(children[block])]
         for phi, operands in arrivals.items():
             self.values[phi] = self.values[phi]._replace(operands=tuple(operands))
         return SSA(

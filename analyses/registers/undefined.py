@@ -11,12 +11,14 @@ and the padding of a structure goes from lane to lane with the rest.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits, mask_of
@@ -103,25 +105,23 @@ def _matters(routine: Routine, i: int, *, surely: bool = False) -> bool:
     """
     values, flow, bounds = ssa(routine), control_flow(routine), bindings(routine)
     after = dominators(routine).post
-    seen: set[int] = set()
-    start, work = i, [i]
-    while work:
-        i = work.pop()
-        bound, is_guarded = bounds[i], i != start and routine.instructions[i].guard is not None
-        if not _writes_registers_only(routine, i):
-            if not surely or (not is_guarded and after.dominates(flow.block_of[i], flow.block_of[start])):
-                return True
-            continue
+
+    def readers(at: int) -> set[int]:
+        """The instructions that work with what one wrote, if that is all that it does."""
+        bound, is_guarded = bounds[at], at != i and routine.instructions[at].guard is not None
+        if not _writes_registers_only(routine, at):
+            return set()
         # what copies some of several operands may leave this one out
-        if surely and i != start and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
-            continue
-        made = list(values.definitions[i])
-        while made:
-            value = made.pop()
-            if value not in seen:
-                seen.add(value)
-                made += values.operand_of.get(value, ())
-                work += values.readers[value]
+        if surely and at != i and (is_guarded or (isinstance(bound, Bound) and bound.form.copies and len(bound.operands) > 2)):
+            return set()
+        goes_into = closure(values.definitions[at], lambda value: values.operand_of.get(value, ()))
+        return {reader for value in goes_into for reader in values.readers[value]}
+
+    for at in nearest_first([i], readers):
+        if not _writes_registers_only(routine, at):
+            is_guarded = at != i and routine.instructions[at].guard is not None
+            if not surely or (not is_guarded and after.dominates(flow.block_of[at], flow.block_of[i])):
+                return True
     return False
 
 
@@ -209,56 +209,42 @@ class _Sometimes:
     def _stuck(self) -> list[bool]:
         """By block, whether control never leaves the function once it is there."""
         flow = self.flow
-        out = bytearray(len(flow.blocks))
-        work = [block.index for block in flow.blocks if block.is_end or not block.successors]
-        for index in work:
-            out[index] = 1
-        while work:
-            for before in flow.blocks[work.pop()].predecessors:
-                if not out[before]:
-                    out[before] = 1
-                    work.append(before)
-        return [not can for can in out]
+        leaving = closure([block.index for block in flow.blocks if block.is_end or not block.successors], flow.predecessors)
+        return [block.index not in leaving for block in flow.blocks]
 
     def _is_loaded(self, i: int, register: int) -> bool:
         """Whether what an instruction writes to a register is made from what it loads from memory, and not from what it was before."""
         values, bounds = ssa(self.routine), bindings(self.routine)
+
+        def is_load(at: int) -> bool:
+            bound = bounds[at]
+            return isinstance(bound, Bound) and any("read" in memory.access for memory in bound.memory)
+
+        def sources(number: int) -> tuple[int, ...]:
+            at = values.values[number].instruction
+            if at < 0 or not isinstance(bounds[at], Bound) or is_load(at):
+                return ()
+            return values.uses[at][1 if self.guarded[at] else 0 :]
+
         loaded = False
-        work = [values.written(i, register)]
-        seen = set(work)
-        while work:
-            value = values.values[work.pop()]
+        for number in islice(nearest_first([values.written(i, register)], sources), STEPS):
+            value = values.values[number]
             if value.register == register and value.instruction < 0:
                 return False
             bound = bounds[value.instruction] if value.instruction >= 0 else None
-            if not isinstance(bound, Bound):
-                continue
-            if any("read" in memory.access for memory in bound.memory):
+            if isinstance(bound, Bound) and is_load(value.instruction):
                 loaded |= not bound.has(".param")
-                continue
-            sources = values.uses[value.instruction][1 if self.guarded[value.instruction] else 0 :]
-            work += [source for source in dict.fromkeys(sources) if source not in seen and len(seen) < STEPS]
-            seen.update(sources)
         return loaded
 
     def _first_read(self, block: int, register: int) -> int:
         """The first read on the paths from a block on, of which all come to one."""
-        seen = {block}
-        work = [block]
-        found = []
-        while work:
-            index = work.pop()
+
+        def read(index: int) -> int:
             span = self.flow.blocks[index]
-            for i in range(span.start, span.end):
-                if register in self.named.reads[i] and not self.guarded[i]:
-                    found.append(i)
-                    break
-            else:
-                for successor in span.successors:
-                    if successor not in seen:
-                        seen.add(successor)
-                        work.append(successor)
-        return min(found)
+            own = range(span.start, span.end)
+            return next((i for i in own if register in self.named.reads[i] and not self.guarded[i]), len(self.guarded))
+
+        return min(map(read, closure([block], lambda index: self.flow.successors(index) if read(index) == len(self.guarded) else ())))
 
     def _after_guarded(self, i: int, register: int, end: int, avoided: int) -> int:
         """The read that surely comes after a guarded write whose guard does not hold; -1 if none does, or another write may come first."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from ptxkit.analyses.cfg.dataflow import solve, union
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
@@ -61,17 +62,13 @@ class Evaluator:
     def want(self, terms: Iterable[Term]) -> None:
         """These terms will be asked about, too."""
         seen = self.needed
-        work = [number for term in terms for number in self.needs(term)]
-        while work:
-            number = work.pop()
-            if number in seen:
-                continue
-            seen.add(number)
-            if self._ssa.values[number].origin is not Origin.PHI:
-                continue
-            for operand in self._ssa.values[number].operands:
-                if operand >= 0:
-                    work += [inner for inner in self.needs(self.settle(self.known.of(operand))) if inner not in seen]
+
+        def arriving(number: int) -> list[int]:
+            value = self._ssa.values[number]
+            operands = [operand for operand in value.operands if operand >= 0] if value.origin is Origin.PHI else []
+            return [inner for operand in operands for inner in self.needs(self.settle(self.known.of(operand))) if inner not in seen]
+
+        seen |= closure([number for term in terms for number in self.needs(term) if number not in seen], arriving)
         phis: dict[int, list[int]] = {}
         fickle: dict[int, list[int]] = {}
         for number in sorted(seen):

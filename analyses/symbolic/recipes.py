@@ -261,7 +261,7 @@ def _nested(operation: Operation, made: Sequence[Making], numbers: Sequence[int 
 
 def _window(cook: Cook, output: Output, given: tuple[Term, ...], space: str) -> Term | None:
     # what is in no window of another space is global memory (6.4.1.1)
-    return cook.terms.constant(0, output.width) if space == ".global" else window(cook.terms, space, output.width)
+    return cook.terms.constant(0, output.width) if space == ".global" else _window_base(cook.terms, space, output.width)
 
 
 def _peer(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> Term | None:
@@ -286,7 +286,7 @@ def _unpack(cook: Cook, output: Output, given: tuple[Term, ...], slot: str) -> T
     return cook.terms.extend(cook.terms.apply("shr.u", packed.width, (packed, amount)), each, False)
 
 
-def window(terms: Terms, space: str, width: int) -> Term:
+def _window_base(terms: Terms, space: str, width: int) -> Term:
     """Where a state space begins in generic addressing; the shared spaces begin at one location."""
     space = space.partition("::")[0]
     return terms.leaf("window", width, (space,), bits(WINDOW_ALIGNMENT - 1, 0, width))

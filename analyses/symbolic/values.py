@@ -11,10 +11,11 @@ Terms are made when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from itertools import pairwise
+from collections.abc import Mapping, Sequence
+from itertools import islice, pairwise
 
 from ptxkit.analyses.cfg.graph import Via, control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first, unfold
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import launch
@@ -520,56 +521,34 @@ class Values(Cook):
 
 def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
     """The numbers that a term may be; where it selects by what is not known, both sides. None if one of them is not known."""
-    found: list[int] = []
-    stack = [term]
-    for _ in range(MOST_ROUNDS):
-        if not stack:
-            return found
-        at = stack.pop()
-        if at.operator == "join":
-            stack += at.args
-            continue
-        if at.operator == "select":
-            condition = number_of(at.args[0], None, memory)
-            stack += at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
-            continue
-        number = number_of(at, None, memory)
-        if number is None:
-            return None
-        found.append(number)
-    return None
+
+    def sides(at: Term) -> Sequence[Term]:
+        if at.operator != "select":
+            return at.args if at.operator == "join" else ()
+        condition = number_of(at.args[0], None, memory)
+        return at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
+
+    parts = list(islice(unfold(term, sides), MOST_ROUNDS))
+    found = [number_of(at, None, memory) for at in parts if at.operator not in ("join", "select")]
+    known = [number for number in found if number is not None]
+    return known if len(parts) < MOST_ROUNDS and len(known) == len(found) else None
 
 
 def _is_small(term: Term) -> bool:
     """Whether a term is made of few enough others to be evaluated again and again."""
-    seen = {term}
-    stack = [term]
-    while stack and len(seen) <= MOST_TERMS:
-        for inner in stack.pop().inner:
-            if inner not in seen:
-                seen.add(inner)
-                stack.append(inner)
-    return len(seen) <= MOST_TERMS
+    return len(list(islice(nearest_first([term], lambda at: at.inner), MOST_TERMS + 1))) <= MOST_TERMS
 
 
 def _rough_leaves(term: Term) -> list[Term]:
     """The leaves in a term that stand for values of loops."""
     if not term.in_loop:
         return []
-    seen = {term}
-    stack = [term]
-    found = []
-    while stack:
-        at = stack.pop()
-        if at.operator == "rough":
-            found.append(at)
-        elif at.operator == "peer":
-            found += [leaf for leaf in _rough_leaves(at.data[0]) if leaf not in seen]  # type: ignore[arg-type]
-        for inner in at.inner:
-            if inner.in_loop and inner not in seen:
-                seen.add(inner)
-                stack.append(inner)
-    return found
+
+    def inner(at: Term) -> list[Term]:
+        within: tuple[Term, ...] = (*at.inner, at.data[0]) if at.operator == "peer" else at.inner  # type: ignore[arg-type]
+        return [one for one in within if one.in_loop]
+
+    return [at for at in closure([term], inner) if at.operator == "rough"]
 
 
 def _known_in(term: Term, state: Mapping[Term, Known | None], found: dict[Term, Known | None]) -> Known | None:

@@ -39,14 +39,16 @@ leaves the function (`moment.leaves`). A path is one that some input takes as fa
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import dropwhile
 
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import union
 from ptxkit.analyses.cfg.dominators import dominators
-from ptxkit.analyses.cfg.graph import ControlFlow, Edge, Via, callees, calls, control_flow
+from ptxkit.analyses.cfg.graph import ControlFlow, Via, callees, calls, control_flow
 from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.cfg.paths import between
+from ptxkit.analyses.cfg.reachability import closure, unfold
 from ptxkit.analyses.events.effects import Action, Effect, Reach, Sync, effects, syncs
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import accesses
@@ -56,6 +58,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.symex.path_condition import Choices, Model, conjuncts
+from ptxkit.analyses.symex.step import open_edges, outcomes, quiet_region
 from ptxkit.frozen import frozen
 
 MOST_ROUNDS = 12
@@ -191,9 +194,7 @@ class Queue:
     @property
     def signature(self) -> Hashable:
         # old groups that nothing can access any more count for nothing
-        groups = list(self.groups)
-        while groups and (groups[0].has_read or not groups[0].operations):
-            groups.pop(0)
+        groups = dropwhile(lambda group: group.has_read or not group.operations, self.groups)
         return (
             tuple([operation.signature for operation in self.open]),
             tuple([group.signature for group in groups]),
@@ -466,14 +467,7 @@ class _Explorer:
     def _lively(self) -> int:
         """The blocks from which control can come to the start of an operation, as bits."""
         starts = [i for i, own in self.effects.items() if any(effect.action is Action.OPEN for effect in own)]
-        work = list({self.flow.block_of[i] for i in starts})
-        found = mask_of(work)
-        while work:
-            for before in self.flow.blocks[work.pop()].predecessors:
-                if not found >> before & 1:
-                    found |= 1 << before
-                    work.append(before)
-        return found
+        return mask_of(closure([self.flow.block_of[i] for i in starts], self.flow.predecessors))
 
     def _starters(self) -> int:
         """The threads that may start operations, as bits."""
@@ -561,25 +555,10 @@ class _Explorer:
 
     def _quiet(self, block: int) -> tuple[int, int] | None:
         """Where control merges again after a block's branch, and the blocks on the path there, if nothing of interest happens there."""
-        if block in self.quiet:
-            return self.quiet[block]
-        meet = self.post.parent[block] if block in self.post else -1
-        found: tuple[int, int] | None = None
-        if 0 <= meet < len(self.flow.blocks):
-            region = 0
-            work = list(self.flow.blocks[block].successors)
-            while work:
-                at = work.pop()
-                if at == meet or region >> at & 1:
-                    continue
-                if at == block or at in self.events:
-                    break
-                region |= 1 << at
-                work += self.flow.blocks[at].successors
-            else:
-                found = (meet, region)
-        self.quiet[block] = found
-        return found
+        if block not in self.quiet:
+            found = quiet_region(self.routine, block, self.events)
+            self.quiet[block] = None if found is not None and found[1] >> block & 1 else found
+        return self.quiet[block]
 
     # --- the paths
 
@@ -587,17 +566,18 @@ class _Explorer:
         start = Trail(-1, "", None, 0)
         everyone = self.thread_block.everyone
         first = _State(0, -1, -1, {}, {}, everyone, everyone, (), Choices(self.values.terms), self.observer.start, start, {}, 0)
-        stack = [first]
-        while stack:
+        for _ in unfold(first, self._step):
             if self.steps >= self.most_steps:
                 self.complete = False
                 break
-            state = stack.pop()
-            if not self._arrive(state):
-                continue
-            self.steps += 1
-            stack += self._through(state)
         return Coverage(self.complete, self.steps, self.rounds)
+
+    def _step(self, state: _State) -> list[_State]:
+        """The states at the ends of the edges of a state's block; none if it adds nothing to what was followed."""
+        if not self._arrive(state):
+            return []
+        self.steps += 1
+        return self._through(state)
 
     def _arrive(self, state: _State) -> bool:
         """Takes a path into its block. False if another has been here in the same state, or there were too many."""
@@ -686,13 +666,12 @@ class _Explorer:
                 found.append(attrs.evolve(state, threads=state.threads & ~threads))
                 state.threads = threads
             elif condition is not None and steers:
-                without = state.choices.choose(condition, False)
-                if without is not None:
-                    found.append(attrs.evolve(state, choices=without))
-                within = state.choices.choose(condition, True)
-                if within is None:
+                possible = dict(outcomes(state.choices, condition))
+                if False in possible:
+                    found.append(attrs.evolve(state, choices=possible[False]))
+                if True not in possible:
                     return found
-                state.choices = within
+                state.choices = possible[True]
                 condition = None
         before = state.queues
         terms = tuple([self.evaluator.term(term, state.environment) for term in self.watched.get(i, ())])
@@ -774,7 +753,7 @@ class _Explorer:
         condition = self.evaluator.term(guard, state.environment)
         decided = state.choices.says(condition)
         if decided is not None:
-            paths = [edge for edge in block.edges if self._is_consistent(edge, decided)]
+            paths = open_edges(block, decided)
             if quiet is not None and not self._short(state.block, quiet[1]):
                 return [self._over(state, *quiet)]
             return [self._to(state, paths[0].target)] if paths else []
@@ -785,9 +764,6 @@ class _Explorer:
     def _guard(self, i: int) -> Term | None:
         guard = self.values.guard(i)
         return settler(self.routine).term(guard) if guard is not None else None
-
-    def _is_consistent(self, edge: Edge, holds: bool) -> bool:
-        return edge.via is Via.FALL or (edge.via is Via.TAKEN) == holds
 
     def _short(self, block: int, region: int) -> bool:
         """Whether a part that may be skipped has no loop: then it can as well be followed."""

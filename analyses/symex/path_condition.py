@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import union
+from ptxkit.analyses.cfg.reachability import unfold
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, signed
 from ptxkit.analyses.symbolic.environment import rebuilt
 from ptxkit.analyses.symbolic.evaluate import is_atom, numbers
@@ -171,18 +172,19 @@ def unnegated(condition: Term) -> tuple[Term, bool]:
 
 def conjuncts(terms: Terms, condition: Term, holds: bool) -> Iterator[tuple[Term, bool]]:
     """Predicates, each with whether it must hold, that together are enough for one to hold, or not to: it leaves those no choice."""
-    work = [(condition, holds)]
-    while work:
-        term, comes = work.pop()
+    forced = functools.cache(functools.partial(_forced, terms))
+
+    def plain(term: Term, comes: bool) -> tuple[Term, bool]:
         positive, is_positive = unnegated(term)
-        comes = comes is is_positive
-        forced = _forced(terms, positive, comes)
-        if forced is None:
-            if positive.constant != int(comes):
-                yield positive, comes
-            continue
-        part, must = forced
-        work += [(_given(terms, positive, part, must), comes), forced]
+        return positive, comes is is_positive
+
+    def parts(one: tuple[Term, bool]) -> list[tuple[Term, bool]]:
+        part = forced(*one)
+        return [] if part is None else [plain(_given(terms, one[0], *part), one[1]), plain(*part)]
+
+    for positive, comes in unfold(plain(condition, holds), parts):
+        if forced(positive, comes) is None and positive.constant != int(comes):
+            yield positive, comes
 
 
 def _forced(terms: Terms, condition: Term, holds: bool) -> tuple[Term, bool] | None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.registers.ssa import ssa
@@ -122,35 +123,27 @@ class Lanes:
         No thread iterates without coming by, or the branches that decide are such, and there is no path round after them.
         """
         tree = self._dominance.tree
-        seen: set[int] = set()
-        work = [block]
-        while work:
-            at = work.pop()
-            if at in seen or all(tree.dominates(at, latch) for latch in loop.latches):
-                continue
-            seen.add(at)
-            decides = [before for before in self._decides(at) if before in loop]
-            if not decides:
+
+        def is_passed(at: int) -> bool:
+            return all(tree.dominates(at, latch) for latch in loop.latches)
+
+        def decides(at: int) -> list[int]:
+            return [] if is_passed(at) else [before for before in self._decides(at) if before in loop]
+
+        for at in nearest_first([block], decides):
+            deciding = decides(at)
+            if not deciding and not is_passed(at):
                 return False
-            for before in decides:
-                for edge in self._flow.blocks[before].edges:
-                    if self._dominance.post.dominates(at, edge.target) and self._iterates(edge.target, at, loop):
-                        return False
-            work += decides
+            targets = [edge.target for before in deciding for edge in self._flow.blocks[before].edges]
+            if any(self._dominance.post.dominates(at, target) and self._iterates(target, at, loop) for target in targets):
+                return False
         return True
 
     def _iterates(self, start: int, goal: int, loop: Loop) -> bool:
         """Whether control may go back to the header of a loop before it comes to a block."""
-        seen = {start, goal}
-        work = [] if start == goal else [start]
-        while work:
-            at = work.pop()
-            if at == loop.header:
-                return True
-            new = [successor for successor in self._flow.blocks[at].successors if successor in loop and successor not in seen]
-            seen.update(new)
-            work += new
-        return False
+        return start != goal and loop.header in closure(
+            [start], lambda at: [successor for successor in self._flow.successors(at) if successor in loop and successor != goal]
+        )
 
     def _special(self, name: str) -> Numbers | None:
         stem, _, component = name.partition(".")

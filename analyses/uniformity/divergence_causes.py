@@ -7,8 +7,9 @@ index of the thread, or loads, or is atomic. Of all chains it is a shortest.
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterator
 
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, ssa
@@ -33,24 +34,21 @@ def blame(solved: Propagation, block: int) -> tuple[Step, ...]:
         return ()
     i = solved.flow.blocks[block].end - 1
     last = Step(i, "", level, "the branch")
-    came: dict[int, tuple[int, Links]] = {}
-    queue: deque[int] = deque()
-    for number in _deciding(solved, block, level):
-        came[number] = (-1, (last,))
-        queue.append(number)
-    first = queue[0] if queue else -1
-    while queue and len(came) < MOST:
-        number = queue.popleft()
+    starts = _deciding(solved, block, level)
+    came: dict[int, tuple[int, Links]] = dict.fromkeys(starts, (-1, (last,)))
+
+    def causes(number: int) -> Iterator[int]:
+        for following, links in _causes(solved, number):
+            came.setdefault(following, (number, links))
+            yield following
+
+    for number in nearest_first(starts, causes):
+        if len(came) >= MOST:
+            break
         source = _begins(solved, number)
         if source is not None:
             return source, *_chain(came, number)
-        for following, links in _causes(solved, number):
-            if following not in came:
-                came[following] = (number, links)
-                queue.append(following)
-    if first < 0:
-        return (last,)
-    return _step(solved, first, "is not known to agree"), last
+    return (_step(solved, starts[0], "is not known to agree"), last) if starts else (last,)
 
 
 def _chain(came: dict[int, tuple[int, Links]], number: int) -> list[Step]:

@@ -152,12 +152,12 @@ class World(First):
 
     def _loads_from_outside(self, i: int) -> bool:
         """Whether an instruction loads what the program is given; the arguments of a function, and what they point to, its callers make."""
-        accessed = accesses_of(self.routine).get(i, ())
+        accessed = _accesses_of(self.routine).get(i, ())
         return bool(accessed) and all(access.space in EXAMPLE for access in accessed)
 
     def _loads_its_own(self, i: int) -> bool:
         """Whether an instruction only loads, and for certain from different locations for the lanes of a warp."""
-        accessed = accesses_of(self.routine).get(i, ())
+        accessed = _accesses_of(self.routine).get(i, ())
         if len(accessed) != 1 or accessed[0].writes or accessed[0].address is None:
             return False
         positions = self.numbers(accessed[0].address, self._flow.block_of[i])
@@ -226,7 +226,7 @@ class World(First):
 
 
 @fact
-def accesses_of(routine: Routine) -> dict[int, list[Access]]:
+def _accesses_of(routine: Routine) -> dict[int, list[Access]]:
     """The accesses of memory by instruction."""
     found: dict[int, list[Access]] = {}
     for access in accesses(routine):

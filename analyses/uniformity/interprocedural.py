@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import attrs
 
+from ptxkit.analyses.cfg.dataflow import fixpoint
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.callers import Sites, calls_of, kernels_of, module_calls
 from ptxkit.analyses.registers.registers import registers
@@ -45,9 +47,7 @@ def _found(first: Routine) -> dict[str, Context]:
 def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
     """Finds the context of a function, and of those that it may be called from."""
     inner: list[tuple[Routine, Sites]] = []
-    work = [routine]
-    while work:
-        one = work.pop()
+    for one in nearest_first([routine], lambda one: [caller for caller, _ in calls_of(one) or () if caller.name not in found]):
         if one.name in found:
             continue
         sites = calls_of(one)
@@ -55,20 +55,23 @@ def _find(first: Routine, routine: Routine, found: dict[str, Context]) -> None:
         found[one.name] = Context(_is_flat(one), level, _all(one, level), _results_in(first, one))
         if sites:
             inner.append((one, sites))
-            work += [caller for caller, _ in sites]
-    changed = bool(inner)
-    while changed:
-        changed = False
-        for one, sites in inner:
-            entry, arguments = GRID, list(_all(one, GRID))
-            for caller, i in sites:
-                level, passed = _site(caller, found[caller.name], i)
-                entry = min(entry, level)
-                arguments = [min(pair) for pair in zip(arguments, passed, strict=False)] + [THREAD] * (len(arguments) - len(passed))
-            context = attrs.evolve(found[one.name], entry=entry, arguments=tuple(arguments))
-            if context != found[one.name]:
-                found[one.name] = context
-                changed = True
+
+    def update(of: tuple[Routine, Sites]) -> bool:
+        one, sites = of
+        entry, arguments = GRID, list(_all(one, GRID))
+        for caller, i in sites:
+            level, passed = _site(caller, found[caller.name], i)
+            entry = min(entry, level)
+            arguments = [min(pair) for pair in zip(arguments, passed, strict=False)] + [THREAD] * (len(arguments) - len(passed))
+        old = found[one.name]
+        found[one.name] = attrs.evolve(old, entry=entry, arguments=tuple(arguments))
+        return found[one.name] != old
+
+    called: dict[Routine, list[tuple[Routine, Sites]]] = {}
+    for of in inner:
+        for caller in dict.fromkeys([caller for caller, _ in of[1]]):
+            called.setdefault(caller, []).append(of)
+    fixpoint(inner, update, lambda of: called.get(of[0], ()))
 
 
 @fact
@@ -140,13 +143,14 @@ def _results_in(first: Routine, routine: Routine) -> Results:
     inner = {one.name: one for one in defined if not one.function.header.is_entry}
     found: Results = known | {name: (GRID,) * len(one.function.header.returns) for name, one in inner.items()}
     edges = module_calls(first).edges
-    work = list(inner)
-    while work:
-        name = work.pop()
-        new = _returned(inner[name], Context(_is_flat(inner[name]), GRID, _all(inner[name], GRID), {**found}))
-        if new != found[name]:
-            found[name] = new
-            work += [caller for caller in inner if name in edges[caller] and caller not in work]
+
+    def update(name: str) -> bool:
+        old = found[name]
+        found[name] = _returned(inner[name], Context(_is_flat(inner[name]), GRID, _all(inner[name], GRID), {**found}))
+        return found[name] != old
+
+    # those that are called most often before those that call them
+    fixpoint(list(inner)[::-1], update, lambda name: [caller for caller in inner if name in edges[caller]])
     known.update(found)
     return {name: known[name] for name in names if name in known}
 

@@ -13,14 +13,17 @@ another one by one, as for a lock, until the next barrier of the CTA.
 from __future__ import annotations
 
 import heapq
+from itertools import islice
 
+from ptxkit.analyses.cfg.dataflow import fixpoint
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import locate
-from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import Origin, Value, ssa
 from ptxkit.analyses.symbolic.implied_branches import is_decided
@@ -246,13 +249,9 @@ class Propagation:
         """The set of the blocks by which control can come from the end of a block to another for the first time; all, if they are many."""
         found = self._paths_of.get((branch, join))
         if found is None:
-            seen, work = {branch}, [branch]
-            while work and len(seen) < MOST_PATHS:
-                for successor in self.flow.blocks[work.pop()].successors:
-                    if successor != join and successor not in seen:
-                        seen.add(successor)
-                        work.append(successor)
-            found = self._paths_of[branch, join] = -1 if work else sum([1 << block for block in seen])
+            onward = nearest_first([branch], lambda block: [after for after in self.flow.successors(block) if after != join])
+            blocks = list(islice(onward, MOST_PATHS))
+            found = self._paths_of[branch, join] = -1 if len(blocks) == MOST_PATHS else mask_of(blocks)
         return found
 
     def _write(self, number: int, value: Value, bound: Bound, plan: Transfer) -> Level:
@@ -334,15 +333,17 @@ class Propagation:
         """
         dominance = dominators(self.routine)
         found = [GRID] * len(self.flow.blocks)
-        deciding = {block: dominance.depends_on(block, staying) for block in self.flow.order}
-        changed = True
-        while changed:
-            changed = False
-            for block, before in deciding.items():
-                level = min([min(self.branches[at], found[at]) for at in before], default=GRID)
-                if level < found[block]:
-                    found[block] = level
-                    changed = True
+        decided: dict[int, list[int]] = {}
+        for block in self.flow.order:
+            for before in dominance.depends_on(block, staying):
+                decided.setdefault(before, []).append(block)
+
+        def update(block: int) -> bool:
+            level, old = min([min(self.branches[at], found[at]) for at in dominance.depends_on(block, staying)], default=GRID), found[block]
+            found[block] = min(level, old)
+            return level < old
+
+        fixpoint(self.flow.order, update, lambda block: decided.get(block, ()))
         return found
 
     # --- branches
@@ -436,21 +437,13 @@ class Propagation:
 
     def _unorder(self, index: int, level: Level) -> None:
         """What is loaded in and after a loop that works like a lock differs by the order of threads, up to the next barrier of the CTA."""
-        seen = set(bits(self.forest.loops[index].blocks))
-        work = list(seen)
-        while work:
-            block = work.pop()
+        inside = bits(self.forest.loops[index].blocks)
+        for block in closure(inside, lambda block: () if self._has_barrier(block) else self.flow.successors(block)):
             if level < self.unordered[block]:
                 self.unordered[block] = level
                 for i in range(self.flow.blocks[block].start, self.flow.blocks[block].end):
                     for number in self.ssa.definitions[i]:
                         self._push(number)
-            if self._has_barrier(block):
-                continue
-            for successor in self.flow.blocks[block].successors:
-                if successor not in seen:
-                    seen.add(successor)
-                    work.append(successor)
 
     def _has_barrier(self, block: int) -> bool:
         for bound in self._bounds[self.flow.blocks[block].start : self.flow.blocks[block].end]:

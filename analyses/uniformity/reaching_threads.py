@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
+from ptxkit.analyses.cfg.reachability import post_order
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.registers.ssa import Origin, ssa
@@ -80,19 +81,9 @@ class Reach:
     def block(self, block: int) -> Coming:
         """The threads that come to a block."""
         found = self._found
-        stack = [block]
-        while stack:
-            at = stack[-1]
-            if at in found:
-                stack.pop()
-                continue
-            decides = self._decides(at)
-            missing = [before for before in decides if before not in found and before not in stack]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            found[at] = self._make(at, decides)
+        if block not in found:
+            for at in post_order(block, lambda at: [before for before in self._decides(at)[::-1] if before not in found]):
+                found[at] = self._make(at, self._decides(at))
         return found[block]
 
     def instruction(self, i: int) -> Coming:

@@ -30,7 +30,7 @@ from ptxkit.analyses.uniformity.levels import Divergence, Level, Step, ThreadSet
 from ptxkit.analyses.uniformity.reaching_threads import Reach
 from ptxkit.analyses.uniformity.witness import block_witness, guard_witness
 
-__all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity", "uniformity_of_module"]
+__all__ = ["Divergence", "Level", "Step", "ThreadSet", "Uniformity", "Verdict", "uniformity"]
 
 
 class Uniformity:
@@ -188,8 +188,3 @@ def _all_execute(routine: Routine, i: int) -> bool:
         return False
     coming = known.reach.instruction(i)
     return coming.sure == known.reach.all and not coming.one
-
-
-def uniformity_of_module(of: tuple[Routine, ...]) -> tuple[Uniformity, ...]:
-    """The uniformity of all functions of a module, in their order."""
-    return tuple(map(uniformity, of))

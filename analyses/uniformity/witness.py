@@ -63,18 +63,13 @@ def block_witness(
     if block not in solved.flow.reachable:
         return None
     dominance = dominators(solved.routine)
-    seen: set[int] = set()
-    work = list(dominance.depends_on(block, not exits_count))
-    while work:
-        before = work.pop(0)
-        if before in seen or before not in solved.flow.reachable:
+    for before in (dominance.post if exits_count else dominance.staying).decide(block):
+        if before not in solved.flow.reachable:
             continue
-        seen.add(before)
         witness = of_guard(solved.flow.blocks[before].end - 1)
         found = _parted(solved, reach, block, before, exits_count, witness) if witness is not None else None
         if found is not None:
             return found
-        work += dominance.depends_on(before, not exits_count)
     return None
 
 

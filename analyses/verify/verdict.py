@@ -14,6 +14,7 @@ from collections.abc import Container, Mapping, Sequence
 import attrs
 
 from ptxkit.analyses.cfg.graph import callees, control_flow, flow_of
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.events.steps import SHARED, SYNCHRONIZES, Does, Step, is_quiet, launched_steps, steps
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
@@ -483,14 +484,7 @@ def _uninitialized(routine: Routine, machine: Machine) -> list[Location]:
 
 def _ahead(routine: Routine, start: int) -> set[int]:
     """A block and all that control can come to from there."""
-    flow = control_flow(routine)
-    seen = {start}
-    work = [start]
-    while work:
-        new = [one for one in flow.blocks[work.pop()].successors if one not in seen]
-        seen.update(new)
-        work += new
-    return seen
+    return closure([start], control_flow(routine).successors)
 
 
 def _awaits(machine: Machine, agent: Agent, step: Step) -> str:

@@ -1,6 +1,6 @@
 """Runs tests of instructions on the GPU: one module for a hundred of them, in a child process that may fail or hang.
 
-    python device.py CHUNK.pickle FIRST RESULTS      # a child: the tests of a chunk from number FIRST on
+python device.py CHUNK.pickle FIRST RESULTS      # a child: the tests of a chunk from number FIRST on
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from formtests import HEADER, TARGET, Buffer, Test
 
 HARMLESS = ("cuTensorMap", "cuTexObject", "cuSurfObject", "cuArray", "cuMipmapped", "cuMemcpy3D", "cuModuleGetFunction")
 """Calls whose failure leaves the context as it was."""
-RISKY = ("tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
+RISKY = ("tensormap", "query", "tensor", "copies", "mbarrier", "wgmma", "addresses", "texture", "surface", "matrix")
 GRACE, STARTING = 30.0, 60.0
 """Seconds for which a module that was begun in time may go on, and those that a child may take until it launches."""
-CHUNK = 120
-"""Tests of a module, at most."""
+CHUNK, SMALL = 120, 40
+"""Tests of a module, at most; the second of those that may fail."""
 _LINE = re.compile(r"line (\d+); (?:error|fatal)\s*:\s*(.*)")
 
 
@@ -38,7 +38,8 @@ class Result(NamedTuple):
     """What came of a test: its outputs, one after another, or why there are none."""
 
     status: str
-    """ran, varies (from run to run), rejected (by the compiler), refused (by the driver, what it was to be launched with), failed (on the device), hung or late."""
+    """ran, varies (from run to run), rejected (by the compiler), refused (by the driver: what it was to be launched with), failed (on the
+    device), hung or late."""
     outputs: bytes = b""
     detail: str = ""
 
@@ -55,6 +56,11 @@ def module_text(tests: Sequence[Test]) -> tuple[str, list[int]]:
     return "\n".join(parts), starts
 
 
+def renumbered(text: str, numbers: Sequence[int]) -> str:
+    """The text with kernel `t0` named by the first of these numbers, and so on."""
+    return re.sub(r"(?<=\.entry )t(\d+)", lambda found: f"t{numbers[int(found[1])]}", text)
+
+
 def compiled(tests: Sequence[Test], folder: Path) -> tuple[bytes | None, dict[int, str]]:
     """The binary of the tests that ptxas takes, each kernel under its number among all; and of the others, why it does not."""
     rejected: dict[int, str] = {}
@@ -62,7 +68,7 @@ def compiled(tests: Sequence[Test], folder: Path) -> tuple[bytes | None, dict[in
     while len(rejected) < len(tests):
         left = [number for number in range(len(tests)) if number not in rejected]
         text, starts = module_text([tests[number] for number in left])
-        text = re.sub(r"(?<=\.entry )t(\d+)", lambda found: f"t{left[int(found[1])]}", text)
+        text = renumbered(text, left)
         source.write_text(text)
         ran = subprocess.run(["ptxas", f"-arch={TARGET}", str(source), "-o", str(target)], capture_output=True, text=True, check=False)
         if ran.returncode == 0:
@@ -82,7 +88,9 @@ def compiled(tests: Sequence[Test], folder: Path) -> tuple[bytes | None, dict[in
             for number in left:
                 alone, _ = module_text([tests[number]])
                 source.write_text(alone)
-                one = subprocess.run(["ptxas", f"-arch={TARGET}", str(source), "-o", str(target)], capture_output=True, text=True, check=False)
+                one = subprocess.run(
+                    ["ptxas", f"-arch={TARGET}", str(source), "-o", str(target)], capture_output=True, text=True, check=False
+                )
                 if one.returncode:
                     rejected[number] = one.stderr[-300:]
             if not any(number in rejected for number in left):
@@ -100,6 +108,10 @@ def filled(fill: str, kinds: tuple[str, ...], count: int, salt: int) -> bytes:
         return operands.packed(operands.sets(kinds, count, salt))
     if fill == "fragments":
         return operands.packed(operands.fragments(kinds, count, salt))
+    if fill == "magnitudes":
+        return operands.packed(
+            [operands.magnitude(value, kind) for value, kind in zip(operands.fragments(kinds, count, salt), kinds, strict=True)]
+        )
     if fill == "zeros":
         return bytes(operands.offsets(kinds, count)[-1])
     if fill == "iota":
@@ -156,7 +168,12 @@ def child(chunk: Path, first: int, results: Path) -> None:
         launcher.start()
         module = launcher.Pointer()
         image = ctypes.create_string_buffer(binary, len(binary))
-        launcher.call("cuModuleLoadData", ctypes.byref(module), image)
+        try:
+            launcher.call("cuModuleLoadData", ctypes.byref(module), image)
+        except launcher.DriverError:
+            # what only the driver can link: it compiles the text itself
+            text, _ = module_text(tests)
+            module = launcher.load(text)
         for number, test in enumerate(tests):
             if number < first or number in rejected:
                 continue
@@ -183,7 +200,7 @@ def chunks(tests: Sequence[Test]) -> list[list[Test]]:
     for test in tests:
         lists = found.setdefault((test.group, test.declarations), [[]])
         size = sum(len(one.text) for one in lists[-1])
-        if len(lists[-1]) >= CHUNK or size > 400_000:
+        if len(lists[-1]) >= (SMALL if test.group in RISKY else CHUNK) or size > 400_000:
             lists.append([])
         lists[-1].append(test)
     return [chunk for lists in found.values() for chunk in lists]
@@ -204,6 +221,9 @@ def run_chunk(tests: Sequence[Test], limit: float, until: float) -> list[Result]
             results.write_bytes(b"")
             ended = _attempt(folder / "chunk", first, results, limit)
             begun = first
+            if not results.stat().st_size:
+                # it does not even load: none of its tests will
+                return [found.get(number, Result("failed", detail=ended[-280:])) for number in range(len(tests))]
             for number, result in _said(results):
                 begun = number
                 if result is not None:

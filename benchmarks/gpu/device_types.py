@@ -10,6 +10,9 @@ import attrs
 import numpy as np
 import operands
 
+Raw = bytes
+"""The type by another name: classes here have a property that is called `bytes`."""
+
 
 def launcher() -> Any:
     """The module that calls the driver (imported where there is one)."""
@@ -63,7 +66,7 @@ class TensorMap:
     def dims(self) -> tuple[int, ...]:
         """Sizes of the tensor, the innermost first."""
         if self.im2col:
-            return (max(self.channels * 2, 32), 9, 8, 7, 6)[: self.rank - 1] + (3,)
+            return (*(max(self.channels * 2, 32), 9, 8, 7, 6)[: self.rank - 1], 3)
         inner = (16 if self.interleave == 1 else 32) // self.item if self.interleave else 208 // self.item
         return (inner, 7, 5, 3, 2)[: self.rank]
 
@@ -108,7 +111,7 @@ class TensorMap:
         words += [f"lower={self.lower} upper={self.upper} {self.channels}x{self.pixels}"] if self.im2col else []
         return " ".join(words)
 
-    def data(self) -> bytes:
+    def data(self) -> Raw:
         """The tensor before the launch."""
         return operands.packed(operands.fragments((self.kind,), self.bytes // self.item, 9))
 
@@ -125,7 +128,19 @@ class TensorMap:
         common = (found, self.TYPES[self.dtype][0], rank, ctypes.c_void_p(address.value), dims, strides)
         if self.im2col:
             lower, upper = (ctypes.c_int * (rank - 2))(*self.lower), (ctypes.c_int * (rank - 2))(*self.upper)
-            launcher().call("cuTensorMapEncodeIm2col", *common, lower, upper, self.channels, self.pixels, steps, self.interleave, self.swizzle, 0, self.fill)
+            launcher().call(
+                "cuTensorMapEncodeIm2col",
+                *common,
+                lower,
+                upper,
+                self.channels,
+                self.pixels,
+                steps,
+                self.interleave,
+                self.swizzle,
+                0,
+                self.fill,
+            )
         else:
             box = (ctypes.c_uint * rank)(*self.box)
             launcher().call("cuTensorMapEncodeTiled", *common, box, steps, self.interleave, self.swizzle, 0, self.fill)
@@ -156,7 +171,7 @@ class TensorMap:
         )
         return made.encoded(buffer.address)
 
-    def reader(self, held: Any) -> Callable[[], bytes]:
+    def reader(self, held: Any) -> Callable[[], Raw]:
         """What reads the tensor back."""
         address, size = _tensors.pop(id(held))
         return lambda: launcher().read(address, size)
@@ -166,11 +181,18 @@ _tensors: dict[int, Any] = {}
 _rooms: list[Any] = []
 
 
-
-
 # --- textures and surfaces --------------------------------------------------------------------------------------------------------
 
-FORMATS = {"u8": (0x01, 1), "u16": (0x02, 2), "u32": (0x03, 4), "s8": (0x08, 1), "s16": (0x09, 2), "s32": (0x0A, 4), "f16": (0x10, 2), "f32": (0x20, 4)}
+FORMATS = {
+    "u8": (0x01, 1),
+    "u16": (0x02, 2),
+    "u32": (0x03, 4),
+    "s8": (0x08, 1),
+    "s16": (0x09, 2),
+    "s32": (0x0A, 4),
+    "f16": (0x10, 2),
+    "f32": (0x20, 4),
+}
 LAYERED, SURFACE, CUBE, GATHER = 1, 2, 4, 8
 HOST, IN_ARRAY = 1, 3
 
@@ -178,11 +200,15 @@ HOST, IN_ARRAY = 1, 3
 class Copy3D(ctypes.Structure):
     """CUDA_MEMCPY3D."""
 
+    _side = (
+        *(("x", ctypes.c_size_t), ("y", ctypes.c_size_t), ("z", ctypes.c_size_t), ("lod", ctypes.c_size_t), ("type", ctypes.c_int)),
+        *(("host", ctypes.c_void_p), ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p)),
+        *(("pitch", ctypes.c_size_t), ("height", ctypes.c_size_t)),
+    )
     _fields_ = [
-        *[(f"{side}_{name}", kind) for side in ("source", "target") for name, kind in (
-            ("x", ctypes.c_size_t), ("y", ctypes.c_size_t), ("z", ctypes.c_size_t), ("lod", ctypes.c_size_t), ("type", ctypes.c_int), ("host", ctypes.c_void_p),
-            ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p), ("pitch", ctypes.c_size_t), ("height", ctypes.c_size_t))],
-        ("width", ctypes.c_size_t), ("rows", ctypes.c_size_t), ("depth", ctypes.c_size_t),
+        *[("source_" + name, kind) for name, kind in _side],
+        *[("target_" + name, kind) for name, kind in _side],
+        *(("width", ctypes.c_size_t), ("rows", ctypes.c_size_t), ("depth", ctypes.c_size_t)),
     ]  # fmt: skip
 
 
@@ -199,7 +225,8 @@ class Image:
     salt: int = 21
 
     SIZES: ClassVar[dict[str, tuple[int, int, int]]] = {
-        "1d": (64, 0, 0), "2d": (32, 16, 0), "3d": (16, 8, 8), "a1d": (32, 0, 5), "a2d": (16, 8, 5), "cube": (16, 16, 6), "acube": (8, 8, 18),
+        "1d": (64, 0, 0), "2d": (32, 16, 0), "3d": (16, 8, 8), "a1d": (32, 0, 5), "a2d": (16, 8, 5), "cube": (16, 16, 6),
+        "acube": (8, 8, 18),
     }  # fmt: skip
     """Width, height and depth or layers, as the driver takes them."""
 
@@ -213,7 +240,7 @@ class Image:
         depth = depth if self.geometry != "3d" else max(depth >> level, 1)
         return max(width >> level, 1), max(height >> level, 1), max(depth, 1)
 
-    def data(self, level: int = 0) -> bytes:
+    def data(self, level: int = 0) -> Raw:
         """The elements of a level: small floats, or any integers."""
         count = self.channels * int(np.prod(self.size(level)))
         raw = operands.words(self.salt + level, count)
@@ -222,10 +249,24 @@ class Image:
         values = (raw >> np.uint64(48)).astype(np.float32) / 65536 * 4 - 2
         return values.astype(np.float16 if self.format == "f16" else np.float32).tobytes()
 
+    def array(self, level: int = 0) -> Any:
+        """The elements of a level as an array: layers or z, y, x, channels, as far as the geometry has them."""
+        width, height, depth = self.size(level)
+        kind = {"f": "f", "s": "i", "u": "u"}[self.format[0]] + str(FORMATS[self.format][1])
+        shape = {"1d": (width,), "2d": (height, width), "3d": (depth, height, width), "a1d": (depth, width)}.get(
+            self.geometry, (depth, height, width)
+        )
+        return np.frombuffer(self.data(level), f"<{kind}").reshape(*shape, self.channels).copy()
+
     def make(self, held: Any) -> Any:
         """On the device."""
         use = launcher()
-        flags = (LAYERED if self.geometry.startswith("a") else 0) | (CUBE if "cube" in self.geometry else 0) | (GATHER if self.gather else 0) | (SURFACE if self.surface else 0)
+        flags = (
+            (LAYERED if self.geometry.startswith("a") else 0)
+            | (CUBE if "cube" in self.geometry else 0)
+            | (GATHER if self.gather else 0)
+            | (SURFACE if self.surface else 0)
+        )
         shape = use.ArrayShape(*self.SIZES[self.geometry], FORMATS[self.format][0], self.channels, flags)
         array = ctypes.c_void_p()
         if self.levels == 1:
@@ -240,7 +281,7 @@ class Image:
             self.copy(one, self.data(level), True, level)
         return array
 
-    def copy(self, array: Any, data: Any, there: bool, level: int = 0) -> bytes:
+    def copy(self, array: Any, data: Any, there: bool, level: int = 0) -> Raw:
         """Copies a level's elements into an array, or (not `there`) out of it."""
         width, height, depth = self.size(level)
         host = ctypes.create_string_buffer(data, len(data))
@@ -271,8 +312,17 @@ class Texture:
     def label(self) -> str:
         """In words, for a test's name."""
         image = self.image
-        words = [image.geometry, f"{image.format}x{image.channels}", ("wrap", "clamp", "mirror", "border")[self.address], ("point", "linear")[self.filter]]
-        words += ["normalized"] * self.normalized + ["integers"] * self.integers + [f"levels={image.levels} {('point', 'linear')[self.mip_filter]}"] * (image.levels > 1)
+        words = [
+            image.geometry,
+            f"{image.format}x{image.channels}",
+            ("wrap", "clamp", "mirror", "border")[self.address],
+            ("point", "linear")[self.filter],
+        ]
+        words += (
+            ["normalized"] * self.normalized
+            + ["integers"] * self.integers
+            + [f"levels={image.levels} {('point', 'linear')[self.mip_filter]}"] * (image.levels > 1)
+        )
         return " ".join(words)
 
     def device(self, held: Any) -> Any:
@@ -284,10 +334,42 @@ class Texture:
         resource, view, found = bytearray(144), bytearray(104), ctypes.c_uint64()
         struct.pack_into("<i4xQ", resource, 0, 0 if self.image.levels == 1 else 1, array.value)
         flags = (1 if self.integers else 0) | (2 if self.normalized else 0) | (0x10 if self.srgb else 0)
-        struct.pack_into("<4i2Ii3f4f", view, 0, *[self.address] * 3, self.filter, flags, 0, self.mip_filter, 0.0, 0.0, float(self.image.levels - 1), *self.border)
+        struct.pack_into(
+            "<4i2Ii3f4f",
+            view,
+            0,
+            *[self.address] * 3,
+            self.filter,
+            flags,
+            0,
+            self.mip_filter,
+            0.0,
+            0.0,
+            float(self.image.levels - 1),
+            *self.border,
+        )
         use.call("cuTexObjectCreate", ctypes.byref(found), bytes(resource), bytes(view), None)
         held.textures.append(found)
         return found
+
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        from ptxkit.machine import Sampler
+
+        image = self.image
+        sampler = Sampler(
+            filter=("point", "linear")[self.filter],
+            address=("wrap", "clamp", "mirror", "border")[self.address],
+            normalized=self.normalized,
+            border=self.border,
+            mip_filter=("point", "linear")[self.mip_filter],
+            most=float(image.levels - 1),
+        )
+        levels = [image.array(level) for level in range(image.levels)]
+        as_float = image.format[0] != "f" and FORMATS[image.format][1] < 4 and not self.integers
+        return machine.texture(
+            levels[0], channels=True, layered=image.geometry.startswith("a"), as_float=as_float, sampler=sampler, levels=levels[1:]
+        )
 
 
 @attrs.frozen
@@ -309,11 +391,18 @@ class Surface:
         held.surfaces.append(found)
         return found
 
+    def machine(self, machine: Any, outputs: list[Any]) -> Any:
+        """As an argument of a launch on the machine."""
+        array = self.image.array()
+        if self.output:
+            outputs.append(array.tobytes)
+        return machine.surface(array, channels=True, layered=self.image.geometry.startswith("a"))
+
     @property
     def bytes(self) -> int:
         return len(self.image.data())
 
-    def reader(self, held: Any) -> Callable[[], bytes]:
+    def reader(self, held: Any) -> Callable[[], Raw]:
         """What reads the image back."""
         array = _tensors.pop(id(held))
         return lambda: self.image.copy(array, self.image.data(), False)

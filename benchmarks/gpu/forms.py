@@ -19,7 +19,7 @@ import lzma
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ from ptxkit.isa.table import all_forms
 SEGMENT = 4 << 20
 FILE_LIMIT, TOTAL_LIMIT, FILES = 15_500_000, 52 << 20, 6
 MOST_OUTPUT = 64 << 10
-KEPT = {"video": 4096, "texture": 4096, "tensor": 8192, "matrix": 8192, "mma": 16384, "wmma": 16384, "memory": 4096, "atomics": 8192, "wgmma": 4096, "comparison": 8192}
+KEPT = {"video": 14336, "tensor": 24576, "texture": 16384, "matrix": 16384, "memory": 8192, "atomics": 20480, "wgmma": 8192}
 """Bytes of a test's outputs that are kept, by group; of what is longer, the start and a hash of all."""
 LAST = ("comparison", "video", "atomics", "matrix", "tensor", "texture", "surface", "memory")
 """Groups of which outputs are left out first where there is no room for all."""
@@ -51,7 +51,7 @@ def all_tests(only: Sequence[str] = ()) -> list[Test]:
         found += other_register_tests(form)
     for module in _others():
         found += module.tests()
-    return [test for test in dict((test.key, test) for test in found).values() if not only or test.group in only]
+    return [test for test in {test.key: test for test in found}.values() if not only or test.group in only]
 
 
 def _others() -> list[Any]:
@@ -77,7 +77,10 @@ def prepare(options: argparse.Namespace) -> None:
         sizes[test.group] += sum(argument.bytes for argument in test.arguments if argument.output)
     for group, count in sorted(groups.items()):
         print(f"{group:20} {count:6} tests, {sizes[group] / 2**20:7.1f} MiB of outputs")
-    print(f"{len(tests)} tests of {len({test.form for test in tests})} forms, in {len(device.chunks(tests))} modules ({time.monotonic() - begun:.0f} s)")
+    print(
+        f"{len(tests)} tests of {len({test.form for test in tests})} forms, "
+        f"in {len(device.chunks(tests))} modules ({time.monotonic() - begun:.0f} s)"
+    )
     if not options.assemble:
         return
     refused = assembled(tests[:: options.every])
@@ -203,10 +206,26 @@ class Record:
         return self._open[segment][offset : offset + length]
 
 
+class Records:
+    """Several records, of which a later one has the word where it ran a test."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self.records = records
+        self.machine = records[-1].machine
+        self.tests: dict[str, Any] = {}
+        for record in records:
+            self.tests.update({key: entry for key, entry in record.tests.items() if entry["status"] == "ran" or key not in self.tests})
+
+    def output(self, digest: str) -> bytes | None:
+        """The longest that was kept of the outputs with this hash."""
+        found = [data for record in self.records if (data := record.output(digest)) is not None]
+        return max(found, key=len, default=None)
+
+
 def judged(options: argparse.Namespace) -> None:
     import judging
 
-    sys.exit(judging.judge(Record(options.record), all_tests(options.only), options))
+    sys.exit(judging.judge(Records([Record(path) for path in options.record]), all_tests(options.only), options))
 
 
 def main() -> None:
@@ -216,7 +235,7 @@ def main() -> None:
         command = commands.add_parser(name)
         command.set_defaults(action=action)
         if name != "prepare":
-            command.add_argument("record", type=Path)
+            command.add_argument("record", type=Path, nargs="+" if name == "judge" else None, help="of several, a later one overrides")
         command.add_argument("--only", nargs="*", default=[], help="groups of tests, as integer")
         command.add_argument("--every", type=int, default=1, help="only one in so many tests")
         command.add_argument("--show", type=int, default=20)

@@ -4,6 +4,8 @@ A `Test` says everything that both sides need: the text of the kernel, its argum
 of registers only (`Registers`) can also be judged without a machine, by calling the semantics with arrays.
 """
 
+# ruff: noqa: E501 -- PTX stands as it is written
+
 from __future__ import annotations
 
 import itertools
@@ -29,7 +31,24 @@ SETS, MORE_SETS = 2560, 3584
 """Operand sets of a test; the second where there are three operands or more."""
 HEADER = f".version {VERSION[0]}.{VERSION[1]}\n.target {TARGET}\n.address_size 64\n"
 
-HINTS = frozenset((".cop", ".l1", ".l2", ".hint", ".prefetch", ".sem", ".scope", ".weak", ".L2::cache_hint", ".multicast", ".report", ".noftz", ".aligned", ".volatile"))
+HINTS = frozenset(
+    (
+        ".cop",
+        ".l1",
+        ".l2",
+        ".hint",
+        ".prefetch",
+        ".sem",
+        ".scope",
+        ".weak",
+        ".L2::cache_hint",
+        ".multicast",
+        ".report",
+        ".noftz",
+        ".aligned",
+        ".volatile",
+    )
+)
 """Slots that change no value: each of their modifiers is tried, but not all combinations of them."""
 
 
@@ -115,7 +134,9 @@ def opcodes(form: Form, fixed: Sequence[str] = ()) -> Iterator[Candidate]:
         given = [choice.modifier for choice in slot.choices]
         hint = slot.name in HINTS or slot.name in fixed
         choices.append(given)
-        plain.append([""] if slot.optional and hint else [given[-1] if hint else None] if hint else [*([""] if slot.optional else []), *given])
+        plain.append(
+            [""] if slot.optional and hint else [given[-1] if hint else None] if hint else [*([""] if slot.optional else []), *given]
+        )
     seen = set()
     combinations = itertools.product(*[[x for x in options if x is not None] for options in plain])
     for number, chosen in enumerate(combinations):
@@ -199,7 +220,9 @@ mov.u32 %ti, %ctaid.x; mov.u32 %tt, %ntid.x; mul.lo.u32 %ti, %ti, %tt; mov.u32 %
 
 def element(base: str, offset: int, size: int, pointer: str = "%tp") -> str:
     """Code that makes a pointer to the element of this thread."""
-    return f"mul.wide.u32 {pointer}, %ti, {size}; add.u64 {pointer}, {pointer}, {base};" + (f" add.u64 {pointer}, {pointer}, {offset};" if offset else "")
+    return f"mul.wide.u32 {pointer}, %ti, {size}; add.u64 {pointer}, {pointer}, {base};" + (
+        f" add.u64 {pointer}, {pointer}, {offset};" if offset else ""
+    )
 
 
 def per_thread(inputs: Sequence[tuple[str, str]], outputs: Sequence[tuple[str, str]], count: int, code: str, registers: str) -> str:
@@ -216,7 +239,40 @@ def per_thread(inputs: Sequence[tuple[str, str]], outputs: Sequence[tuple[str, s
 
 # --- registers only ---------------------------------------------------------------------------------------------------------------
 
-ELSEWHERE = frozenset(("mov", "cvta", "isspacep", "mapa", "getctarank", "istypep", "txq", "suq", "suld", "sust", "sured", "fabric", "multimem", "createpolicy", "discard", "applypriority", "setmaxnreg", "barrier", "bar", "wgmma", "tex", "tld4", "stacksave", "stackrestore", "alloca", "nanosleep", "pmevent", "activemask", "elect"))
+ELSEWHERE = frozenset(
+    (
+        "mov",
+        "cvta",
+        "isspacep",
+        "mapa",
+        "getctarank",
+        "istypep",
+        "txq",
+        "suq",
+        "suld",
+        "sust",
+        "sured",
+        "fabric",
+        "multimem",
+        "mbarrier",
+        "createpolicy",
+        "discard",
+        "applypriority",
+        "setmaxnreg",
+        "barrier",
+        "bar",
+        "wgmma",
+        "tex",
+        "tld4",
+        "stacksave",
+        "stackrestore",
+        "alloca",
+        "nanosleep",
+        "pmevent",
+        "activemask",
+        "elect",
+    )
+)
 
 
 def register_tests(form: Form) -> Iterator[Test]:
@@ -224,7 +280,7 @@ def register_tests(form: Form) -> Iterator[Test]:
     for candidate in opcodes(form):
         for number, variant in enumerate(form.variants):
             first = bound_as(candidate, variant, [unknown(item) for item in variant])
-            if first is None or not possible(first.requirement) or first.removed and _is_removed(first):
+            if first is None or not possible(first.requirement) or (first.removed and _is_removed(first)):
                 continue
             yield from _registers(candidate, number, variant, first)
 
@@ -280,7 +336,9 @@ def _registers(candidate: Candidate, number: int, variant: Variant, first: Bound
             yield from _one(candidate, number, variant, first, {}, (name,))
 
 
-def _one(candidate: Candidate, number: int, variant: Variant, first: Bound, constants: dict[str, int], negated: tuple[str, ...]) -> Iterator[Test]:
+def _one(
+    candidate: Candidate, number: int, variant: Variant, first: Bound, constants: dict[str, int], negated: tuple[str, ...]
+) -> Iterator[Test]:
     inputs: list[tuple[str, str]] = []
     outputs: list[tuple[str, str]] = []
     written: dict[str, str] = {}
@@ -331,7 +389,7 @@ def _one(candidate: Candidate, number: int, variant: Variant, first: Bound, cons
         writes.append(("CC", (".u32",)))
     kinds = tuple([kind for kind, _ in inputs])
     matrix = bound.form.mnemonic in ("mma", "wmma")
-    count = (2048 if matrix else 512 if bound.form.mnemonic == "lop3" else SETS if len(inputs) < 3 else MORE_SETS)
+    count = 2048 if matrix else 512 if bound.form.mnemonic == "lop3" else SETS if len(inputs) < 3 else MORE_SETS
     body = per_thread(inputs, outputs, count, "\n".join(code), " ".join(declared) + "\n")
     buffers = (
         Buffer("fragments" if matrix else "sets", kinds, count),
@@ -340,7 +398,16 @@ def _one(candidate: Candidate, number: int, variant: Variant, first: Bound, cons
     registers = Registers(bound.opcode, place_of(bound.form), number, tuple(given), reads, tuple(writes), constants, carry)
     group = bound.form.file.removesuffix(".isa")
     approximate = bound.has(".approx") or bound.has(".full")
-    yield Test(text, group, place_of(bound.form), body, buffers, count // BLOCK, registers=registers, about={"approximate": approximate, "negated": negated})
+    yield Test(
+        text,
+        group,
+        place_of(bound.form),
+        body,
+        buffers,
+        count // BLOCK,
+        registers=registers,
+        about={"approximate": approximate, "negated": negated},
+    )
 
 
 def _shaped(item: Item, shaped: dict[str, OperandShape]) -> OperandShape:
@@ -382,6 +449,7 @@ def _modes(test: Test, candidate: Candidate) -> Iterator[Test]:
             put("b", "lane")
             put("c", "control")
             if partly:
+                put("b", "inside" if ".bfly" in candidate.modifiers else "lane")
                 put("membermask", "segments")
                 put("c", "control_low" if ".up" in candidate.modifiers else "control_high")
         elif partly:
@@ -394,7 +462,10 @@ def _modes(test: Test, candidate: Candidate) -> Iterator[Test]:
         text = test.text
         if partly:
             outputs = [name for name, _ in test.registers.writes]
-            zeros = [f"setp.ne.b32 %{name}, 0, 0;" if types == (".pred",) else f"mov.b{_bits(types[0])} %{name}, 0;" for name, types in test.registers.writes]
+            zeros = [
+                f"setp.ne.b32 %{name}, 0, 0;" if types == (".pred",) else f"mov.b{_bits(types[0])} %{name}, 0;"
+                for name, types in test.registers.writes
+            ]
             guard = f"mov.u32 %tt, %laneid; shr.u32 %tt, %membermask, %tt; and.b32 %tt, %tt, 1; setp.eq.u32 %tskip, %tt, 0;\n{' '.join(zeros)}\n@%tskip bra over;"
             text = text.replace(test.name, f"{guard}\n{test.name}\nover:")
             assert outputs and text != test.text
@@ -413,19 +484,31 @@ def _bits(type: str) -> int:
 
 def other_register_tests(form: Form) -> Iterator[Test]:
     """Moves, selectors of video instructions, special registers: what the general way does not write."""
-    maker = {"mov": _moves, "activemask": _activemask, "elect": _elect}.get(form.mnemonic)
+    maker = {"mov": _moves, "activemask": _activemask, "elect": _elect, "bar": _barriers, "barrier": _barriers}.get(form.mnemonic)
     if maker is not None:
         yield from maker(form)
     if form.file == "video.isa":
         yield from _video(form)
 
 
-def simple(form: Form, name: str, group: str, inputs: Sequence[tuple[str, str]], outputs: Sequence[tuple[str, str]], code: str, extra: str = "", count: int = SETS) -> Test:
+def simple(
+    form: Form,
+    name: str,
+    group: str,
+    inputs: Sequence[tuple[str, str]],
+    outputs: Sequence[tuple[str, str]],
+    code: str,
+    extra: str = "",
+    count: int = SETS,
+) -> Test:
     """A test of which each thread reads and writes its own elements; registers are declared by these."""
     declared = [f".reg {'.pred' if kind == 'pred' else f'.b{max(8 * size_of(kind), 16)}'} {register};" for kind, register in inputs]
     declared += [f".reg {type} {register};" for type, register in outputs]
     text = per_thread(inputs, outputs, count, code, " ".join([*declared, extra]) + "\n")
-    buffers = (Buffer("sets", tuple(kind for kind, _ in inputs) or ("b32",), count), Buffer("zeros", tuple(output_kind(t) for t, _ in outputs), count, output=True))
+    buffers = (
+        Buffer("sets", tuple(kind for kind, _ in inputs) or ("b32",), count),
+        Buffer("zeros", tuple(output_kind(t) for t, _ in outputs), count, output=True),
+    )
     return Test(name, group, place_of(form), text, buffers, count // BLOCK)
 
 
@@ -479,6 +562,21 @@ def _elect(form: Form) -> Iterator[Test]:
         yield simple(form, opcode, "collective", [("masks", "%m")], [(".b32", "%d"), (".pred", "%q")], code)
 
 
+def _barriers(form: Form) -> Iterator[Test]:
+    """Reductions over the threads at a barrier: of all of the CTA, and of those that are counted."""
+    if ".red" not in form.syntax:
+        return
+    for candidate in opcodes(form):
+        for counted in ("", ", 256"):
+            opcode = form.mnemonic + "".join(candidate.modifiers)
+            type = ".b32" if ".popc" in opcode else ".pred"
+            for sign in ("", "!"):
+                instruction = f"{opcode} %d, 1{counted}, {sign}%a;"
+                # a CTA in four has the same for all threads
+                code = f"mov.u32 %tt, %ctaid.x; and.b32 %tt, %tt, 3; setp.eq.u32 %tskip, %tt, 0; or.pred %a, %a, %tskip;\n{instruction}"
+                yield simple(form, instruction, "barrier", [("pred", "%a")], [(type, "%d")], code)
+
+
 PARTS = ("", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1")
 SELECTIONS = 60
 
@@ -486,12 +584,14 @@ SELECTIONS = 60
 def _video(form: Form) -> Iterator[Test]:
     """Selectors of bytes and halves: some of their combinations for every form (of all there would be a hundred thousand)."""
     simd = form.mnemonic[-1] in "24"
-    candidates = [c for c in opcodes(form)]
+    candidates = list(opcodes(form))
     wanted = SELECTIONS if not simd else 24
     for number in range(wanted):
         lot = zlib.crc32(f"{form.mnemonic} {number}".encode())
         candidate = candidates[lot % len(candidates)]
-        variant = next((v for v in form.variants if (len(v) == 4) == (simd or ".op2" in candidate.slots or form.mnemonic == "vmad")), form.variants[-1])
+        variant = next(
+            (v for v in form.variants if (len(v) == 4) == (simd or ".op2" in candidate.slots or form.mnemonic == "vmad")), form.variants[-1]
+        )
         if bound_as(candidate, variant, [unknown(item) for item in variant]) is None:
             continue
         names = [item.name for item in variant]
@@ -510,5 +610,9 @@ def _video(form: Form) -> Iterator[Test]:
             if ".op2" not in candidate.slots and form.mnemonic != "vmad" and picked[2]:
                 written = [f"%d{picked[2]}", *written[1:3], "%c"]
         code = f"{opcode} {', '.join(written)};"
-        inputs = [(kind, register) for kind, register in (("b32", "%a"), ("b32", "%b"), ("b32", "%c")) if any(w.startswith(register) for w in written)]
+        inputs = [
+            (kind, register)
+            for kind, register in (("b32", "%a"), ("b32", "%b"), ("b32", "%c"))
+            if any(w.startswith(register) for w in written)
+        ]
         yield simple(form, code, "video", inputs, [(".b32", "%d")], code, count=MORE_SETS)

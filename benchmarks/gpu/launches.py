@@ -35,22 +35,36 @@ SAMPLED = 256
 """Elements that are kept of a longer one, all over it."""
 
 
-def sampled(count: int) -> list[int]:
-    """The elements that are kept of a long output."""
-    return sorted({at * count // SAMPLED for at in range(SAMPLED)})
+def sampled(count: int, most: int = SAMPLED) -> list[int]:
+    """The elements that are kept of a long output, `most` of them."""
+    return [at * count // most for at in range(most)]
+
+
+def digest_of(output: launcher.Output) -> str:
+    """A hash of an output: of its elements in order where their order does not matter."""
+    data = b"".join(sorted(launcher.elements(output))) if output.compare == "sorted" else output.data
+    return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
 def kept(output: launcher.Output) -> dict[str, Any]:
     """An output as it stands in the record."""
-    digest = hashlib.blake2b(output.data, digest_size=12).hexdigest()
-    found: dict[str, Any] = {"argument": output.argument, "item": output.item, "compare": output.compare, "bytes": len(output.data), "digest": digest}
+    found: dict[str, Any] = {
+        "argument": output.argument,
+        "item": output.item,
+        "compare": output.compare,
+        "bytes": len(output.data),
+        "digest": digest_of(output),
+    }
     if len(output.data) <= WHOLE:
         return {**found, "data": base64.b85encode(output.data).decode()}
+    return {**found, "sample": base64.b85encode(b"".join(part(output, SAMPLED))).decode()}
+
+
+def part(output: launcher.Output, most: int) -> list[bytes]:
+    """The elements of a long output that are kept."""
     elements = launcher.elements(output)
     chosen = sorted(elements) if output.compare == "sorted" else elements
-    if output.compare == "sorted":
-        found["digest"] = hashlib.blake2b(b"".join(chosen), digest_size=12).hexdigest()
-    return {**found, "sample": base64.b85encode(b"".join([chosen[at] for at in sampled(len(chosen))])).decode()}
+    return [chosen[at] for at in sampled(len(chosen), most)]
 
 
 def named(fixture: Fixture) -> str:
@@ -91,7 +105,13 @@ def work(fixture: Fixture, limit: float) -> dict[str, Any]:
             lines = Path(folder) / "lines"
             lines.write_text("")
             try:
-                ran = subprocess.run([sys.executable, __file__, "child", named(fixture), str(first), str(lines)], capture_output=True, text=True, timeout=limit, check=False)
+                ran = subprocess.run(
+                    [sys.executable, __file__, "child", named(fixture), str(first), str(lines)],
+                    capture_output=True,
+                    text=True,
+                    timeout=limit,
+                    check=False,
+                )
                 detail = f"the child ended with {ran.returncode}: {ran.stderr[-300:]}"
             except subprocess.TimeoutExpired:
                 detail = "hung"
@@ -123,7 +143,10 @@ def run(options: argparse.Namespace) -> None:
         about = {"device": str(error)}
     options.record.parent.mkdir(parents=True, exist_ok=True)
     options.record.write_bytes(lzma.compress(json.dumps({"machine": about, "launches": results}).encode(), preset=9))
-    print(f"{len(results)} launches of {len(jobs)} modules: {dict(counts)} ({time.monotonic() - begun:.0f} s), {options.record.stat().st_size} bytes, {about}")
+    print(
+        f"{len(results)} launches of {len(jobs)} modules: {dict(counts)} ({time.monotonic() - begun:.0f} s), "
+        f"{options.record.stat().st_size} bytes, {about}"
+    )
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -141,8 +164,6 @@ def judge(options: argparse.Namespace) -> None:
     from judging_launches import judged
 
     sys.exit(judged(read(options.record), options))
-
-
 
 
 def main() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Sequence
 from typing import Any
 
 import launcher
 import numpy as np
+from launches import digest_of, part, sampled
 from plan import Fixture
 
 WORDS = ("buffer", "tensormap", "texture", "surface")
@@ -25,7 +27,9 @@ def arguments(machine: Any, kernel: dict[str, Any]) -> tuple[list[Any], list[tup
             continue
         word = next(word for word in WORDS if word in argument)
         kind, seed = argument[word], kernel.get("seed", 0) + index + 1
-        data = launcher.filled(kind, launcher.length_of(argument), argument["fill"], argument.get("high"), seed, kernel.get("spread", False))
+        data = launcher.filled(
+            kind, launcher.length_of(argument), argument["fill"], argument.get("high"), seed, kernel.get("spread", False)
+        )
         if word in ("texture", "surface"):
             given.append(_sampled(machine, word, kind, argument, data))
             continue
@@ -41,21 +45,32 @@ def arguments(machine: Any, kernel: dict[str, Any]) -> tuple[list[Any], list[tup
 def _map(argument: dict[str, Any], buffer: Any) -> bytes:
     from ptxkit.machine import TensorMap
 
-    made = TensorMap(tensor=buffer, box=argument["box"], shape=argument["shape"], type="." + argument["tensormap"].replace("i", "s"), swizzle=argument["swizzle"])
+    made = TensorMap(
+        tensor=buffer,
+        box=argument["box"],
+        shape=argument["shape"],
+        type="." + argument["tensormap"].replace("i", "s"),
+        swizzle=argument["swizzle"],
+    )
     return bytes(made.encoded(buffer.address))
 
 
 def _sampled(machine: Any, word: str, kind: str, argument: dict[str, Any], data: bytes) -> Any:
     """A texture, unnormalized, clamped and not filtered, or a surface, of an array or of linear memory."""
-    from ptxkit import machine as machines
+    array = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind]).copy()
+    if "shape" in argument:
+        array = array.reshape(argument["shape"])
+    return machine.texture(array) if word == "texture" else machine.surface(array)
 
-    made = getattr(machines, word.title())
-    array = np.frombuffer(data, {"f32": np.float32, "i32": np.int32, "u32": np.uint32}[kind])
-    return made(array.reshape(argument["shape"]) if "shape" in argument else array)
 
-
-def run(fixture: Fixture, kernel: dict[str, Any], schedule: str | int | None = None, text: str | None = None, budget: float | None = 120, loaded: dict[str, Any] | None = None) -> list[launcher.Output]:
-    """What a launch leaves in its outputs. Raises Fault; AttributeError where the machine lacks textures. `loaded` keeps modules by text."""
+def run(
+    fixture: Fixture,
+    kernel: dict[str, Any],
+    schedule: str | int | None = None,
+    text: str | None = None,
+    budget: float | None = 120,
+) -> list[launcher.Output]:
+    """What a launch leaves in its outputs. Raises Fault."""
     from ptxkit.machine import Machine
 
     machine = Machine(target=fixture.target)
@@ -72,56 +87,58 @@ def run(fixture: Fixture, kernel: dict[str, Any], schedule: str | int | None = N
         schedule=schedule,
         budget=budget,
     )
-    return [launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs]
+    return [
+        launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs
+    ]
 
 
-def differences(record: Sequence[dict[str, Any]], found: Sequence[launcher.Output], exact: bool, tolerance: float = 2e-3) -> list[str]:
-    """In which outputs the machine differs from the record, each compared as `launch.toml` says; floats of inexact launches within a bound."""
-    import base64
+def both(entry: dict[str, Any], output: launcher.Output) -> tuple[list[bytes], list[bytes]]:
+    """The elements of an output that the record has, and the same of what the machine left; sorted where their order does not matter."""
+    item = entry["item"]
+    old = base64.b85decode(entry["data"] if "data" in entry else entry["sample"])
+    before = [old[at : at + item] for at in range(0, len(old), item)]
+    after = launcher.elements(output) if "data" in entry else part(output, len(before))
+    return (sorted(before), sorted(after)) if entry["compare"] == "sorted" else (before, after)
 
-    from launches import kept, sampled
 
+def differences(record: Sequence[dict[str, Any]], found: Sequence[launcher.Output], exact: bool) -> list[str]:
+    """In which outputs the machine differs from the record, each compared as `launch.toml` says."""
     said = []
     for entry, output in zip(record, found, strict=True):
-        if entry["compare"] == "none" or entry.get("varies") and entry["compare"] == "bits" and not exact:
+        varies = entry.get("varies") and entry["compare"] == "bits" and not exact
+        if entry["compare"] == "none" or varies or entry["digest"] == digest_of(output):
             continue
-        mine = kept(output)
-        if entry["digest"] == mine["digest"]:
-            continue
-        word = "data" if "data" in entry else "sample"
-        old, new = base64.b85decode(entry[word]), base64.b85decode(mine[word])
-        item = entry["item"]
-        before, after = ([data[at : at + item] for at in range(0, len(data), item)] for data in (old, new))
-        if entry["compare"] == "sorted":
-            before, after = sorted(before), sorted(after)
+        before, after = both(entry, output)
         wrong = [at for at, (a, b) in enumerate(zip(before, after, strict=True)) if a != b]
-        if not wrong and word == "sample":
-            said.append(f"argument {entry['argument']}: the hash differs, none of {len(before)} elements sampled does")
-        if wrong:
-            places = sampled(entry["bytes"] // item) if word == "sample" else range(len(before))
-            at = wrong[0]
-            said.append(f"argument {entry['argument']}: {len(wrong)} of {len(before)} differ, [{list(places)[at]}] {before[at][::-1].hex()} on the GPU, {after[at][::-1].hex()} on the machine")
+        if not wrong and "data" in entry:
+            continue
+        if not wrong:
+            said.append(f"argument {entry['argument']}: the hash differs, none of the {len(before)} elements kept does")
+            continue
+        at = wrong[0]
+        place = at if "data" in entry else sampled(entry["bytes"] // entry["item"], len(before))[at]
+        there, here = before[at][::-1].hex(), after[at][::-1].hex()
+        said.append(
+            f"argument {entry['argument']}: {len(wrong)} of {len(before)} differ, [{place}] {there} on the GPU, {here} on the machine"
+        )
     return said
 
 
-def near(record: Sequence[dict[str, Any]], found: Sequence[launcher.Output], kinds: Sequence[str], relative: float) -> bool:
-    """Whether the floats of all outputs are within a relative error, or an absolute one of that times the largest element."""
-    import base64
+def near(record: Sequence[dict[str, Any]], found: Sequence[launcher.Output], kinds: Sequence[str], bounds: dict[str, float]) -> bool:
+    """Whether the floats of all outputs are within a relative error, given by type, and all else is equal.
 
-    from launches import kept
-
+    Elements below the mean count as that large.
+    """
     for entry, output, kind in zip(record, found, kinds, strict=True):
-        if entry["compare"] == "none":
+        if entry["compare"] == "none" or entry["digest"] == digest_of(output):
             continue
-        word = "data" if "data" in entry else "sample"
-        old, new = base64.b85decode(entry[word]), base64.b85decode(kept(output)[word])
-        if kind not in ("f16", "f32", "f64", "bf16"):
-            if old != new:
-                return False
-            continue
-        before, after = _floats(old, kind), _floats(new, kind)
-        scale = np.maximum(np.abs(before), np.abs(before).max(initial=0) * 1e-3)
-        if not bool(np.all(np.abs(before - after) <= relative * scale)):
+        if kind not in bounds:
+            return False
+        before, after = (_floats(b"".join(data), kind) for data in both(entry, output))
+        with np.errstate(all="ignore"):
+            mean = np.mean(np.abs(before[np.isfinite(before)])) if np.isfinite(before).any() else 0
+            close = np.abs(before - after) <= bounds[kind] * np.maximum(np.abs(before), mean)
+        if not ((before == after) | (np.isnan(before) & np.isnan(after)) | close).all():
             return False
     return True
 

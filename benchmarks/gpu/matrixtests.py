@@ -1,5 +1,7 @@
 """Tests of what moves matrices between registers and memory, and of wgmma."""
 
+# ruff: noqa: E501 -- PTX stands as it is written
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -56,12 +58,20 @@ def _ldmatrix(form: Form) -> Iterator[Test]:
         names = [f"%d{n}" for n in range(width)]
         opcode = form.mnemonic + "".join(candidate.modifiers)
         # 64 rows of 16 bytes for each warp: a thread brings two, and names any
-        code = [HEAD.format(more="", variables=f".shared .align 16 .b8 rows[{32 * BLOCK}]; .reg .b32 {', '.join(names)}, %row; .reg .b64 %x0, %x1;")]
-        code.append(f"mul.wide.u32 %tq, %ti, 32; add.u64 %tp, %tin, %tq; mov.u64 %ta, rows; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 32; add.u64 %ta, %ta, %tq;")
+        code = [
+            HEAD.format(
+                more="", variables=f".shared .align 16 .b8 rows[{32 * BLOCK}]; .reg .b32 {', '.join(names)}, %row; .reg .b64 %x0, %x1;"
+            )
+        ]
+        code.append(
+            "mul.wide.u32 %tq, %ti, 32; add.u64 %tp, %tin, %tq; mov.u64 %ta, rows; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 32; add.u64 %ta, %ta, %tq;"
+        )
         code += [f"ld.global.v2.b64 {{%x0, %x1}}, [%tp+{at}]; st.shared.v2.b64 [%ta+{at}], {{%x0, %x1}};" for at in (0, 16)]
         code.append("bar.sync 0;")
         code.append(f"mul.wide.u32 %tq, %ti, 4; add.u64 %tp, %tin, %tq; ld.global.b32 %row, [%tp+{32 * COUNT}]; and.b32 %row, %row, 63;")
-        code.append("and.b32 %tt, %tt, -32; mul.wide.u32 %tq, %tt, 32; mov.u64 %ta, rows; add.u64 %ta, %ta, %tq; mul.wide.u32 %tq, %row, 16; add.u64 %ta, %ta, %tq;")
+        code.append(
+            "and.b32 %tt, %tt, -32; mul.wide.u32 %tq, %tt, 32; mov.u64 %ta, rows; add.u64 %ta, %ta, %tq; mul.wide.u32 %tq, %row, 16; add.u64 %ta, %ta, %tq;"
+        )
         if not space:
             code.append("cvta.shared.u64 %ta, %ta;")
         instruction = f"{opcode} {{{', '.join(names)}}}, [%ta];"
@@ -76,15 +86,26 @@ def _stmatrix(form: Form) -> Iterator[Test]:
         space = candidate.slots.get(".ss", "")
         names = [f"%x{n}" for n in range(width)]
         opcode = form.mnemonic + "".join(candidate.modifiers)
-        code = [HEAD.format(more="", variables=f".shared .align 16 .b8 rows[{16 * BLOCK}]; .reg .b32 {', '.join(names)}, %row; .reg .b64 %z;")]
+        code = [
+            HEAD.format(more="", variables=f".shared .align 16 .b8 rows[{16 * BLOCK}]; .reg .b32 {', '.join(names)}, %row; .reg .b64 %z;")
+        ]
         for name, offset in zip(names, offsets(["b32"] * width, COUNT), strict=False):
             code += [element("%tin", offset, 4), f"ld.global.b32 {name}, [%tp];"]
-        code.append("mov.u64 %z, 0; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 16; mov.u64 %tp, rows; add.u64 %tp, %tp, %tq; st.shared.v2.b64 [%tp], {%z, %z}; bar.sync 0;")
+        code.append(
+            "mov.u64 %z, 0; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 16; mov.u64 %tp, rows; add.u64 %tp, %tp, %tq; st.shared.v2.b64 [%tp], {%z, %z}; bar.sync 0;"
+        )
         # the rows of a warp in another order: 5 is odd, so that every row is there once
-        code.append("mul.lo.u32 %row, %tt, 5; shr.u32 %tu, %ti, 5; add.u32 %row, %row, %tu; and.b32 %row, %row, 31; and.b32 %tu, %tt, -32; add.u32 %row, %row, %tu;")
-        code.append("mul.wide.u32 %tq, %row, 16; mov.u64 %ta, rows; add.u64 %ta, %ta, %tq;" + ("" if space else " cvta.shared.u64 %ta, %ta;"))
+        code.append(
+            "mul.lo.u32 %row, %tt, 5; shr.u32 %tu, %ti, 5; add.u32 %row, %row, %tu; and.b32 %row, %row, 31; and.b32 %tu, %tt, -32; add.u32 %row, %row, %tu;"
+        )
+        code.append(
+            "mul.wide.u32 %tq, %row, 16; mov.u64 %ta, rows; add.u64 %ta, %ta, %tq;" + ("" if space else " cvta.shared.u64 %ta, %ta;")
+        )
         instruction = f"{opcode} [%ta], {{{', '.join(names)}}};"
-        code += [instruction, "bar.sync 0; mul.wide.u32 %tq, %ti, 16; add.u64 %ta, %tout, %tq; .reg .b64 %y; ld.shared.v2.b64 {%z, %y}, [%tp]; st.global.v2.b64 [%ta], {%z, %y};"]
+        code += [
+            instruction,
+            "bar.sync 0; mul.wide.u32 %tq, %ti, 16; add.u64 %ta, %tout, %tq; .reg .b64 %y; ld.shared.v2.b64 {%z, %y}, [%tp]; st.global.v2.b64 [%ta], {%z, %y};",
+        ]
         arguments = (Buffer("sets", ("b32",) * width, COUNT), Buffer("zeros", ("b8",), COUNT * 16, output=True))
         yield Test(instruction, "matrix", place_of(form), "\n".join([*code, "ret;", "}"]), arguments, COUNT // BLOCK, BLOCK)
 
@@ -96,6 +117,7 @@ def _wmma(form: Form) -> Iterator[Test]:
             if bound is None or not possible(bound.requirement) or (bound.removed and ".aligned" not in candidate.modifiers):
                 continue
             operand = bound.operand("r")
+            assert operand is not None
             type = operand.types[0]
             bits, width = types()[type].bits, max(operand.width, 1)
             space = candidate.slots.get(".ss", ".generic")
@@ -106,12 +128,21 @@ def _wmma(form: Form) -> Iterator[Test]:
             number = _natural(candidate) * 2
             count = 512 if is_store else COUNT
             shared = "shared" in space
-            variables = (f".shared .align 128 .b8 mine[{WARP_BYTES * BLOCK // 32}]; " if shared else "") + f".reg .b{bits} {', '.join(names)}; .reg .b32 %stride; .reg .b64 %y, %z, %tw;"
-            code = [HEAD.format(more="", variables=variables), f"mov.u32 %stride, {number}; mov.u32 %tt, %laneid; shr.u32 %tu, %ti, 5; mov.u32 %ts, %tid.x; shr.u32 %ts, %ts, 5;"]
+            variables = (
+                f".shared .align 128 .b8 mine[{WARP_BYTES * BLOCK // 32}]; " if shared else ""
+            ) + f".reg .b{bits} {', '.join(names)}; .reg .b32 %stride; .reg .b64 %y, %z, %tw;"
+            code = [
+                HEAD.format(more="", variables=variables),
+                f"mov.u32 %stride, {number}; mov.u32 %tt, %laneid; shr.u32 %tu, %ti, 5; mov.u32 %ts, %tid.x; shr.u32 %ts, %ts, 5;",
+            ]
             piece = WARP_BYTES // 32
-            code.append(f"mul.wide.u32 %tq, %tu, {WARP_BYTES}; add.u64 %tw, {'%tout' if is_store else '%tin'}, %tq; mul.wide.u32 %tq, %tt, {piece}; add.u64 %tp, %tw, %tq;")
+            code.append(
+                f"mul.wide.u32 %tq, %tu, {WARP_BYTES}; add.u64 %tw, {'%tout' if is_store else '%tin'}, %tq; mul.wide.u32 %tq, %tt, {piece}; add.u64 %tp, %tw, %tq;"
+            )
             if shared:
-                code.append(f"mul.wide.u32 %tq, %ts, {WARP_BYTES}; mov.u64 %ta, mine; add.u64 %tw, %ta, %tq; mul.wide.u32 %tq, %tt, {piece}; add.u64 %ta, %tw, %tq;")
+                code.append(
+                    f"mul.wide.u32 %tq, %ts, {WARP_BYTES}; mov.u64 %ta, mine; add.u64 %tw, %ta, %tq; mul.wide.u32 %tq, %tt, {piece}; add.u64 %ta, %tw, %tq;"
+                )
                 for at in range(0, piece, 16):
                     source = "mov.u64 %y, 0; mov.u64 %z, 0;" if is_store else f"ld.global.v2.b64 {{%y, %z}}, [%tp+{at}];"
                     code.append(f"{source} st.shared.v2.b64 [%ta+{at}], {{%y, %z}};")
@@ -126,7 +157,9 @@ def _wmma(form: Form) -> Iterator[Test]:
                 code.append(instruction)
                 if shared:
                     code.append("bar.sync 0;")
-                    code += [f"ld.shared.v2.b64 {{%y, %z}}, [%ta+{at}]; st.global.v2.b64 [%tp+{at}], {{%y, %z}};" for at in range(0, piece, 16)]
+                    code += [
+                        f"ld.shared.v2.b64 {{%y, %z}}, [%ta+{at}]; st.global.v2.b64 [%tp+{at}], {{%y, %z}};" for at in range(0, piece, 16)
+                    ]
                 arguments = (Buffer("sets", (f"b{bits}",) * width, count), Buffer("zeros", ("b8",), count * piece, output=True))
                 text = "\n".join([*code, "ret;", "}"])
             else:
@@ -177,7 +210,18 @@ def _wgmma(form: Form) -> Iterator[Test]:
 
 def _configurations(candidate: Any, variant: Any, small: bool, medium: bool) -> Iterator[dict[str, int]]:
     names = [item.name for item in variant]
-    plain = {"swizzle": 0, "scaled": 1, "ascale": 1, "bscale": 1, "atrans": 0, "btrans": 0, "registers": 0, "sel": 0, "lbo": 128, "sbo": 256}
+    plain = {
+        "swizzle": 0,
+        "scaled": 1,
+        "ascale": 1,
+        "bscale": 1,
+        "atrans": 0,
+        "btrans": 0,
+        "registers": 0,
+        "sel": 0,
+        "lbo": 128,
+        "sbo": 256,
+    }
     both = "btrans" in names
     only_registers = "atrans" in names and not both
     if only_registers:
@@ -202,7 +246,14 @@ def _configurations(candidate: Any, variant: Any, small: bool, medium: bool) -> 
         for swizzle in (0, 1, 2, 3):
             # with A in registers the one flag is that of B
             for flags in ((1, 0), (0, 1), (1, 1)) if both else ((1, 0),):
-                yield {**plain, "swizzle": swizzle, "atrans": flags[0], "btrans": flags[1], "lbo": 1024, "sbo": 128 if swizzle == 0 else 2048}
+                yield {
+                    **plain,
+                    "swizzle": swizzle,
+                    "atrans": flags[0],
+                    "btrans": flags[1],
+                    "lbo": 1024,
+                    "sbo": 128 if swizzle == 0 else 2048,
+                }
     for swizzle in (0, 1, 2, 3):
         yield {**plain, "swizzle": swizzle, "lbo": 1024, "sbo": 128 if swizzle == 0 else 1024 * (1 + swizzle)}
 
@@ -251,15 +302,23 @@ def _wgmma_test(form: Form, candidate: Any, variant: Any, n: int, config: dict[s
     code = [HEAD.format(more=", .param .u64 other", variables="").replace(" tiles", "")]
     code.append(variables.replace(" .extern .shared .align 1024 .b8 tiles[];", ""))
     # the CTA brings all of the shared memory
-    code.append("mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 16; add.u64 %tp, %tin, %tq; mov.u64 %ta, tiles; add.u64 %ta, %ta, %tq; mov.u32 %ts, 0;\nfill:")
-    code.append(f"ld.global.v2.b64 {{%y, %z}}, [%tp]; st.shared.v2.b64 [%ta], {{%y, %z}}; add.u64 %tp, %tp, {16 * 128}; add.u64 %ta, %ta, {16 * 128};")
+    code.append(
+        "mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, 16; add.u64 %tp, %tin, %tq; mov.u64 %ta, tiles; add.u64 %ta, %ta, %tq; mov.u32 %ts, 0;\nfill:"
+    )
+    code.append(
+        f"ld.global.v2.b64 {{%y, %z}}, [%tp]; st.shared.v2.b64 [%ta], {{%y, %z}}; add.u64 %tp, %tp, {16 * 128}; add.u64 %ta, %ta, {16 * 128};"
+    )
     code.append(f"add.u32 %ts, %ts, {16 * 128}; setp.lt.u32 %tskip, %ts, {SHARED}; @%tskip bra fill;")
     code.append("fence.proxy.async; bar.sync 0; .reg .b64 %other; ld.param.u64 %other, [other]; cvta.to.global.u64 %other, %other;")
     other = [*[(dkind, one) for one in d], *[(akind, one) for one in a], ("meta_tf32" if atype == "tf32" else "meta", "%meta")]
     for (_, register), offset in zip(other, offsets(["b32"] * len(other), 128), strict=False):
         code += [element("%other", offset, 4), f"ld.global.b32 {register}, [%tp];"]
     code.append("mov.u32 %base, tiles; setp.ne.u32 %ps, %base, -1;")
-    code += [_descriptor("%base", config).replace("%td", "%da"), f"add.u32 %base, %base, {B_AT};", _descriptor("%base", config).replace("%td", "%db")]
+    code += [
+        _descriptor("%base", config).replace("%td", "%da"),
+        f"add.u32 %base, %base, {B_AT};",
+        _descriptor("%base", config).replace("%td", "%db"),
+    ]
     code += ["wgmma.fence.sync.aligned;", instruction, "wgmma.commit_group.sync.aligned;", "wgmma.wait_group.sync.aligned 0;"]
     text = _end(code, d, 32, 128)
     arguments = (
@@ -271,5 +330,14 @@ def _wgmma_test(form: Form, candidate: Any, variant: Any, n: int, config: dict[s
     bound_ok = bound_as(candidate, variant, [unknown(item) for item in variant])
     if bound_ok is None or not possible(bound_ok.requirement):
         return None
-    return Test(f"{instruction} // {label}", "wgmma", place_of(form), text, arguments, 1, 128, shared=SHARED, declarations=".extern .shared .align 1024 .b8 tiles[];")
-
+    return Test(
+        f"{instruction} // {label}",
+        "wgmma",
+        place_of(form),
+        text,
+        arguments,
+        1,
+        128,
+        shared=SHARED,
+        declarations=".extern .shared .align 1024 .b8 tiles[];",
+    )

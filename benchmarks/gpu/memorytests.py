@@ -1,5 +1,7 @@
 """Tests of loads, stores and atomics: each thread has its own few bytes in a state space, and what it leaves and gets is dumped."""
 
+# ruff: noqa: E501 -- PTX stands as it is written
+
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +26,9 @@ CONST_WORDS = 512
 CONST = ".const .align 16 .b64 table[{}] = {{{}}};".format(CONST_WORDS, ", ".join(str(int(word)) for word in words(77, CONST_WORDS)))
 PARAM_BYTES = 512
 
+Raw = bytes
+"""The type by another name: classes here have a property that is called `bytes`."""
+
 
 @attrs.frozen
 class Bytes:
@@ -33,7 +38,7 @@ class Bytes:
     salt: int
     output: bool = False
 
-    def data(self) -> bytes:
+    def data(self) -> Raw:
         """What is passed."""
         return words(self.salt, self.bytes // 8).tobytes()
 
@@ -64,7 +69,14 @@ def tests() -> Iterator[Test]:
 def spaces(form: Form, given: Sequence[str]) -> Iterator[tuple[Any, str]]:
     """The form's combinations that the GPU has, each with the state space of its address (`.generic` for none)."""
     for candidate in opcodes(form):
-        variant = next((v for v in form.variants if any(item.kind == "plain" and item.name == "policy" for item in v) == (".L2::cache_hint" in candidate.modifiers)), None)
+        variant = next(
+            (
+                v
+                for v in form.variants
+                if any(item.kind == "plain" and item.name == "policy" for item in v) == (".L2::cache_hint" in candidate.modifiers)
+            ),
+            None,
+        )
         if variant is None or ".async" in candidate.modifiers:
             continue
         bound = bound_as(candidate, variant, [unknown(item) for item in variant])
@@ -93,7 +105,10 @@ WIDE = {8: 32, 16: 32}
 def _base(space: str, size: int) -> tuple[str, str]:
     """Declarations, and code that leaves the address of the thread's bytes in that space in %ta."""
     if space in (".shared", ".shared::cta", ".shared::cluster"):
-        return f".shared .align 16 .b8 mine[{BLOCK * size}];", f"mov.u64 %ta, mine; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, {size}; add.u64 %ta, %ta, %tq;"
+        return (
+            f".shared .align 16 .b8 mine[{BLOCK * size}];",
+            f"mov.u64 %ta, mine; mov.u32 %tt, %tid.x; mul.wide.u32 %tq, %tt, {size}; add.u64 %ta, %ta, %tq;",
+        )
     if space == ".local":
         return f".local .align 16 .b8 mine[{max(size, 16)}];", "mov.u64 %ta, mine;"
     return "", ""
@@ -104,7 +119,9 @@ def _policy(opcode: str) -> tuple[str, str]:
 
 
 def _loads(form: Form) -> Iterator[Test]:
-    for candidate, space in spaces(form, (".generic", ".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry")):
+    for candidate, space in spaces(
+        form, (".generic", ".global", ".shared", ".shared::cta", ".shared::cluster", ".local", ".const", ".param", ".param::entry")
+    ):
         opcode = form.mnemonic + "".join(candidate.modifiers)
         type = candidate.slots[".type"]
         vector = int(candidate.slots.get(".vec", ".v1")[2:])
@@ -115,7 +132,10 @@ def _loads(form: Form) -> Iterator[Test]:
         policy, operand = _policy(opcode)
         variables, base = _base(space, size)
         declarations = CONST if space == ".const" else ""
-        arguments: list[Any] = [Buffer("sets", ("b64",), max(SETS * size // 8, 1)), Buffer("zeros", (register[1:],) * vector, SETS, output=True)]
+        arguments: list[Any] = [
+            Buffer("sets", ("b64",), max(SETS * size // 8, 1)),
+            Buffer("zeros", (register[1:],) * vector, SETS, output=True),
+        ]
         more = ""
         if space in (".param", ".param::entry"):
             more = f", .param .align 16 .b8 blob[{PARAM_BYTES}]"
@@ -126,7 +146,9 @@ def _loads(form: Form) -> Iterator[Test]:
             code.append("mov.u64 %ta, %tp;" if space == ".global" else "cvta.global.u64 %ta, %tp;")
         elif space in (".const", ".param", ".param::entry"):
             room = PARAM_BYTES if "param" in space else 8 * CONST_WORDS
-            code.append(f"rem.u32 %tt, %ti, {room // size}; mul.wide.u32 %tq, %tt, {size}; mov.u64 %ta, {'blob' if 'param' in space else 'table'}; add.u64 %ta, %ta, %tq;")
+            code.append(
+                f"rem.u32 %tt, %ti, {room // size}; mul.wide.u32 %tq, %tt, {size}; mov.u64 %ta, {'blob' if 'param' in space else 'table'}; add.u64 %ta, %ta, %tq;"
+            )
         else:
             code += [base, _copy(space if space != ".shared::cluster" else ".shared", "%ta", ".global", "%tp", size)]
         written = names[0] if vector == 1 else "{" + ", ".join(names) + "}"
@@ -177,7 +199,13 @@ def _stores(form: Form) -> Iterator[Test]:
         if variables:
             code.append(_copy(".global", "%tp", ".shared" if "shared" in space else space, "%ta", size))
         arguments = (Buffer("sets", (kind,) * vector, SETS), Buffer("zeros", ("b8",), SETS * size, output=True))
-        yield Test(instruction, "memory", place_of(form), "\n".join([*[line for line in code if line], "ret;", "}"]), arguments, SETS // BLOCK)
+        yield Test(
+            instruction, "memory", place_of(form), "\n".join([*[line for line in code if line], "ret;", "}"]), arguments, SETS // BLOCK
+        )
+
+
+def _vector(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
 
 
 def _atomics(form: Form) -> Iterator[Test]:
@@ -202,8 +230,7 @@ def _atomics(form: Form) -> Iterator[Test]:
         weak = "" if space == ".generic" else ".shared" if "shared" in space else space
         for n, name in enumerate(old):
             code.append(f"st{weak}.b{bits} [%ta+{n * bits // 8}], {name};")
-        one = lambda names: names[0] if vector == 1 else "{" + ", ".join(names) + "}"  # noqa: E731
-        instruction = f"{opcode} {one(d) + ', ' if atom else ''}[%ta], {one(b)}{', %c' if cas else ''}{operand};"
+        instruction = f"{opcode} {_vector(d) + ', ' if atom else ''}[%ta], {_vector(b)}{', %c' if cas else ''}{operand};"
         code += [policy, instruction]
         if variables:
             code.append(_copy(".global", "%tm", ".shared", "%ta", size))
@@ -214,7 +241,13 @@ def _atomics(form: Form) -> Iterator[Test]:
         )
         text = _finish(code, [(f".b{bits}", name) for name in d] if atom else [], SETS)
         yield Test(instruction, "atomics", place_of(form), text, arguments, SETS // BLOCK)
-        if types()[type].kind in ("unsigned", "signed", "untyped") and ".exch" not in candidate.modifiers and not cas and ".relaxed" not in opcode:
+        if (
+            types()[type].kind in ("unsigned", "signed", "untyped")
+            and ".exch" not in candidate.modifiers
+            and not cas
+            and ".relaxed" not in opcode
+            and not {".inc", ".dec"} & set(candidate.modifiers)
+        ):
             yield _same_address(form, candidate, space, instruction, type)
 
 
@@ -225,9 +258,13 @@ def _same_address(form: Form, candidate: Any, space: str, instruction: str, type
     declared, loads = _inputs([(kind, "%b0")], SETS)
     variables = f".shared .align 16 .b8 mine[16]; .reg .b{bits} %d0, %m0; .reg .b64 %tm;"
     code = [HEAD.format(more="", variables=" ".join([variables, *declared])), *loads]
-    code.append(f"mov.u32 %tt, %ctaid.x; mul.wide.u32 %tq, %tt, {bits // 8}; add.u64 %tm, %tout, %tq; mov.u32 %tt, %tid.x; setp.ne.u32 %tskip, %tt, 0;")
+    code.append(
+        f"mov.u32 %tt, %ctaid.x; mul.wide.u32 %tq, %tt, {bits // 8}; add.u64 %tm, %tout, %tq; mov.u32 %tt, %tid.x; setp.ne.u32 %tskip, %tt, 0;"
+    )
     code.append("mov.u64 %ta, mine;" if shared else "cvta.global.u64 %ta, %tm;" if space == ".generic" else "mov.u64 %ta, %tm;")
-    initial = {"and": -1, "min": 2 ** (bits - 1) - 1, "dec": 1000, "inc": 5}.get(next((m[1:] for m in candidate.modifiers if m[1:] in ("and", "min", "dec", "inc")), ""), 0)
+    initial = {"and": -1, "min": 2 ** (bits - 1) - 1, "dec": 1000, "inc": 5}.get(
+        next((m[1:] for m in candidate.modifiers if m[1:] in ("and", "min", "dec", "inc")), ""), 0
+    )
     if shared:
         code.append(f"mov.b{bits} %m0, {initial}; @!%tskip st.shared.b{bits} [%ta], %m0; bar.sync 0;")
     policy, _ = _policy(instruction)
@@ -267,7 +304,10 @@ def _addresses() -> Iterator[Test]:
                 continue
             opcode = form.mnemonic + "".join(candidate.modifiers)
             there, back = (f"cvta{short}.u64", opcode) if ".to" in candidate.modifiers else (opcode, f"cvta.to{short}.u64")
-            code = [HEAD.format(more="", variables=variables), f"mov.u64 %a0, {names[short]}; add.u64 %a0, %a0, 12; {there} %a1, %a0; {back} %a2, %a1; sub.u64 %a3, %a2, %a0;"]
+            code = [
+                HEAD.format(more="", variables=variables),
+                f"mov.u64 %a0, {names[short]}; add.u64 %a0, %a0, 12; {there} %a1, %a0; {back} %a2, %a1; sub.u64 %a3, %a2, %a0;",
+            ]
             if short != ".const":
                 code.append(f"st.b32 [%a1], %ti; ld{short}.b32 %r0, [%a0];")
             else:
@@ -298,7 +338,9 @@ def _cluster(form: Form, candidate: Any) -> Iterator[Test]:
     code.append(f"mapa{'.shared::cluster' if mapped else ''}.u{bits} %a1, %a0, %r1;")
     code.append(f"getctarank{'.shared::cluster' if mapped else ''}.u{bits} %r2, %a1;")
     code.append("mov.u32 %tt, %tid.x; shl.b32 %tu, %tt, 2; barrier.cluster.arrive; barrier.cluster.wait;")
-    code.append(f"cvt.u{bits}.u32 %a2, %tu; add.u{bits} %a1, %a1, %a2; add.u{bits} %a0, %a0, %a2; st{window if mapped else ''}.b32 [%a1], %ti;")
+    code.append(
+        f"cvt.u{bits}.u32 %a2, %tu; add.u{bits} %a1, %a1, %a2; add.u{bits} %a0, %a0, %a2; st{window if mapped else ''}.b32 [%a1], %ti;"
+    )
     code.append(f"barrier.cluster.arrive; barrier.cluster.wait; ld{'.shared' if mapped else ''}.b32 %r3, [%a0];")
     text = _finish(code, [(".b32", "%r2"), (".b32", "%r3")], 4 * BLOCK)
     arguments = (Buffer("zeros", ("b32",), 4), Buffer("zeros", ("b32", "b32"), 4 * BLOCK, output=True))

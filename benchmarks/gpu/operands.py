@@ -110,7 +110,11 @@ def _scattered(scalar: str, count: int, salt: int) -> Bits:
     if scalar in FORMATS:
         exponent, mantissa = FORMATS[scalar]
         biased = np.uint64((1 << (exponent - 1)) - 1 - 4) + (other >> np.uint64(13)) % np.uint64(8)
-        near = (raw & np.uint64((1 << mantissa) - 1)) | (biased << np.uint64(mantissa)) | ((raw >> np.uint64(63)) << np.uint64(exponent + mantissa))
+        near = (
+            (raw & np.uint64((1 << mantissa) - 1))
+            | (biased << np.uint64(mantissa))
+            | ((raw >> np.uint64(63)) << np.uint64(exponent + mantissa))
+        )
     else:
         small = (raw >> np.uint64(20)) % np.uint64(65)
         near = np.where(raw >> np.uint64(63), (np.uint64(0) - small) & mask, small)
@@ -145,7 +149,15 @@ def _series(scalars: Sequence[str], count: int, salt: int) -> list[Bits]:
 def _lane_masks(count: int, salt: int) -> Bits:
     """A mask for each warp, the same for its lanes: all lanes, one, and random ones."""
     raw = words(salt, -(-count // 32))
-    chosen = np.choose(np.arange(len(raw)) % 4, [raw >> np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(1) << (raw % np.uint64(32)), raw >> np.uint64(32) & (raw & np.uint64(0xFFFFFFFF))])
+    chosen = np.choose(
+        np.arange(len(raw)) % 4,
+        [
+            raw >> np.uint64(32),
+            np.uint64(0xFFFFFFFF),
+            np.uint64(1) << (raw % np.uint64(32)),
+            raw >> np.uint64(32) & (raw & np.uint64(0xFFFFFFFF)),
+        ],
+    )
     return np.repeat(np.where(chosen == 0, np.uint64(1), chosen) & np.uint64(0xFFFFFFFF), 32)[:count]
 
 
@@ -206,7 +218,13 @@ _SPECIAL: dict[str, Callable[[int, int], Bits]] = {
     "segments": _segments,
     "control_low": lambda count, salt: _segment_control(count, 1),
     "control_high": lambda count, salt: _segment_control(count, 0),
-    "control": lambda count, salt: (words(salt, count) & np.uint64(0x1F)) | ((words(salt, count) >> np.uint64(20) & np.uint64(0x1F)) << np.uint64(8)),
+    "control": lambda count, salt: (
+        (words(salt, count) & np.uint64(0x1F)) | ((words(salt, count) >> np.uint64(20) & np.uint64(0x1F)) << np.uint64(8))
+    ),
+    "inside": lambda count, salt: (
+        words(salt, count) >> np.uint64(11)
+        & (np.repeat(np.uint64(16) >> (np.arange(-(-count // 32)) % 3).astype(np.uint64), 32)[:count] - np.uint64(1))
+    ),
     "lane": _below(32),
     "few": _few,
     "position": _below(40),
@@ -222,7 +240,9 @@ def sets(kinds: Sequence[str], count: int, salt: int = 0) -> list[Bits]:
     parts = [_parts(kind) for kind in kinds]
     plain = [place for place, (scalar, _) in enumerate(parts) if scalar not in _SPECIAL]
     wide = [parts[place][0] for place in plain]
-    series = dict(zip(plain, _series(["b64" if scalar == "b128" else scalar for scalar in wide], count, salt), strict=True)) if plain else {}
+    series = (
+        dict(zip(plain, _series(["b64" if scalar == "b128" else scalar for scalar in wide], count, salt), strict=True)) if plain else {}
+    )
     found: list[Bits] = []
     for place, (kind, (scalar, lanes)) in enumerate(zip(kinds, parts, strict=True)):
         if scalar in _SPECIAL:
@@ -260,7 +280,9 @@ def fragments(kinds: Sequence[str], count: int, salt: int = 0) -> list[Bits]:
                 whole = table[(raw >> np.uint64(9)).astype(np.int64) % len(table)]
                 exponent, mantissa = FORMATS[scalar]
                 biased = np.uint64((1 << (exponent - 1)) - 5) + (raw >> np.uint64(40)) % np.uint64(6)
-                near = (raw & np.uint64((1 << mantissa) - 1)) | (biased << np.uint64(mantissa)) | (raw >> np.uint64(63) << np.uint64(bits - 1))
+                near = (
+                    (raw & np.uint64((1 << mantissa) - 1)) | (biased << np.uint64(mantissa)) | (raw >> np.uint64(63) << np.uint64(bits - 1))
+                )
                 edge = np.array(edges(scalar), np.uint64)[(raw >> np.uint64(17)).astype(np.int64) % len(edges(scalar))]
                 mixed = np.where((raw >> np.uint64(33)) % np.uint64(64) == 0, edge, near)
                 wild = np.where((raw >> np.uint64(33)) % np.uint64(4) == 0, every, near)
@@ -272,6 +294,17 @@ def fragments(kinds: Sequence[str], count: int, salt: int = 0) -> list[Bits]:
                 low = raw & np.uint64(0xFFFFF) if bits > 16 else every
                 total |= np.choose(style, [every, low, low, every]) << np.uint64(bits * lane)
         found.append(total.astype(dtype(kind)))
+    return found
+
+
+def magnitude(values: Bits, kind: str) -> Bits:
+    """Floats without their signs."""
+    scalar, lanes = _parts(kind)
+    if scalar not in FORMATS and not re.fullmatch(r"e\dm\d", scalar):
+        return values
+    bits = _bits(scalar)
+    mask = sum(((1 << (bits - 1)) - 1) << (bits * lane) for lane in range(lanes))
+    found: Bits = values & values.dtype.type(mask)
     return found
 
 
@@ -291,6 +324,22 @@ def offsets(kinds: Sequence[str], count: int) -> list[int]:
 
 def fingerprint() -> str:
     """A hash of what the generators give: a record is of use only to those that have the same."""
-    kinds = ("b8", "s16", "u32", "b64", "b128", "f16", "bf16x2", "tf32", "f32", "f64", "e4m3x2", "pred", *_SPECIAL)
-    data = packed([one for kind in kinds for one in (*sets((kind, "u32", "f32"), 512), *(fragments((kind,), 256) if kind != "b128" else ()))])
+    kinds = (
+        "b8",
+        "s16",
+        "u32",
+        "b64",
+        "b128",
+        "f16",
+        "bf16x2",
+        "tf32",
+        "f32",
+        "f64",
+        "e4m3x2",
+        "pred",
+        *[kind for kind in _SPECIAL if kind != "inside"],
+    )
+    data = packed(
+        [one for kind in kinds for one in (*sets((kind, "u32", "f32"), 512), *(fragments((kind,), 256) if kind != "b128" else ()))]
+    )
     return hashlib.blake2b(data, digest_size=8).hexdigest()

@@ -45,7 +45,10 @@ def _able(form: Form) -> Iterator[tuple[str, Any]]:
 
 
 def _kernel(inputs: list[tuple[str, str]], outputs: list[tuple[int, str]], variables: str, code: str, count: int = SETS) -> str:
-    lines = [HEAD.format(more=", .param .u64 object", variables=".reg .b64 %object; .reg .b32 %layer; " + variables), "ld.param.u64 %object, [object];"]
+    lines = [
+        HEAD.format(more=", .param .u64 object", variables=".reg .b64 %object; .reg .b32 %layer; " + variables),
+        "ld.param.u64 %object, [object];",
+    ]
     for (kind, register), offset in zip(inputs, offsets([kind for kind, _ in inputs], count), strict=False):
         size = size_of(kind)
         lines += [element("%tin", offset, size), f"ld.global.b{8 * size} {register}, [%tp];"]
@@ -58,7 +61,7 @@ def _kernel(inputs: list[tuple[str, str]], outputs: list[tuple[int, str]], varia
 def _modes(geometry: str, dtype: str, ctype: str, level: bool, gather: bool) -> Iterator[Texture]:
     """The samplers of a test."""
     levels = 4 if level and geometry not in ("1d", "a1d") else 3 if level else 1
-    image = Image(geometry, levels=levels, gather=gather, format="f32" if dtype in ("f32", "f16", "f16x2") else dtype)
+    image = Image(geometry, levels=levels, gather=gather and geometry == "2d", format="f32" if dtype in ("f32", "f16", "f16x2") else dtype)
     if dtype in ("u32", "s32"):
         plain = Texture(image, integers=True, normalized="cube" in geometry or level)
         yield plain
@@ -106,11 +109,25 @@ def _samples(form: Form) -> Iterator[Test]:
                 yield _sample(form, opcode, candidate, mode, geometry, axes, layered, ctype, vector, bits, level, grad, offset)
 
 
-def _sample(form: Form, opcode: str, candidate: Any, mode: Texture, geometry: str, axes: int, layered: bool, ctype: str, vector: int, bits: int, level: bool, grad: bool, offset: bool) -> Test:
+def _sample(
+    form: Form,
+    opcode: str,
+    candidate: Any,
+    mode: Texture,
+    geometry: str,
+    axes: int,
+    layered: bool,
+    ctype: str,
+    vector: int,
+    bits: int,
+    level: bool,
+    grad: bool,
+    offset: bool,
+) -> Test:
     x = [f"%x{n}" for n in range(axes)]
     inputs = [("unit", one) for one in x] + [("b32", "%layer")]
     sizes = mode.image.size()
-    code = [f"and.b32 %layer, %layer, 7; sub.u32 %layer, %layer, 1; max.s32 %layer, %layer, 0;"]
+    code = ["and.b32 %layer, %layer, 7; sub.u32 %layer, %layer, 1; max.s32 %layer, %layer, 0;"]
     if not mode.normalized or ctype == "s32":
         code += [f"mul.rn.f32 {one}, {one}, 0f{_hex(sizes[n])};" for n, one in enumerate(x)]
     if "cube" in geometry:
@@ -118,7 +135,7 @@ def _sample(form: Form, opcode: str, candidate: Any, mode: Texture, geometry: st
     if ctype == "s32":
         code += [f"cvt.rmi.s32.f32 {one}, {one};" for one in x]
     coordinate = [*(["%layer"] if layered else []), *x]
-    if ctype == "s32" or True:
+    if True:
         coordinate += [coordinate[-1]] * ({1: 0, 2: 0, 3: 1, 4: 0}[len(coordinate)])
     variables = [f".reg .b32 {', '.join(x)};"]
     extra = ""
@@ -166,7 +183,7 @@ def _queries(form: Form, texture: bool) -> Iterator[Test]:
                 continue
             text = _kernel([], [(32, "%d")], "", code, BLOCK)
             arguments = (Buffer("zeros", ("b32",), 4), Buffer("zeros", ("b32",), BLOCK, output=True), thing)
-            yield Test(f"{instruction} // {geometry}", "texture", place_of(form), text, arguments, 1)
+            yield Test(f"{instruction} // {geometry}", "query", place_of(form), text, arguments, 1)
 
 
 def _surfaces(form: Form) -> Iterator[Test]:
@@ -195,7 +212,9 @@ def _surfaces(form: Form) -> Iterator[Test]:
         extents = [size + 2 * margin for size in sizes[:axes]]
         for one, extent in zip(x, extents, strict=True):
             code.append(f"rem.u32 {one}, %tt, {extent}; div.u32 %tt, %tt, {extent}; sub.s32 {one}, {one}, {margin};")
-        code.append(f"rem.u32 %layer, %tt, {depth if layered else 1}; div.u32 %tt, %tt, {depth if layered else 1}; setp.ne.u32 %tskip, %tt, 0;")
+        code.append(
+            f"rem.u32 %layer, %tt, {depth if layered else 1}; div.u32 %tt, %tt, {depth if layered else 1}; setp.ne.u32 %tskip, %tt, 0;"
+        )
         if not formatted:
             code.append(f"mul.lo.s32 %x0, %x0, {size};")
         coordinate = [*(["%layer"] if layered else []), *x]
@@ -212,7 +231,7 @@ def _surfaces(form: Form) -> Iterator[Test]:
         else:
             if clamp == ".clamp":
                 # what is outside is drawn to the edge, where several threads would meet: only one row of threads is outside
-                code.append(f"setp.lt.s32 %tskip, %x0, 0;")
+                code.append("setp.lt.s32 %tskip, %x0, 0;")
                 code.append("@%tskip bra over;")
             instruction = f"{opcode} {place}, {value};"
             inputs = [(f"b{max(bits, 16)}", name) for name in names]
@@ -223,5 +242,9 @@ def _surfaces(form: Form) -> Iterator[Test]:
                 if form.mnemonic == "sust" or formatted:
                     continue
             text = _kernel(inputs, [], " ".join(variables), "\n".join(code), count)
-            arguments = (Buffer("sets", tuple(kind for kind, _ in inputs), count), Buffer("zeros", ("b8",), 16), Surface(image, output=True))
+            arguments = (
+                Buffer("sets", tuple(kind for kind, _ in inputs), count),
+                Buffer("zeros", ("b8",), 16),
+                Surface(image, output=True),
+            )
         yield Test(f"{instruction} // {geometry}", "surface", place_of(form), text, arguments, count // BLOCK)

@@ -1,1 +1,292 @@
-"""The machine: PTX, executed on the CPU."""
+"""The machine: executes PTX on the CPU. The README beside this file explains it.
+
+    machine = Machine(target="sm_90a")
+    code = machine.load(text)
+    run = machine.launch(code, "saxpy", x, y, 2.0, len(x), grid=64, block=256)
+
+NumPy is imported when this package is, so import it where something is to be executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.machine.fault import Fault
+from ptxkit.machine.launching import Budget, Run, Size, launch
+from ptxkit.machine.loading import FUNCTIONS, Code
+from ptxkit.machine.memory import CONST, Memory
+from ptxkit.machine.textures import Sampler, Surface, Texture
+from ptxkit.machine.textures.objects import handle_of
+from ptxkit.names import Symbol, resolve
+from ptxkit.syntax import Index, Module
+
+MEMORY_LIMIT = 32 << 30
+"""Global memory that a machine has, in bytes."""
+
+
+class Machine:
+    """A GPU of a target, with its memory and the modules that were loaded.
+
+    With `host_memory` the addresses of global memory are those of this process. Nothing is shared between machines.
+    """
+
+    def __init__(self, target: str = "sm_90a", host_memory: bool = False) -> None:
+        self.target = target
+        self.memory = Memory(host=host_memory)
+        self.codes: list[Code] = []
+        self._functions: dict[tuple[int, str], int] = {}
+        self._by_address: dict[int, tuple[Code, str]] = {}
+        self._constants = bytearray()
+        self._heap: set[int] = set()
+        self._used = 0
+        self._sizes: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self._launches = 0
+
+    def load(self, source: str | Module) -> Code:
+        """Loads a module, from its text or tree. `.extern` symbols are those of what was loaded before.
+
+        Raises ValueError if it has errors; `diagnostics` of the exception are these.
+        """
+        from ptxkit.syntax import parse
+
+        module = parse(source) if isinstance(source, str) else source
+        errors = _errors(module)
+        if errors:
+            first = errors[0]
+            more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+            problem = ValueError(f"line {first.span.line}: {first.message}{more}")
+            problem.diagnostics = tuple(errors)  # type: ignore[attr-defined]
+            raise problem
+        code = Code(self, module)
+        self.codes.append(code)
+        return code
+
+    def launch(
+        self,
+        code: Code,
+        kernel: str,
+        *arguments: Any,
+        grid: Size,
+        block: Size,
+        cluster: Size | None = None,
+        shared: int = 0,
+        schedule: str | int | None = None,
+        budget: Budget | float | None = None,
+        monitors: Sequence[Any] = (),
+        progress: Callable[[Any], None] | None = None,
+    ) -> Run:
+        """Runs a kernel to its end.
+
+        An argument is a NumPy array or anything with the buffer protocol (copied in and, if it can be written to, back), a number
+        (converted
+        as its parameter is declared), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
+        shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or a number that seeds it. `budget` is seconds, or a `Budget`.
+        `monitors` see what happens (`ptxkit.machine.monitoring`).
+
+        Raises `Fault` where the kernel could not go on; TypeError or ValueError for arguments that are not the kernel's.
+        """
+        self.memory.set_constants(bytes(self._constants))
+        return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress)
+
+    def alloc(self, size: int) -> Buffer:
+        """Global memory of so many bytes, zeros. Raises `Fault` if there is not as much."""
+        return Buffer(self, self.new_global(size, "", 256), size)
+
+    def texture(self, array: Any, **properties: Any) -> Texture:
+        """A texture object of an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the properties."""
+        made = Texture(array=array, **properties)
+        handle_of(self.memory, made)
+        return made
+
+    def surface(self, array: Any, **properties: Any) -> Surface:
+        """A surface object on an array, to be passed to kernels, which read and write the array. See `Surface`."""
+        made = Surface(array=array, **properties)
+        handle_of(self.memory, made)
+        return made
+
+    def bind(self, code: Code, name: str, thing: Texture | Sampler | Surface) -> None:
+        """Lets a `.texref`, `.samplerref` or `.surfref` variable of a module stand for an object. Raises KeyError if there is none."""
+        self.memory.objects[code.address(name)] = thing
+
+    def write(self, address: int, data: Any) -> None:
+        """Copies bytes or an array to global memory, or to `.const` at a generic address of it. Raises ValueError for other addresses."""
+        raw = data if isinstance(data, bytes | bytearray) else np.ascontiguousarray(data).tobytes()
+        at = self._constant_at(address, len(raw))
+        if at is None:
+            self.memory.write(address, raw)
+        else:
+            self._constants[at : at + len(raw)] = raw
+
+    def read(self, address: int, size: int) -> bytes:
+        """A copy of global memory, or of `.const` at a generic address of it. Raises ValueError for other addresses."""
+        at = self._constant_at(address, size)
+        return self.memory.read(address, size) if at is None else bytes(self._constants[at : at + size])
+
+    def _constant_at(self, address: int, size: int) -> int | None:
+        """Where in `.const` a generic address lies; None if it is not of it."""
+        at = address - CONST
+        if not 0 <= at < 1 << 48:
+            return None
+        if at + size > len(self._constants):
+            raise ValueError(f"{size} bytes at {address:#x} are outside of constant memory")
+        return at
+
+    # --- what loading and launching need
+
+    def new_global(self, size: int, name: str, align: int) -> int:
+        """The address of new global memory. Raises `Fault` if there is not as much."""
+        if size < 0 or self._used + size > MEMORY_LIMIT:
+            what = f"`{name}`" if name else "an allocation"
+            raise Fault("memory", f"{what} takes {size} bytes, the machine has {MEMORY_LIMIT - self._used} left")
+        try:
+            if self.memory.host:
+                kept = np.zeros(size + align, np.uint8)
+                self._kept.append(kept)
+                address = -(-kept.ctypes.data // align) * align
+                self.memory.register(address, size, name)
+            else:
+                address = self.memory.allocate(size, name, align)
+        except MemoryError:
+            raise Fault("memory", f"there is not enough memory on this computer for {size} bytes") from None
+        self._used += size
+        self._sizes[address] = size
+        return int(address)
+
+    def free_global(self, address: int) -> None:
+        self.memory.free(address)
+        self._used -= self._sizes.pop(address, 0)
+
+    def new_constant(self, size: int, align: int) -> int:
+        """The address in `.const` of new constant memory."""
+        at = -(-len(self._constants) // align) * align
+        self._constants += bytes(at + size - len(self._constants))
+        return at
+
+    def set_constant(self, at: int, data: bytes) -> None:
+        self._constants[at : at + len(data)] = data
+        self.memory.set_constants(bytes(self._constants))
+
+    def heap(self, size: int) -> int:
+        """What `malloc` gives: 0 where there is too little."""
+        try:
+            address = self.new_global(size, "malloc", 16)
+        except Fault:
+            return 0
+        self._heap.add(address)
+        return address
+
+    def free_heap(self, address: int) -> bool:
+        if address not in self._heap:
+            return False
+        self._heap.discard(address)
+        self.free_global(address)
+        return True
+
+    def function_address(self, code: Code, name: str) -> int:
+        key = (id(code), name)
+        found = self._functions.get(key)
+        if found is None:
+            found = self._functions[key] = FUNCTIONS + 16 * len(self._functions)
+            self._by_address[found] = (code, name)
+        return found
+
+    def function_at(self, address: int) -> tuple[Code, str]:
+        """The function at an address. Raises `Stop` if there is none."""
+        from ptxkit.machine.fault import Stop
+
+        found = self._by_address.get(address)
+        if found is None:
+            raise Stop("call", f"a call of {address:#x}, where no function is")
+        return found
+
+    def exported(self, name: str, code: Code) -> tuple[Code, Symbol] | None:
+        """The definition of a name in what was loaded before, the last one; None if there is none."""
+        for other in reversed(self.codes):
+            if other is code:
+                continue
+            symbol = other.names.root.lookup(name)
+            if (
+                symbol is not None
+                and symbol.linkage in (".visible", ".weak", ".common")
+                and (symbol.space is not None or getattr(symbol.declares, "body", None) is not None)
+            ):
+                return other, symbol
+        return None
+
+    def agents(self, schedule: str | int) -> Any:
+        """The operations in flight of a launch."""
+        try:
+            from ptxkit.machine.asynchronous import Agents
+        except ImportError:
+            return None
+        return Agents(self.memory, "late" if schedule == "lockstep" else schedule)
+
+    def next_launch(self) -> int:
+        self._launches += 1
+        return self._launches
+
+
+class Buffer:
+    """Global memory of a machine. `address` is a number, as pointers are."""
+
+    def __init__(self, machine: Machine, address: int, size: int) -> None:
+        self._machine = machine
+        self.address = address
+        self.size = size
+
+    def write(self, array: Any, offset: int = 0) -> None:
+        """Copies an array or bytes there. Raises ValueError if it does not fit."""
+        raw = (
+            np.frombuffer(array, np.uint8)
+            if isinstance(array, bytes | bytearray | memoryview)
+            else np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        )
+        if offset < 0 or offset + len(raw) > self.size:
+            raise ValueError(f"{len(raw)} bytes from {offset} on do not fit {self.size} bytes")
+        if len(raw):
+            self._machine.memory.view(self.address + offset, len(raw))[:] = raw
+
+    def read(self, dtype: Any = np.uint8, shape: int | tuple[int, ...] | None = None) -> np.ndarray[Any, Any]:
+        """A copy of what is there, from its beginning. Raises ValueError if it is larger than the buffer."""
+        kind = np.dtype(dtype)
+        count = self.size // kind.itemsize if shape is None else int(np.prod(shape))
+        if count * kind.itemsize > self.size:
+            raise ValueError(f"{count * kind.itemsize} bytes of {self.size}")
+        if not count:
+            return np.empty(shape if shape is not None else 0, kind)
+        found = self._machine.memory.view(self.address, count * kind.itemsize).copy().view(kind)
+        return found.reshape(shape) if shape is not None else found  # type: ignore[no-any-return]
+
+    def free(self) -> None:
+        """Gives the memory back: accesses to it are faults."""
+        self._machine.free_global(self.address)
+
+
+def _errors(module: Module) -> list[Diagnostic]:
+    """Syntax errors, and names that nothing declares. What else an assembler would refuse is a fault where it is executed."""
+    found = [diagnostic for diagnostic in module.diagnostics if diagnostic.severity is Severity.ERROR]
+    unresolved = resolve(module).unresolved
+    if not unresolved:
+        return found
+    index = Index(module)
+    for use in unresolved:
+        message = f"`{use.name}` is not declared"
+        rule = ("E010", "undeclared-register") if use.name.startswith("%") else ("E011", "undeclared-variable")
+        found.append(Diagnostic(*rule, Severity.ERROR, message, index.span(use.path), path=module.path))
+    return sorted(found, key=lambda diagnostic: diagnostic.span.start)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TensorMap":
+        from ptxkit.machine.asynchronous import TensorMap
+
+        return TensorMap
+    raise AttributeError(f"module 'ptxkit.machine' has no attribute {name!r}")
+
+
+__all__ = ["Budget", "Buffer", "Code", "Fault", "Machine", "Run", "Sampler", "Surface", "TensorMap", "Texture"]

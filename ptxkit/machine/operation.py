@@ -1,4 +1,4 @@
-"""The contract between the instruction table and the semantics: `Operation` in, `Semantics` out. The README beside this file explains it."""
+"""The contract between the instruction table and the semantics: `Operation` in, `Semantics` out. The README beside it explains it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.types import types
 from ptxkit.machine.types import dtype_of
 
 
 class Unsupported(Exception):
-    """A form that the machine does not execute, with the reason."""
+    """A form that the machine does not execute, or what only shows when it is executed, with the reason."""
+
+    kind = "unsupported"
 
 
 @attrs.frozen(eq=False)
@@ -21,12 +24,15 @@ class Operation:
     """An instruction as its semantics see it: the form with its modifiers, and the constants among its operands.
 
     `constants` has the value of every operand that is written as a constant (an `int`, or a `float` for one written as such), by the
-    form's name of it; a vector is a tuple in which what is no constant is None.
+    form's name of it; a vector is a tuple in which what is no constant is None. `parts` has what is picked from an operand of a video
+    instruction, by the same names (`%r1.b0` as `.b0`, `%r1.h10` as `.h10`), `negated` the names of those written with a minus (`vmad`).
     """
 
     bound: Bound
     target: str = "sm_90a"
     constants: Mapping[str, Any] = attrs.field(factory=dict)
+    parts: Mapping[str, str] = attrs.field(factory=dict)
+    negated: frozenset[str] = frozenset()
 
     def has(self, *modifiers: str) -> bool:
         """Whether all of these modifiers are there."""
@@ -65,13 +71,25 @@ class Operation:
         operand = self.operand(name)
         if operand is None or not operand.types:
             return np.dtype(np.uint64)
-        return dtype_of(operand.types[0])
+        return dtype_of(fitting(operand))
 
     def space(self, name: str) -> str:
         """The state space of an address operand (`.shared::cta` as `.shared`), `.generic` if none is written."""
         operand = self.operand(name)
         space = operand.spaces[0] if operand is not None and operand.spaces else ".generic"
         return ".shared" if space == ".shared::cta" else space
+
+
+def fitting(operand: BoundOperand) -> str:
+    """Of the types of which an operand may be, the first that has the size of the register that stands there; else the first."""
+    if len(operand.types) == 1:
+        return operand.types[0]
+    shape = operand.shape.parts[0] if operand.shape.kind == "vector" and operand.shape.parts else operand.shape
+    known = types()
+    if shape.kind == "register" and shape.type in known:
+        bits = known[shape.type].bits
+        return next((name for name in operand.types if known[name].bits == bits), operand.types[0])
+    return operand.types[0]
 
 
 @attrs.frozen(eq=False)
@@ -88,3 +106,5 @@ class Semantics:
     enter: Callable[..., Any] | None = None
     ready: Callable[..., Any] | None = None
     gives_up: bool = False
+    takes_token: bool = False
+    """Whether `run` is given the token of `enter` before the operands."""

@@ -1,4 +1,4 @@
-"""A stand-in for the driver, whose GPU is an emulator: in a child process by the path, in this one by its name."""
+"""A stand-in for the driver, whose GPU is the machine: in a child process by the path, in this one by its name."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     assert module.LIVE == {} and module.HOST == {}
 
 
-@pytest.fixture(params=["emulator", pytest.param("gpu", marks=pytest.mark.gpu)])
+@pytest.fixture(params=["machine", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> Device:
-    """The emulator, and a GPU where there is one: what is counted is the same."""
-    if request.param == "emulator":
+    """The machine, and a GPU where there is one: what is counted is the same."""
+    if request.param == "machine":
         request.getfixturevalue("driver")
     try:
         return Device()

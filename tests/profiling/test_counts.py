@@ -1,4 +1,4 @@
-"""Counts of kernels with as many counters as it takes to fill the lanes of a warp, and more; the GPU is an emulator."""
+"""Counts of kernels with as many counters as it takes to fill the lanes of a warp, and more; the GPU is the machine."""
 
 from __future__ import annotations
 

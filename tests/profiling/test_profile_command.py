@@ -1,4 +1,4 @@
-"""`ptxkit profile` as a user meets it; the GPU is an emulator."""
+"""`ptxkit profile` as a user meets it; the GPU is the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Instrumented kernels run from Python; the GPU is an emulator, which ends a launch that touches what was not allocated."""
+"""Instrumented kernels run from Python; the GPU is the machine, which ends a launch that touches what was not allocated."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def test_a_planted_fault_is_seen_flush_missed_on_exit() -> None:
 
 @emulated
 def test_a_planted_fault_is_seen_probe_past_its_buffer() -> None:
-    """The bound check of the trace is taken out: the emulator ends the launch, as nothing lies behind the buffer."""
+    """The bound check of the trace is taken out: the machine ends the launch, as nothing lies behind the buffer."""
     made = faulty(
         "memory-trace:space=global,rings=1",
         lambda text: re.sub(r"setp\.lt\.and\.u64 (%pk\w+), \S+ \S+ (%pk\w+);", r"mov.pred \1, \2;", text),

@@ -12,6 +12,7 @@ from itertools import pairwise
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.events.descriptors import matrices
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.steps import LEAST_BYTES
@@ -24,7 +25,7 @@ from ptxkit.analyses.memory.regions import Region, Regions, regions
 from ptxkit.analyses.protocols.async_copy.kinds import CopyFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.environment import settler
-from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symex.async_queue import ITERATION, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.symex.path_condition import Choices, Model
 from ptxkit.analyses.threads.lanes import lanes
@@ -176,18 +177,14 @@ class _Watch(Observer):
         """The variables that an address may be made from, also before the loops that it iterates in."""
         settle = settler(self.routine).term
         known, numbering = self.regions.values, ssa(self.routine)
-        found: set[object] = set()
-        seen: set[Term] = set()
-        work = [settle(address)]
-        while work:
-            for at in walk(work.pop(), seen):
-                seen.add(at)
-                symbol = known.symbol(at) if at.operator == "address" else None
-                if symbol is not None:
-                    found.add((symbol.name, symbol.path))
-                if at.operator == "phi" and isinstance(at.data[0], int):
-                    work += [settle(known.of(number)) for number in numbering.values[at.data[0]].operands if number >= 0]
-        return frozenset(found)
+
+        def made_of(at: Term) -> Sequence[Term]:
+            if at.operator != "phi" or not isinstance(at.data[0], int):
+                return at.inner
+            return [settle(known.of(number)) for number in numbering.values[at.data[0]].operands if number >= 0]
+
+        symbols = [known.symbol(at) for at in closure([settle(address)], made_of) if at.operator == "address"]
+        return frozenset([(symbol.name, symbol.path) for symbol in symbols if symbol is not None])
 
     def _has_unknown(self) -> bool:
         """Whether an operation or an access may be of anything.
@@ -623,16 +620,8 @@ class _Watch(Observer):
         start, goal = flow.block_of[first], flow.block_of[then]
         if start == goal:
             return first < then
-        seen = {start}
-        work = [start]
-        while work:
-            for after in flow.blocks[work.pop()].successors:
-                if after == goal and after != loop.header:
-                    return True
-                if after in loop and after != loop.header and after not in seen:
-                    seen.add(after)
-                    work.append(after)
-        return False
+        before = closure([start], lambda at: [after for after in flow.successors(at) if after in loop and after != loop.header])
+        return goal != loop.header and any(goal in flow.successors(at) for at in before)
 
     def _overwritten(self, hazard: _Hazard) -> None:
         """A write to what a bulk copy may still be reading."""

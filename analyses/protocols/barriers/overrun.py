@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.events.barriers import BarrierUse, barriers
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
@@ -65,25 +66,22 @@ def _stops(routine: Routine, run: range) -> bool:
 def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, block: int) -> Overrun | None:
     """The same after the block: in blocks that follow for certain, or in the loop around if it can iterate without waiting."""
     flow, post = control_flow(routine), dominators(routine).post
-    seen = {block}
-    work = list(flow.blocks[block].successors)
-    while work:
-        at = work.pop(0)
+
+
+    def onward(at: int) -> tuple[int, ...]:
+        return () if at == block or _stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)) else flow.successors(at)
+
+    for at in nearest_first(flow.successors(block), onward):
         if at == block:
             if _iterates(routine, block) and not _stops(routine, range(flow.blocks[at].start, first.instruction)):
                 found = _next(routine, uses, first, range(flow.blocks[at].start, first.instruction + 1))
                 if found is not None:
                     return found
             continue
-        if at in seen:
-            continue
-        seen.add(at)
         run = range(flow.blocks[at].start, flow.blocks[at].end)
         found = _next(routine, uses, first, run)
         if found is not None and (post.dominates(at, block) or _by_one(routine, found)) and _free_between(routine, block, at):
             return found
-        if not _stops(routine, run):
-            work += flow.blocks[at].successors
     return None
 
 
@@ -111,24 +109,12 @@ def _by_one(routine: Routine, overrun: Overrun) -> bool:
 def _free_between(routine: Routine, block: int, target: int) -> bool:
     """Whether nothing on any path from one block to another may wait."""
     flow = control_flow(routine)
-    leading = {target}
-    work = [target]
-    while work:
-        for before in flow.blocks[work.pop()].predecessors:
-            if before not in leading and before != block:
-                leading.add(before)
-                work.append(before)
-    seen = {target, block}
-    work = [at for at in flow.blocks[block].successors if at in leading]
-    while work:
-        at = work.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        if _stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)):
-            return False
-        work += [to for to in flow.blocks[at].successors if to in leading]
-    return True
+    leading = closure([target], lambda at: [before for before in flow.predecessors(at) if before != block]) - {target, block}
+
+    def onward(at: int) -> list[int]:
+        return [to for to in flow.successors(at) if to in leading]
+
+    return not any(_stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)) for at in closure(onward(block), onward))
 
 
 def _is_same(routine: Routine, first: BarrierUse, second: BarrierUse) -> bool:

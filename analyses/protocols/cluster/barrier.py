@@ -9,23 +9,16 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterator
 
-import attrs
-
 from ptxkit.analyses.cfg.dataflow import solve, union
-from ptxkit.analyses.cfg.dominators import dominators
-from ptxkit.analyses.cfg.graph import Edge, Via, calls, control_flow
+from ptxkit.analyses.cfg.graph import calls, control_flow
+from ptxkit.analyses.cfg.paths import met
 from ptxkit.analyses.events.barriers import BarrierUse, barriers
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.call_graph import callgraph
-from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.thread_block import thread_block_of
-from ptxkit.analyses.symbolic.values import values
-from ptxkit.analyses.symex.path_condition import Choices, atoms
+from ptxkit.analyses.symex.path_condition import atoms
+from ptxkit.analyses.symex.path_search import paths_to
 from ptxkit.frozen import frozen
-
-MOST_STEPS = 2000
-MOST_VISITS = 2
-"""On a path that is shown, control comes to a block so often at most."""
 
 
 class State(enum.IntFlag):
@@ -123,24 +116,8 @@ class _Automaton:
 
     def _reaching(self, i: int) -> tuple[int, ...]:
         """The last uses on the paths to an instruction."""
-        found = []
-        block = self.flow.block_of[i]
-        own = [event for event in self.events[block] if event < i]
-        if own:
-            return (own[-1],)
-        seen = set()
-        work = list(self.flow.blocks[block].predecessors)
-        while work:
-            at = work.pop()
-            if at in seen or at not in self.flow.reachable:
-                continue
-            seen.add(at)
-            events = self.events.get(at)
-            if events:
-                found.append(events[-1])
-            else:
-                work += self.flow.blocks[at].predecessors
-        return tuple(sorted(found))
+        events = [event for block, own in self.events.items() for event in own if block in self.flow.reachable]
+        return tuple(sorted(met(self.routine, i, events, events, forwards=False)))
 
     # --- a path
 
@@ -148,7 +125,9 @@ class _Automaton:
         """The fault with a path to it that can be taken; None if none is found."""
         thread_block = thread_block_of(self.routine)
         threads = dict.fromkeys([0, *[t for t in (1, 31, 32, 64, 96, 128, thread_block.size - 1) if t < thread_block.size]])
-        for path in self._paths(use.instruction, wrong):
+        for path in paths_to(self.routine, use.instruction, self.events, self.entry, lambda i, _: self.after(i, State.NONE)):
+            if path.state != wrong:
+                continue
             leaves = {leaf for term in path.choices.taken for leaf in atoms(term)}
             if sum(leaf.operator not in ("special", "parameter", "phi") for leaf in leaves) > 1:
                 continue
@@ -163,112 +142,3 @@ class _Automaton:
                     )
                     return Fault(use, False, path.events, path.decisions, ", ".join([*who, *given]))
         return None
-
-    def _paths(self, target: int, wrong: State) -> Iterator[_Path]:
-        """Paths from the entry to an instruction on which it is reached in a state."""
-        goal = self.flow.block_of[target]
-        near = self._before(goal)
-        stack = [_Path(0, self.entry, Choices(values(self.routine).terms), (), (), {})]
-        for _ in range(MOST_STEPS):
-            if not stack:
-                return
-            path = stack.pop()
-            for one in self._through(path):
-                if isinstance(one, _Path):
-                    if one.block in near:
-                        stack.append(one)
-                elif one[0] == target and one[1] == wrong:
-                    yield one[2]
-
-    def _before(self, goal: int) -> frozenset[int]:
-        """The blocks from which control can come to a block."""
-        seen = {goal}
-        work = [goal]
-        while work:
-            for before in self.flow.blocks[work.pop()].predecessors:
-                if before not in seen:
-                    seen.add(before)
-                    work.append(before)
-        return frozenset(seen)
-
-    def _through(self, path: _Path) -> Iterator[_Path | tuple[int, State, _Path]]:
-        """The events of a path's block, each with the state before it; then the paths on."""
-        events = self.events.get(path.block, [])
-        paths = [path]
-        for i in events:
-            following = []
-            for one in paths:
-                for executed, chosen in self._guarded(i, one):
-                    if not executed:
-                        following.append(chosen)
-                        continue
-                    yield i, one.state, chosen
-                    following.append(attrs.evolve(chosen, state=self.after(i, State.NONE), events=(*one.events, i)))
-            paths = following
-        for one in paths:
-            yield from self._on(one)
-
-    def _guarded(self, i: int, path: _Path) -> Iterator[tuple[bool, _Path]]:
-        """The paths on which an event happens or not."""
-        if self.routine.instructions[i].guard is None:
-            yield True, path
-            return
-        condition = values(self.routine).guard(i)
-        for holds in (True, False):
-            choices = path.choices.choose(condition, holds) if condition is not None else None
-            if choices is not None:
-                yield holds, attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds)))
-
-    def _on(self, path: _Path) -> Iterator[_Path]:
-        """The paths on from the end of a block; of a branch whose paths merge again without an event, that to where they do."""
-        block = self.flow.blocks[path.block]
-        visits = {**path.visits, path.block: path.visits.get(path.block, 0) + 1}
-        if visits[path.block] > MOST_VISITS:
-            return
-        if len(block.edges) > 1 and not self._matters(path.block):
-            meeting = dominators(self.routine).post.parent[path.block]
-            if meeting < len(self.flow.blocks):
-                yield attrs.evolve(path, block=meeting, visits=visits)
-            return
-        for edge in block.edges:
-            chosen = self._chosen(edge, path)
-            if chosen is not None:
-                yield attrs.evolve(chosen, block=edge.target, visits=visits)
-
-    def _chosen(self, edge: Edge, path: _Path) -> _Path | None:
-        if edge.via in (Via.FALL, Via.INDEXED):
-            return path if edge.via is Via.FALL else None
-        i = self.flow.blocks[edge.source].end - 1
-        if self.routine.instructions[i].guard is None:
-            return path
-        condition = values(self.routine).guard(i)
-        holds = edge.via is Via.TAKEN
-        choices = path.choices.choose(condition, holds) if condition is not None else None
-        return attrs.evolve(path, choices=choices, decisions=(*path.decisions, (i, holds))) if choices is not None else None
-
-    def _matters(self, block: int) -> bool:
-        """Whether there is an event between a branch and where its paths merge again."""
-        meeting = dominators(self.routine).post.parent[block]
-        if meeting >= len(self.flow.blocks):
-            return True
-        seen = 1 << meeting
-        work = [to for to in self.flow.blocks[block].successors if to != meeting]
-        while work:
-            at = work.pop()
-            if seen >> at & 1:
-                continue
-            seen |= 1 << at
-            work += self.flow.blocks[at].successors
-        return any(at in self.events for at in bits(seen & ~(1 << meeting)))
-
-
-@frozen
-class _Path:
-    """A path from the entry to the start of a block."""
-
-    block: int
-    state: State
-    choices: Choices
-    events: tuple[int, ...]
-    decisions: tuple[tuple[int, bool], ...]
-    visits: dict[int, int]

@@ -6,9 +6,11 @@ Lanes are followed by their indices alone, or for inputs chosen as an example (s
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -143,18 +145,11 @@ def _elsewhere(world: World, i: int, divergence: Divergence) -> int | None:
     if divergence.branch == divergence.instruction:
         return _waits(world, i, other, range(i + 1, flow.blocks[block].end), flow.blocks[block].successors)
     own = routine.instructions[i].opcode.text
-    seen: set[int] = set()
-    work = [path for path in paths if path != meeting]
-    while work:
-        at = work.pop()
-        if at in seen or at == meeting:
-            continue
-        seen.add(at)
+    for at in closure(paths, lambda at: flow.successors(at) if at != meeting else ()) - {meeting}:
         for j in range(flow.blocks[at].start, flow.blocks[at].end):
             bound = bindings(routine)[j]
             if j != i and (routine.instructions[j].opcode.text == own or (isinstance(bound, Bound) and bound.flow == "call")):
                 return None
-        work += flow.blocks[at].successors
     return _waits(world, i, other, range(0), tuple(paths))
 
 
@@ -162,15 +157,8 @@ def _waits(world: World, i: int, thread: int, first: range, after: tuple[int, ..
     """An instruction on the path of a thread, which it comes to for certain, that waits for other threads."""
     routine = world.routine
     flow = control_flow(routine)
-    candidates = list(first)
-    seen: set[int] = set()
-    work = list(after)
-    for at in work:
-        if at not in seen:
-            seen.add(at)
-            candidates += range(flow.blocks[at].start, flow.blocks[at].end)
-            work += flow.blocks[at].successors
-    for j in candidates:
+    following = [range(flow.blocks[at].start, flow.blocks[at].end) for at in nearest_first(after, flow.successors)]
+    for j in chain(first, *following):
         bound = bindings(routine)[j]
         if j == i or not isinstance(bound, Bound) or routine.instructions[j].guard is not None:
             continue

@@ -14,6 +14,7 @@ import attrs
 from ptxkit.analyses.cfg.dominators import dominators, quiet
 from ptxkit.analyses.cfg.graph import callees, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.framework.rule import Facts, Rule
@@ -209,14 +210,7 @@ class Search:
 
     def _deciding(self) -> list[int]:
         """The blocks whose branches decide whether control comes to the instruction, those next to it first."""
-        found: dict[int, None] = {}
-        work = [self.block]
-        while work:
-            for before in self.dominance.depends_on(work.pop(0)):
-                if before not in found and before in self.flow.reachable:
-                    found[before] = None
-                    work.append(before)
-        return list(found)
+        return [before for before in self.dominance.post.decide(self.block) if before in self.flow.reachable]
 
     # --- loops
 
@@ -436,17 +430,9 @@ def comes_otherwise(routine: Routine, divergence: Divergence, is_same: Callable[
     if divergence.branch == divergence.instruction:
         return any(is_same(i) for i in range(divergence.instruction + 1, flow.blocks[block].end))
     meeting = dominators(routine).post.parent[block]
-    seen = {meeting, flow.block_of[divergence.instruction]}
-    work = list(flow.blocks[block].successors)
-    while work:
-        at = work.pop()
-        if at in seen:
-            continue
-        seen.add(at)
-        if any(is_same(i) for i in range(flow.blocks[at].start, flow.blocks[at].end)):
-            return True
-        work += flow.blocks[at].successors
-    return False
+    avoided = {meeting, flow.block_of[divergence.instruction]}
+    others = closure(flow.successors(block), lambda at: flow.successors(at) if at not in avoided else ()) - avoided
+    return any(is_same(i) for at in others for i in range(flow.blocks[at].start, flow.blocks[at].end))
 
 
 # --- for the rules

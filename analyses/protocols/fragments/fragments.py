@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.registers.registers import registers
@@ -198,24 +199,22 @@ class _Sources:
         known = self._known.get((value, False))
         if known is None:
             found: set[Source] = set()
-            seen = {(value, False)}
-            work = [(value, False)]
-            while work:
-                at, is_changed = work.pop()
-                of = self.ssa.values[at] if at >= 0 else None
-                if of is None:
-                    continue
+
+            def before(value: tuple[int, bool]) -> list[tuple[int, bool]]:
+                at, is_changed = value
+                if at < 0:
+                    return []
+                of = self.ssa.values[at]
                 following = [(operand, is_changed) for operand in of.operands]
-                if of.origin is Origin.WRITE:
-                    source = self._made(at, is_changed)
-                    if source is not None:
-                        found.add(source)
-                    else:
-                        following += self._through(of.instruction, is_changed)
-                for one in following:
-                    if one not in seen:
-                        seen.add(one)
-                        work.append(one)
+                if of.origin is not Origin.WRITE:
+                    return following
+                source = self._made(at, is_changed)
+                if source is None:
+                    return [*following, *self._through(of.instruction, is_changed)]
+                found.add(source)
+                return following
+
+            closure([(value, False)], before)
             known = self._known[value, False] = frozenset(found)
         return known
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.mbarriers import reads_remote
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.bindings import bindings, such
@@ -103,15 +104,6 @@ def _exit(routine: Routine, start: int, stops: dict[int, list[int]]) -> int | No
     block = flow.block_of[start]
     if any(i > start for i in stops.get(block, ())):
         return None
-    seen = 0
-    work = [block]
-    while work:
-        at = work.pop()
-        if flow.blocks[at].leaves in ("return", "exit"):
-            return flow.blocks[at].end - 1
-        for to in flow.blocks[at].successors:
-            if not seen >> to & 1 and to not in stops:
-                seen |= 1 << to
-                work.append(to)
-    return None
+    onward = nearest_first([block], lambda at: [to for to in flow.successors(at) if to not in stops])
+    return next((flow.blocks[at].end - 1 for at in onward if flow.blocks[at].leaves in ("return", "exit")), None)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import bindings, specials
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -110,23 +111,18 @@ def _decides_alone(routine: Routine, loop: Loop, load: int) -> bool:
 def _source(routine: Routine, branch: int, loop: Loop, loaded: set[int]) -> bool:
     """Whether the guard of a branch is computed in a loop from what was loaded, and from constants."""
     graph = ssa(routine)
-    work = list(graph.uses[branch][:1])
-    seen: set[int] = set()
-    found = False
-    while work:
-        number = work.pop()
-        if number < 0 or number in seen:
-            continue
-        seen.add(number)
-        if number in loaded:
-            found = True
-            continue
-        value = graph.values[number]
-        if value.block in loop:
-            if value.instruction < 0:
-                return False
-            work += graph.uses[value.instruction]
-    return found
+
+    def is_computed(number: int) -> bool:
+        return number >= 0 and number not in loaded and graph.values[number].block in loop
+
+    def operands(number: int) -> tuple[int, ...]:
+        at = graph.values[number].instruction if is_computed(number) else -1
+        return graph.uses[at] if at >= 0 else ()
+
+    sources = closure(graph.uses[branch][:1], operands)
+    if any(is_computed(number) and graph.values[number].instruction < 0 for number in sources):
+        return False
+    return not loaded.isdisjoint(sources)
 
 
 def _base(access: Access) -> Term | None:

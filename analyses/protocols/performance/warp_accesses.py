@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import loops
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access
@@ -176,17 +177,8 @@ def shown(routine: Routine, others: Sequence[Access]) -> list[tuple[Path, str]]:
 
 def _leaves(term: Term) -> list[Term]:
     """The leaves in a term; joins count as leaves."""
-    found, stack, seen = [], [term], {term}
-    while stack:
-        at = stack.pop()
-        if at.is_leaf or at.operator == "join":
-            found.append(at)
-            continue
-        for inner in at.args or [atom for atom, _ in at.parts]:
-            if inner not in seen:
-                seen.add(inner)
-                stack.append(inner)
-    return found
+    inside = closure([term], lambda at: at.inner if at.operator != "join" else ())
+    return [at for at in inside if at.is_leaf or at.operator == "join"]
 
 
 @fact

@@ -9,12 +9,14 @@ from __future__ import annotations
 import enum
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.cfg.paths import between, comes_to
+from ptxkit.analyses.cfg.paths import between, comes_to, met
+from ptxkit.analyses.cfg.reachability import unfold
 from ptxkit.analyses.events.descriptors import (
     ASYNC,
     ROW_BYTES,
@@ -606,20 +608,8 @@ def _never_fences(routine: Routine, write: int, read: int) -> bool:
 
 def _nearest_fence(routine: Routine, i: int) -> int:
     """The nearest fence before an instruction, by the shortest path back; -1 if there is none."""
-    flow = control_flow(routine)
-    fences = proxy_fences(routine)[::-1]
-    work, seen, end = [flow.block_of[i]], {-1}, i
-    while work:
-        block = work.pop(0)
-        for fence in fences:
-            if flow.block_of[fence] == block and fence < end:
-                return fence
-        end = len(routine.instructions)
-        for before in flow.blocks[block].predecessors:
-            if before not in seen:
-                seen.add(before)
-                work.append(before)
-    return -1
+    fences = proxy_fences(routine)
+    return next(met(routine, i, fences, fences, forwards=False), -1)
 
 
 # --- who accesses what
@@ -717,19 +707,21 @@ def _access(routine: Routine, access: Access, size: int) -> ProxyAccess | None:
 
 def _paths(known: Values, address: Term) -> list[Term]:
     """The addresses of which one is meant, where what an address starts from is chosen."""
-    found, work = [], [address]
-    while work:
-        at = work.pop()
-        terms, atom = known.terms, next((atom for atom, factor in at.linear[1] if factor == 1 and _is_choice(known, atom)), None)
+    terms = known.terms
+
+    def choice(at: Term) -> Term | None:
+        return next((atom for atom, factor in at.linear[1] if factor == 1 and _is_choice(known, atom)), None)
+
+    def arms(at: Term) -> list[Term]:
+        atom = choice(at)
         if atom is None:
-            found.append(at)
-            continue
-        choice = atom.args[0] if atom.operator == "trunc" else atom
-        arms = choice.args[1:] if choice.operator == "select" else choice.args
-        if len(found) + len(work) + len(arms) > MOST_PATHS:
-            return [address]
-        work += [terms.add(terms.sub(at, atom), terms.extend(arm, at.width, False)) for arm in arms]
-    return found
+            return []
+        chosen = atom.args[0] if atom.operator == "trunc" else atom
+        own = chosen.args[1:] if chosen.operator == "select" else chosen.args
+        return [terms.add(terms.sub(at, atom), terms.extend(arm, at.width, False)) for arm in own]
+
+    found = list(islice((at for at in unfold(address, arms) if choice(at) is None), MOST_PATHS + 1))
+    return found if len(found) <= MOST_PATHS else [address]
 
 
 def _in_shared(known: Values, address: Term) -> Term:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import ControlFlow, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.paths import comes_without, next_among
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.finding import Finding
@@ -263,16 +265,17 @@ def _sources(routine: Routine, block: int) -> set[int]:
     """The instructions that write what decides where control goes from the end of a block, through loops and where paths merge."""
     known, numbering = values(routine), ssa(routine).values
     guard = known.guard(control_flow(routine).blocks[block].end - 1)
-    work = list(guard.leaves()) if guard is not None else []
-    seen: set[Term] = set()
-    while work and len(seen) < MOST_KINDS:
-        leaf = work.pop()
+
+    def value(leaf: Term) -> int:
         number = leaf.data[0] if leaf.operator in ("phi", "value", "join") and leaf.data else None
-        if leaf in seen or not isinstance(number, int):
-            continue
-        seen.add(leaf)
-        work += [inner for operand in numbering[number].operands if operand >= 0 for inner in known.of(operand).leaves()]
-    return {numbering[leaf.data[0]].instruction for leaf in seen if isinstance(leaf.data[0], int)}
+        return number if isinstance(number, int) else -1
+
+    def sources(leaf: Term) -> list[Term]:
+        operands = numbering[value(leaf)].operands if value(leaf) >= 0 else ()
+        return [inner for operand in operands if operand >= 0 for inner in known.of(operand).leaves()]
+
+    seen = nearest_first(guard.leaves() if guard is not None else (), sources)
+    return {numbering[number].instruction for number in islice(filter(lambda one: one >= 0, map(value, seen)), MOST_KINDS)}
 
 
 def _most(iteration: _Iteration, weight: Mapping[int, int], start: int) -> dict[int, int]:

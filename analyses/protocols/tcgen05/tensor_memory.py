@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.cfg.paths import comes_to, states
+from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.mbarriers import may_be_same, uses
 from ptxkit.analyses.events.registers_in_flight import Program, RegisterAccess, accesses_in_flight, program
@@ -21,6 +22,7 @@ from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.path_condition import Choices
+from ptxkit.analyses.symex.step import open_edges
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import constant_value
@@ -215,23 +217,15 @@ def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
     for guard, holds in guards:
         if guard is not None and choices is not None:
             choices = choices.choose(guard, holds)
-    seen = {start}
-    work = [start]
-    while work:
-        block = flow.blocks[work.pop()]
-        if any(flow.block_of[free] == block.index for free in frees):
-            continue
-        if block.leaves in ("return", "exit"):
-            return block.end - 1
-        guard = known.guard(block.end - 1) if block.edges else None
+    freeing = {flow.block_of[free] for free in frees}
+
+    def onward(at: int) -> list[int]:
+        guard = known.guard(flow.blocks[at].end - 1) if flow.blocks[at].edges and at not in freeing else None
         decided = choices.says(guard) if guard is not None and choices is not None else None
-        for edge in block.edges:
-            if decided is not None and edge.via is not Via.FALL and (edge.via is Via.TAKEN) != decided:
-                continue
-            if edge.target not in seen:
-                seen.add(edge.target)
-                work.append(edge.target)
-    return -1
+        return [edge.target for edge in open_edges(flow.blocks[at], decided)] if at not in freeing else []
+
+    ends = (at for at in nearest_first([start], onward) if at not in freeing and flow.blocks[at].leaves in ("return", "exit"))
+    return next((flow.blocks[at].end - 1 for at in ends), -1)
 
 
 def misused_permits(routine: Routine) -> Iterator[Finding]:

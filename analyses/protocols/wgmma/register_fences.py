@@ -9,7 +9,7 @@ import attrs
 from ptxkit.analyses.cfg.dataflow import solve
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.effects import Action
-from ptxkit.analyses.events.registers_in_flight import Kind, Program, RegisterAccess, Step, accesses_in_flight, program
+from ptxkit.analyses.events.registers_in_flight import Kind, Program, RegisterAccess, Step, accesses_in_flight, program, steps_back
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.frozen import frozen
@@ -143,22 +143,8 @@ def _either(states: Iterable[_State | None]) -> _State | None:
 
 def _writer(of: Program, block: int, step: Step, position: int) -> int:
     """The nearest instruction before an operation that accessed a register since a fence."""
-    flow = control_flow(of.routine)
-    seen: set[tuple[int, int]] = set()
-    work = [(block, of.steps[block].index(step), position)]
-    while work:
-        at, end, wanted = work.pop(0)
-        open_ = True
-        for earlier in reversed(of.steps[at][:end]):
-            if earlier.kind is Kind.FENCE:
-                open_ = False
-                break
-            if earlier.kind is Kind.COPY and earlier.writes >> wanted & 1 and earlier.reads:
-                wanted = next(bits(earlier.reads))
-            elif (earlier.writes | earlier.results) >> wanted & 1:
-                return earlier.instruction
-        for before in flow.blocks[at].predecessors if open_ else ():
-            if before in flow.reachable and (before, wanted) not in seen:
-                seen.add((before, wanted))
-                work.append((before, len(of.steps[before]), wanted))
+    for earlier, wanted in steps_back(of, block, step, position, Kind.FENCE):
+        is_copy = earlier.kind is Kind.COPY and earlier.writes >> wanted & 1 and earlier.reads
+        if not is_copy and (earlier.writes | earlier.results) >> wanted & 1:
+            return earlier.instruction
     return step.instruction

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.events.barriers import child_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine
@@ -44,24 +45,23 @@ def _sources(routine: Routine, i: int, child: int) -> list[int]:
     """The instructions that found out the threads from which the registers of an operand are computed."""
     numbering, named, bounds = ssa(routine), registers(routine), bindings(routine)
     read = set(named.of(i, routine.instructions[i].children[child]))
-    work = [number for register, number in zip(named.reads[i], numbering.uses[i], strict=False) if register in read and number >= 0]
-    seen = set(work)
-    found = []
-    while work:
-        value = numbering.values[work.pop()]
-        after = list(value.operands)
+    used = [number for register, number in zip(named.reads[i], numbering.uses[i], strict=False) if register in read and number >= 0]
+    found: set[int] = set()
+
+    def sources(number: int) -> list[int]:
+        value = numbering.values[number]
+        before = value.operands
         if value.origin is Origin.WRITE:
             bound = bounds[value.instruction]
             if not isinstance(bound, Bound) or bound.memory or bound.converges is not None or bound.flow:
-                continue
+                return []
             if bound.members is not None and bound.members.writes:
-                found.append(value.instruction)
-                continue
-            after += numbering.uses[value.instruction]
-        for number in after:
-            if number >= 0 and number not in seen:
-                seen.add(number)
-                work.append(number)
+                found.add(value.instruction)
+                return []
+            before += numbering.uses[value.instruction]
+        return [one for one in before if one >= 0]
+
+    closure(used, sources)
     return sorted(found)
 
 

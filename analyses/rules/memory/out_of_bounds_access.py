@@ -75,17 +75,11 @@ def _beyond(facts: Facts, routine: Routine, access: Access, symbol: Symbol, offs
 def _is_unrolled(routine: Routine, block: int) -> bool:
     """Whether a block is only come to if something that is made from parameters alone is neither small nor another certain number."""
     known, flow, post = values(routine), control_flow(routine), dominators(routine).post
-    seen = {block}
-    work = [block]
-    while work:
-        for branch in post.deciding[work.pop()]:
-            guard = known.guard(flow.blocks[branch].end - 1)
-            bound = comparison(known.terms, unnegated(guard)[0]) if guard is not None else None
-            if bound is not None and abs(bound[3]) >= FEW and all(leaf.operator == "parameter" for leaf in bound[0].leaves()):
-                return True
-            if branch not in seen:
-                seen.add(branch)
-                work.append(branch)
+    for branch in post.decide(block):
+        guard = known.guard(flow.blocks[branch].end - 1)
+        bound = comparison(known.terms, unnegated(guard)[0]) if guard is not None else None
+        if bound is not None and abs(bound[3]) >= FEW and all(leaf.operator == "parameter" for leaf in bound[0].leaves()):
+            return True
     return False
 
 

@@ -9,7 +9,6 @@ from ptxkit.analyses.cfg.graph import control_flow, find_label
 from ptxkit.analyses.framework.bindings import such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.origins import origins
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
@@ -65,18 +64,10 @@ def _is_tested(routine: Routine, known: Values, i: int, index: Term) -> bool:
     guard = known.guard(i)
     if guard is not None and own & set(guard.leaves()):
         return True
-    seen = {blocks.block_of[i]}
-    work = [blocks.block_of[i]]
-    while work:
-        for before in bits(dominators(routine).post.frontiers[work.pop()]):
-            if before >= len(blocks.blocks):
-                continue
-            condition = known.guard(blocks.blocks[before].end - 1)
-            if condition is None or own & set(condition.leaves()):
-                return True
-            if before not in seen:
-                seen.add(before)
-                work.append(before)
+    for before in dominators(routine).post.decide(blocks.block_of[i]):
+        condition = known.guard(blocks.blocks[before].end - 1)
+        if condition is None or own & set(condition.leaves()):
+            return True
     return False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sample import kernel
 
-from ptxkit.analyses.cfg.dataflow import solve, union
+from ptxkit.analyses.cfg.dataflow import fixpoint, solve, union
 from ptxkit.analyses.cfg.graph import control_flow
 
 LOOP = control_flow(kernel("mov.u32 %r1, 1; a: add.u32 %r1, %r1, 1; @%p1 bra a; ret;"))
@@ -39,3 +39,25 @@ class TestSolve:
         flow = control_flow(kernel("bra a; mov.u32 %r1, 1; a: ret;"))
 
         assert solve(flow, lambda block, before: before | 1 << block, union, lambda block: None, 0).after == (1, 2, 7)
+
+
+class TestFixpoint:
+    def test_users_are_updated_again_and_nobody_else(self) -> None:
+        """Distances from a node, in a ring of three: each is looked at once more after the one before it has changed."""
+        distance = {"a": 0, "b": 9, "c": 9}
+        updates: list[str] = []
+        before, after = {"a": "c", "b": "a", "c": "b"}, {"a": ["b"], "b": ["c"], "c": ["a"]}
+
+        def update(node: str) -> bool:
+            updates.append(node)
+            old = distance[node]
+            distance[node] = min(old, distance[before[node]] + 1)
+            return distance[node] != old
+
+        fixpoint(["c", "b", "a"], update, after.__getitem__)
+
+        assert distance == {"a": 0, "b": 1, "c": 2}
+        assert updates == ["c", "b", "a", "c", "a"]
+
+    def test_nothing_to_do(self) -> None:
+        fixpoint([], lambda node: True, lambda node: [node])

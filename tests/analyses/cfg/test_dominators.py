@@ -7,7 +7,7 @@ import random
 import networkx as nx
 from sample import kernel
 
-from ptxkit.analyses.cfg.dominators import components, dominator_tree, dominators
+from ptxkit.analyses.cfg.dominators import components, dominator_tree, dominators, quiet
 from ptxkit.analyses.numbers.bits import bits
 
 DIAMOND = "@%p1 bra a; mov.u32 %r1, 1; bra b; a: mov.u32 %r1, 2; b: ret;"
@@ -91,6 +91,45 @@ def _is_above(parents: dict[int, int], a: int, b: int) -> bool:
     while b != a and parents[b] != b:
         b = parents[b]
     return a == b
+
+
+class TestDecide:
+    def test_nested_branches_the_nearest_first(self) -> None:
+        routine = kernel("@%p1 bra out; @%p2 bra out; mov.u32 %r1, 1; out: ret;")
+
+        assert list(dominators(routine).post.decide(2)) == [1, 0]
+
+    def test_an_irreducible_loop(self) -> None:
+        routine = kernel("@%p1 bra b; a: mov.u32 %r1, 1; b: mov.u32 %r2, 2; @%p2 bra a; ret;")
+
+        assert list(dominators(routine).post.decide(1)) == [0, 2]
+        assert list(dominators(routine).post.decide(3)) == []
+
+
+def test_a_tour_enters_and_leaves_each_block() -> None:
+    tree = dominators(kernel("@%p1 bra a; mov.u32 %r1, 1; @%p2 bra b; b: bra c; a: mov.u32 %r1, 2; c: ret;")).tree
+    tour = list(tree.tour())
+
+    assert tour[0] == (0, False)
+    assert tour[-1] == (0, True)
+    assert sorted(tour) == [(block, is_left) for block in range(5) for is_left in (False, True)]
+    # a block is entered and left while those that dominate it are entered and not yet left
+    assert all(
+        tour.index((above, False)) < tour.index((block, False)) < tour.index((block, True)) < tour.index((above, True))
+        for block, above in enumerate(tree.parent)
+        if block
+    )
+
+
+class TestQuiet:
+    def test_what_is_stored_can_be_noticed(self) -> None:
+        assert quiet(kernel("@%p1 bra out; st.global.u32 [%d1], %r1; out: mov.u32 %r1, 1; ret;")) == (False, False, True)
+
+    def test_a_loop_may_never_end(self) -> None:
+        assert quiet(kernel("a: mov.u32 %r1, 1; @%p1 bra a; ret;")) == (False, True)
+
+    def test_a_trap_is_quiet_no_matter_what_comes_before_it(self) -> None:
+        assert quiet(kernel("@%p1 bra out; st.global.u32 [%d1], %r1; trap; out: st.global.u32 [%d1], %r1; ret;")) == (False, True, False)
 
 
 class TestComponents:

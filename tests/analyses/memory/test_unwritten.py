@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 import ptxkit
-from ptxkit.analyses import lint
+from ptxkit.analyses import lint, routines
 from ptxkit.analyses.framework.rule import select
+from ptxkit.analyses.memory.unwritten import unwritten
 
 KERNEL = """.version 8.0
 .target sm_90
@@ -77,3 +78,30 @@ def test_nothing_can_have_written_it(body: str) -> None:
 )
 def test_something_may_have(body: str) -> None:
     assert found(body) == []
+
+
+class TestUnwritten:
+    """The fact that the rule asks."""
+
+    def of(self, body: str) -> list[tuple[str, str, str]]:
+        """By variable: what reads it first, and what writes it first afterwards."""
+        (routine,) = [one for one in routines(ptxkit.parse(KERNEL.format(body))) if one.name == "k"]
+        text = [instruction.body_text.strip().rstrip(";") for instruction in routine.instructions]
+        return [
+            (one.symbol.name, text[one.load.instruction], text[one.store.instruction] if one.store is not None else "")
+            for one in unwritten(routine)
+        ]
+
+    def test_a_load_before_the_store_of_the_same_variable(self) -> None:
+        assert self.of("ld.shared.u32 %r1, [tile];\nst.shared.u32 [tile], %r0;") == [
+            ("tile", "ld.shared.u32 %r1, [tile]", "st.shared.u32 [tile], %r0")
+        ]
+
+    def test_a_store_to_another_variable_is_none(self) -> None:
+        assert self.of("st.shared.u32 [tile], %r0;\nld.local.u32 %r1, [depot];") == [("depot", "ld.local.u32 %r1, [depot]", "")]
+
+    def test_written_on_one_side_of_a_branch(self) -> None:
+        assert self.of("@%p1 bra over;\nst.shared.u32 [tile], %r0;\nover:\nld.shared.u32 %r1, [tile];") == []
+
+    def test_nothing_is_read(self) -> None:
+        assert self.of("mov.u32 %r1, 0;") == []

@@ -1,4 +1,4 @@
-"""A stand-in for `cuda.bindings.driver`: its GPU is the emulator. The environment says in STAND_IN what goes wrong.
+"""A stand-in for `cuda.bindings.driver`: its GPU is the machine. The environment says in STAND_IN what goes wrong.
 
 Every function gives a tuple, as those of cuda-python do, of which the first is the error code.
 """
@@ -8,21 +8,16 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
-import sys
 import time
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
-
-from emulator import Fault, Loaded, Space
-
 import ptxkit
+from ptxkit.machine import Fault, Machine
 
-MEMORY = Space(0x7F00_0000_0000)
+MACHINE = Machine("sm_90a", host_memory=True)
 LIVE: dict[int, int] = {}
-HOST: dict[int, Any] = {}
+HOST: dict[int, int] = {}
 
 
 class CUresult(enum.IntEnum):
@@ -83,7 +78,7 @@ def cuDeviceGet(number: int) -> Any:
 
 
 def cuDeviceGetName(size: int, device: int) -> Any:
-    return OK, b"emulator\0\0\0"
+    return OK, b"machine\0\0\0"
 
 
 def cuDeviceGetAttribute(kind: str, device: int) -> Any:
@@ -119,24 +114,26 @@ def cuModuleLoadDataEx(source: bytes, count: int, options: list[str], values: li
         return CUresult.CUDA_ERROR_INVALID_PTX, None
     if mode("crash " + ("instrumented" if "ptxkit+" in text else "original")):
         os.abort()
-    loaded = Loaded(module, MEMORY)
+    loaded = MACHINE.load(module)
     loaded.probed = "ptxkit+" in text  # type: ignore[attr-defined]
     HANDLES[id(loaded)] = loaded
     return OK, loaded
 
 
-def cuModuleUnload(module: Loaded) -> Any:
+def cuModuleUnload(module: Any) -> Any:
     return (OK,)
 
 
-def cuModuleGetFunction(module: Loaded, name: bytes) -> Any:
+def cuModuleGetFunction(module: Any, name: bytes) -> Any:
     known = name.decode() in module.kernels
     return (OK, (module, name.decode())) if known else (CUresult.CUDA_ERROR_NOT_FOUND, None)
 
 
-def cuModuleGetGlobal(module: Loaded, name: bytes) -> Any:
-    address = module.variables.get(name.decode())
-    return (OK, address, 0) if address is not None else (CUresult.CUDA_ERROR_NOT_FOUND, None, 0)
+def cuModuleGetGlobal(module: Any, name: bytes) -> Any:
+    try:
+        return OK, module.address(name.decode()), 0
+    except KeyError:
+        return CUresult.CUDA_ERROR_NOT_FOUND, None, 0
 
 
 cuLibraryGetGlobal = cuModuleGetGlobal
@@ -153,50 +150,58 @@ def cuFuncSetAttribute(function: Any, kind: str, value: int) -> Any:
 def cuMemAlloc(size: int) -> Any:
     if mode("no memory"):
         return CUresult.CUDA_ERROR_OUT_OF_MEMORY, None
-    address = MEMORY.add(size)
+    address = MACHINE.new_global(size, "", 256)
     LIVE[address] = size
     return OK, address
 
 
 def cuMemFree(address: int) -> Any:
     del LIVE[address]
-    MEMORY.remove(address)
+    MACHINE.free_global(address)
     return (OK,)
 
 
 def cuMemHostAlloc(size: int, flags: int) -> Any:
-    here = (ctypes.c_char * size)()
-    HOST[ctypes.addressof(here)] = here
-    return OK, ctypes.addressof(here)
+    address = MACHINE.new_global(size, "", 256)
+    HOST[address] = size
+    return OK, address
 
 
 def cuMemHostGetDevicePointer(here: int, flags: int) -> Any:
-    return OK, MEMORY.add(len(HOST[here]), memoryview(HOST[here]).cast("B"))
+    return OK, here
 
 
 def cuMemFreeHost(here: int) -> Any:
     del HOST[here]
+    MACHINE.free_global(here)
     return (OK,)
 
 
 def cuMemcpyHtoD(address: int, data: bytes, size: int) -> Any:
-    MEMORY.write(address, data[:size])
+    MACHINE.write(address, data[:size])
     return (spoilt,)
 
 
 def cuMemcpyDtoH(data: bytearray, address: int, size: int) -> Any:
-    data[:size] = MEMORY.read(address, size)
+    data[:size] = MACHINE.read(address, size)
     return (spoilt,)
 
 
 def cuMemcpyDtoD(target: int, source: int, size: int) -> Any:
-    MEMORY.write(target, MEMORY.read(source, size))
+    MACHINE.write(target, MACHINE.read(source, size))
     return (spoilt,)
 
 
 def cuMemsetD8(address: int, value: int, size: int) -> Any:
-    MEMORY.write(address, bytes([value]) * size)
+    MACHINE.write(address, bytes([value]) * size)
     return (spoilt,)
+
+
+def result_of(fault: Fault) -> CUresult:
+    """What a driver would say."""
+    if fault.kind == "address":
+        return CUresult.CUDA_ERROR_MISALIGNED_ADDRESS if "misaligned" in fault.reason else CUresult.CUDA_ERROR_ILLEGAL_ADDRESS
+    return CUresult.CUDA_ERROR_LAUNCH_TIMEOUT if fault.kind in ("budget", "deadlock") else CUresult.CUDA_ERROR_LAUNCH_FAILED
 
 
 def cuLaunchKernelEx(config: Any, function: Any, pointers: int, extra: int) -> Any:
@@ -205,24 +210,20 @@ def cuLaunchKernelEx(config: Any, function: Any, pointers: int, extra: int) -> A
     which = "instrumented" if module.probed else "original"
     if mode(f"hang {which}"):
         time.sleep(1000)
-    parameters = module.kernels[name].function.header.parameters
-    from ptxkit.rewriters.engine.parameters import layout
-
-    sizes = [one.bytes for one in layout(module.kernels[name].function.header)]
-    assert len(sizes) == len(parameters)
+    sizes = [size for _, _, size, _ in module.program(name, False, False).layout()]
     places = ctypes.cast(pointers, ctypes.POINTER(ctypes.c_void_p))
     data = [ctypes.string_at(places[i], size) for i, size in enumerate(sizes)]
     grid = (config.gridDimX, config.gridDimY, config.gridDimZ)
     block = (config.blockDimX, config.blockDimY, config.blockDimZ)
     try:
-        module.launch(name, grid, block, data)
+        MACHINE.launch(module, name, *data, grid=grid, block=block)
     except Fault as fault:
-        spoilt = CUresult[str(fault)]
+        spoilt = result_of(fault)
     clock += 2.0 if module.probed else 1.0
     if mode("noise") or (mode("wrong") and module.probed):
         address = int.from_bytes(data[min(1, len(data) - 1)], "little")
-        (first,) = MEMORY.read(address, 1)
-        MEMORY.write(address, bytes([first + 1 + int(clock) % 100 & 255]))
+        (first,) = MACHINE.read(address, 1)
+        MACHINE.write(address, bytes([first + 1 + int(clock) % 100 & 255]))
     return (OK,)
 
 

@@ -1,0 +1,96 @@
+"""What a relation leads to: reachability in any graph.
+
+A graph is a relation here: a function from a node to those that come after it, be they blocks, values, terms or functions of a module. What
+is not to be passed is left out of the relation.
+
+>>> graph = {"entry": ["head"], "head": ["body", "exit"], "body": ["head"], "exit": []}
+>>> list(nearest_first(["head"], graph.__getitem__))
+['head', 'body', 'exit']
+>>> shortest_path("head", "head", graph.__getitem__)
+['head', 'body', 'head']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
+
+State = TypeVar("State")
+Node = TypeVar("Node", bound=Hashable)
+Relation = Callable[[Node], Iterable[Node]]
+"""From a node to those that come after it."""
+
+
+def closure(starts: Iterable[Node], after: Relation[Node]) -> set[Node]:
+    """All that some nodes lead to, themselves included: the reflexive and transitive closure."""
+    found = set(starts)
+    work = list(found)
+    for node in work:
+        for following in after(node):
+            if following not in found:
+                found.add(following)
+                work.append(following)
+    return found
+
+
+def nearest_first(starts: Iterable[Node], after: Relation[Node]) -> Iterator[Node]:
+    """The same, each node once, in the order of a breadth-first search. What comes after a node is asked when the next one is."""
+    work = list(dict.fromkeys(starts))
+    found = set(work)
+    for node in work:
+        yield node
+        for following in after(node):
+            if following not in found:
+                found.add(following)
+                work.append(following)
+
+
+def unfold(start: State, after: Callable[[State], Iterable[State]]) -> Iterator[State]:
+    """All that comes of a state, as a tree: depth first, the last of what comes after one before the others.
+
+    What was there before is not recognised, so who asks says when to stop. What comes after a state is asked when the next one is.
+    """
+    work = [start]
+    while work:
+        state = work.pop()
+        yield state
+        work += after(state)
+
+
+def post_order(start: Node, needs: Relation[Node]) -> Iterator[Node]:
+    """A node and all that it needs, each once, after what it needs but for circles: a depth-first walk, as each node is left.
+
+    What a node needs is asked when it is entered.
+    """
+    found = {start}
+    path = [(start, iter(needs(start)))]
+    while path:
+        node, rest = path[-1]
+        for needed in rest:
+            if needed not in found:
+                found.add(needed)
+                path.append((needed, iter(needs(needed))))
+                break
+        else:
+            path.pop()
+            yield node
+
+
+def shortest_path(start: Node, goal: Node, after: Relation[Node]) -> list[Node]:
+    """The nodes of a shortest path from one to another, both included, of one step at least; empty if there is none."""
+    came: dict[Node, Node] = {}
+
+    def onward(node: Node) -> Iterator[Node]:
+        for following in after(node):
+            came.setdefault(following, node)
+            yield following
+
+    for _ in nearest_first([start], onward):
+        if goal in came:
+            break
+    if goal not in came:
+        return []
+    path = [goal, came[goal]]
+    while path[-1] != start:
+        path.append(came[path[-1]])
+    return path[::-1]

@@ -1,0 +1,761 @@
+"""Which outcomes of a program the axioms allow, each with an execution that shows it.
+
+For every path of every thread and every meeting of barriers, reads are given a write to read from, one after the other, and the relations
+of chapter 8 are computed from what is chosen so far. They only ever grow, and every axiom forbids something to be related: so what
+contradicts an axiom early is never completed. Reads on which the outcome depends come first; once an outcome is known, one way to complete
+it is enough. Writes and fences that must be ordered, but which nothing orders yet, come last.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import product
+
+import attrs
+
+from ptxkit.analyses.memory_model.execution import AXIOMS, Execution, Values, cliques
+from ptxkit.analyses.memory_model.expressions import Expression, Read, reads_of, value_of
+from ptxkit.analyses.memory_model.paths import Path, paths
+from ptxkit.analyses.memory_model.program import AsyncCopy, Program, ProxyFence
+from ptxkit.analyses.memory_model.relations import Relation, closed, composed, members
+from ptxkit.analyses.memory_model.skeleton import Event, Observed, Skeleton, includes, skeletons
+from ptxkit.frozen import frozen
+
+PATIENCE = (300, 600, 1200, 2400, 4800, 9600)
+"""After how many steps a search starts again."""
+LOOPS = 3
+"""How often a branch backwards is taken, at most."""
+
+Sources = dict[tuple[int, int], int]
+Pair = tuple[int, int]
+
+
+@frozen
+class Register:
+    """A register at the end of its thread."""
+
+    thread: int
+    name: str
+
+
+Wanted = Register | Observed
+"""What of the final state an outcome consists of."""
+
+
+@attrs.frozen
+class Outcome:
+    """A final state that is allowed: the values of what was asked for, in that order, and an execution that ends so."""
+
+    values: tuple[int, ...]
+    execution: Execution
+    racy: Execution | None = None
+    """An execution that ends so and has a data race, if there is one."""
+
+
+@attrs.frozen
+class Outcomes:
+    """All allowed outcomes; `is_cut` if there may be more because a loop was not followed further."""
+
+    wanted: tuple[Wanted, ...]
+    outcomes: tuple[Outcome, ...]
+    is_cut: bool
+
+    def values(self) -> set[tuple[int, ...]]:
+        """The values alone."""
+        return {one.values for one in self.outcomes}
+
+
+def registers(program: Program) -> tuple[Register, ...]:
+    """Every register that an operation writes, thread by thread in the order of the text."""
+    found: dict[Register, None] = {}
+    for t, thread in enumerate(program.threads):
+        for operation in thread.code:
+            names = getattr(operation, "register", None)
+            for name in names if isinstance(names, tuple) else (names,):
+                if name is not None:
+                    found[Register(t, name)] = None
+    return tuple(found)
+
+
+def outcomes(
+    program: Program,
+    wanted: Sequence[Wanted] | None = None,
+    *,
+    races: bool = True,
+    loops: int = LOOPS,
+    without: Iterable[str] = (),
+    accept: Callable[[tuple[int, ...]], bool] = lambda values: True,
+    possible: Callable[[Sequence[int | None]], bool] | None = None,
+    first: bool = False,
+) -> Outcomes:
+    """Every allowed outcome of a program.
+
+    `wanted`: the registers and bytes of memory that an outcome consists of; by default all registers that are written. `races`: also look
+    for an execution with a data race for each. `without`: axioms that need not hold. `accept`: outcomes that are of interest;
+    `possible`: whether one may be when only some values are known, the others None. `first`: one is enough. Raises CannotFollow.
+    """
+    asked = registers(program) if wanted is None else tuple(wanted)
+    found: dict[tuple[int, ...], Outcome] = {}
+    settled: set[tuple[int, ...]] = set()
+    is_cut = False
+    for combination, cut in _combinations(program, loops):
+        is_cut |= cut
+        for skeleton in skeletons(program, combination, [one for one in asked if isinstance(one, Observed)]):
+            search = Search(skeleton, frozenset(without))
+            if not search.is_possible:
+                continue
+            interest = _interest(skeleton, asked)
+            if interest is None:
+                continue
+            for values, node in search.partial(interest, possible):
+                if values in settled or not accept(values):
+                    continue
+                known = found.get(values)
+                if known is None:
+                    execution = search.complete(node)
+                    if execution is None:
+                        continue
+                    known = found[values] = Outcome(values, execution)
+                    if first:
+                        return Outcomes(asked, (known,), is_cut)
+                if races and known.racy is None:
+                    racy = search.complete(node, racy=True)
+                    if racy is not None:
+                        known = found[values] = Outcome(values, known.execution, racy)
+                if not races or known.racy is not None:
+                    settled.add(values)
+    return Outcomes(asked, tuple(found[key] for key in sorted(found)), is_cut)
+
+
+def find_race(
+    program: Program,
+    *,
+    loops: int = LOOPS,
+    between: Callable[[Event, Event], bool] = lambda a, b: True,
+    observing: Callable[[Event, Event], bool] | None = None,
+) -> Execution | None:
+    """An allowed execution with a data race (8.7.1), if the program has one.
+
+    `between`: only races of such operations. `observing`: only executions in which such a write is read by such a read.
+    Raises CannotFollow.
+    """
+    for combination, _ in _combinations(program, loops):
+        for skeleton in skeletons(program, combination):
+            search = Search(skeleton)
+            events = skeleton.events
+            search.conflicts = [(i, j) for i, j in search.conflicts if between(events[i], events[j])]
+            if not search.conflicts:
+                continue
+            if not search.is_possible:
+                continue
+            for node in [search.start()] if observing is None else search.observing(observing):
+                execution = search.complete(node, racy=True)
+                if execution is not None:
+                    return execution
+    return None
+
+
+def _combinations(program: Program, loops: int) -> Iterator[tuple[tuple[Path, ...], bool]]:
+    each = [paths(thread, program, loops) for thread in program.threads]
+    is_cut = any(one.is_cut for one in each)
+    for combination in product(*[one.paths for one in each]):
+        yield combination, is_cut
+
+
+Interest = list[tuple[int, Expression]]
+
+
+def _interest(skeleton: Skeleton, wanted: Sequence[Wanted]) -> Interest | None:
+    """Thread and expression of what is wanted; None if a thread is stuck before it has come to it, or the program does not end."""
+    if not skeleton.is_ended:
+        return None
+    found: Interest = []
+    for one in wanted:
+        if isinstance(one, Observed):
+            found.append((-1, Read(skeleton.finals[one])))
+            continue
+        expression = skeleton.paths[one.thread].registers.get(one.name, 0)
+        if one.thread in skeleton.stuck:
+            step = skeleton.paths[one.thread].steps[skeleton.stuck[one.thread]]
+            held = step.registers.get(one.name, 0)
+            if held is not expression and held != expression:
+                return None
+        found.append((one.thread, expression))
+    return found
+
+
+@attrs.frozen(eq=False)
+class Node:
+    """What is chosen so far, and what follows."""
+
+    sources: Sources
+    coherence: tuple[Pair, ...]
+    fences: tuple[Pair, ...]
+    preserved: list[int]
+    cause: list[int]
+    order: list[int]
+
+
+class Search:
+    """The executions of a skeleton."""
+
+    def __init__(self, skeleton: Skeleton, without: frozenset[str] = frozenset()) -> None:
+        unknown = without - AXIOMS.keys()
+        if unknown:
+            raise ValueError(f"there is no axiom {min(unknown)}")
+        self.skeleton = skeleton
+        events = skeleton.events
+        self.n = len(events)
+        self.checks = {name: name not in without for name in AXIOMS}
+        self.writers = [sum(1 << one.index for one in events if one.is_write and c in one.cells) for c in range(len(skeleton.cells))]
+        self.decisions = [(one.index, c) for one in events if one.is_read for c in one.cells]
+        self.writes = sum(1 << one.index for one in events if one.is_write)
+        self.atomics = sum(1 << one.index for one in events if one.is_atomic)
+        self.has_dependencies = any(skeleton.depends)
+        static = [a | b | c for a, b, c in zip(skeleton.program_order, skeleton.asynchronous, skeleton.barriers, strict=True)]
+        self.static = closed(static)
+        self.releasing = [(i, row) for i, row in enumerate(skeleton.release_patterns) if row]
+        strong_overlap = [a & b for a, b in zip(skeleton.morally_strong, skeleton.overlap, strict=True)]
+        self.pairs = [
+            (i, j)
+            for i in members(self.writes)
+            for j in members(strong_overlap[i] & self.writes)
+            if i < j and events[i].thread != events[j].thread
+        ]
+        fences = [one.index for one in events if one.is_fence and one.sem == "sc"]
+        self.fence_pairs: list[Pair] = []
+        self.fixed_fences: tuple[Pair, ...] = ()
+        for k, i in enumerate(fences):
+            for j in fences[k + 1 :]:
+                if skeleton.morally_strong[i] >> j & 1:
+                    if events[i].thread == events[j].thread:
+                        self.fixed_fences += ((i, j),)
+                    else:
+                        self.fence_pairs.append((i, j))
+        self.strong = skeleton.morally_strong
+        self.strong_writes = [row & self.writes if self.writes >> i & 1 else 0 for i, row in enumerate(strong_overlap)]
+        self.updates = self.writes & sum(1 << one.index for one in events if one.is_atomic and one.is_read)
+        self.forces = bool(self.pairs) and all(self.checks.values())
+        self.cliques = [one for one in cliques(strong_overlap) if one.bit_count() > 1]
+        self.strong_overlap = strong_overlap
+        self.is_plain = all(one.proxy == "generic" for one in events if one.is_memory or one.sem == "proxy") and all(
+            a & (self._real() | skeleton.initial | skeleton.final) == b
+            for a, b in zip(skeleton.overlap, skeleton.same_address, strict=True)
+        )
+        if not self.is_plain:
+            self._proxies()
+        self.atomic_pairs = self._atomic_pairs()
+        self.conflicts = self._conflicts()
+        self.constraints = self._constraints()
+        self.is_possible = all(self._holds(one, Values(skeleton, {})) is not False for one in self.constraints)
+
+    def _real(self) -> int:
+        return sum(1 << one.index for one in self.skeleton.events if one.thread >= 0)
+
+    def _atomic_pairs(self) -> list[int]:
+        """8.7.2: overlapping atomic operations whose scopes include each other."""
+        events, threads = self.skeleton.events, self.skeleton.program.threads
+        rows = [0] * self.n
+        for i in members(self.atomics):
+            for j in members(self.atomics & self.skeleton.overlap[i]):
+                a, b = events[i], events[j]
+                if includes(a.scope, threads[a.thread], threads[b.thread]) and includes(b.scope, threads[b.thread], threads[a.thread]):
+                    rows[i] |= 1 << j
+        return rows
+
+    def _conflicts(self) -> list[Pair]:
+        events = self.skeleton.events
+        found = []
+        for i in members(self._real()):
+            for j in members(self.skeleton.overlap[i] & ~self.strong[i] & self._real()):
+                a, b = events[i], events[j]
+                if i < j and (a.is_write or b.is_write) and not (a.operation is b.operation and isinstance(a.operation, AsyncCopy)):
+                    found.append((i, j))
+        return found
+
+    def _constraints(self) -> list[tuple[int, Expression, bool]]:
+        found = []
+        for t, path in enumerate(self.skeleton.paths):
+            count = len(path.constraints)
+            if t in self.skeleton.stuck:
+                count = path.steps[self.skeleton.stuck[t]].constraints
+            found += [(t, condition, truth) for condition, truth in path.constraints[:count]]
+        return found
+
+    def _proxies(self) -> None:
+        """Which proxy fences are on the side of which operation (9.7.14.4)."""
+        skeleton = self.skeleton
+        events, threads = skeleton.events, skeleton.program.threads
+        spaces = {one.name: one.space for one in skeleton.program.variables}
+        self.sided = [0] * self.n
+        self.same_proxy = [0] * self.n
+        self.alias_fences = 0
+        self.generic = sum(1 << one.index for one in events if one.is_memory and one.proxy == "generic")
+        for fence in events:
+            if isinstance(fence.operation, ProxyFence):
+                if fence.proxy == "alias":
+                    self.alias_fences |= 1 << fence.index
+                for one in events:
+                    limits = fence.operation.spaces
+                    if (
+                        one.is_memory
+                        and one.proxy != "generic"
+                        and one.proxy == fence.proxy
+                        and includes("cta", threads[fence.thread], threads[one.thread])
+                        and (not limits or spaces[one.location] in limits)
+                    ):
+                        self.sided[one.index] |= 1 << fence.index
+        for copy, wait in skeleton.implicit_fences:
+            self.sided[copy] |= 1 << wait
+        for one in events:
+            for j in members(skeleton.same_address[one.index]):
+                other = events[j]
+                if one.thread >= 0 and other.thread >= 0 and one.proxy == other.proxy:
+                    if includes("cta", threads[one.thread], threads[other.thread]):
+                        self.same_proxy[one.index] |= 1 << j
+        ends = skeleton.initial | skeleton.final
+        self.with_ends = [row if ends >> i & 1 else row & ends for i, row in enumerate(skeleton.overlap)]
+
+    def start(self) -> Node:
+        """Nothing is chosen."""
+        node = self._node({}, (), self.fixed_fences)
+        if node is None:
+            raise AssertionError("an execution without reads contradicts an axiom")
+        return node
+
+    def observing(self, is_wanted: Callable[[Event, Event], bool]) -> Iterator[Node]:
+        """Nodes in which a read that is wanted reads all from a write that is wanted."""
+        events = self.skeleton.events
+        for read in events:
+            for write in events:
+                if read.is_read and write.is_write and read is not write and set(read.cells) <= set(write.cells) and is_wanted(write, read):
+                    node = self._node({(read.index, cell): write.index for cell in read.cells}, (), self.fixed_fences)
+                    if node is not None:
+                        yield node
+
+    # The relations of chapter 8, from what is chosen so far. `execution` has them as they are written.
+
+    def _node(self, sources: Sources, coherence: tuple[Pair, ...], fences: tuple[Pair, ...]) -> Node | None:
+        """What follows; None if it contradicts an axiom."""
+        observed = self._observed(sources)
+        base = self._base(observed, fences)
+        if self.checks["fence-sc"]:
+            for a, b in fences:
+                if base[b] >> a & 1:
+                    return None
+        preserved = self._preserved(base)
+        updates = self.atomics & self.writes
+        cause = [
+            row | self._image(seen, preserved) | (seen & updates) if seen else row for row, seen in zip(preserved, observed, strict=True)
+        ]
+        order = [0] * self.n
+        for i in members(self.writes):
+            order[i] = cause[i] & self.writes & self.skeleton.overlap[i]
+        for a, b in coherence:
+            order[a] |= 1 << b
+        closed(order)
+        return self._judged(Node(sources, coherence, fences, preserved, cause, order))
+
+    def _judged(self, node: Node) -> Node | None:
+        """The node, with the writes ordered that have to be; None if it contradicts an axiom."""
+        order = node.order
+        if self.forces and not self._forced(node.sources, node.cause, order):
+            return None
+        if self.checks["coherence"] and any(row >> i & 1 for i, row in enumerate(order)):
+            return None
+        return node if self._communicates(node.sources, node.preserved, node.cause, order) else None
+
+    def _reading(self, node: Node, decision: Pair, write: int) -> Node | None:
+        """The node in which a read takes a cell from a write. What it does not observe (8.9.2) changes no causality."""
+        sources = {**node.sources, decision: write}
+        if self.strong[write] >> decision[0] & 1:
+            return self._node(sources, node.coherence, node.fences)
+        return self._judged(Node(sources, node.coherence, node.fences, node.preserved, node.cause, list(node.order)))
+
+    def _ordering(self, node: Node, first: int, second: int) -> Node | None:
+        """The node in which a write precedes another in coherence order, which changes no causality either."""
+        order = list(node.order)
+        after = order[second] | 1 << second
+        for i in members(self.writes):
+            if i == first or order[i] >> first & 1:
+                order[i] |= after
+        return self._judged(Node(node.sources, (*node.coherence, (first, second)), node.fences, node.preserved, node.cause, order))
+
+    @staticmethod
+    def _image(events: int, rows: list[int]) -> int:
+        found = 0
+        while events:
+            low = events & -events
+            found |= rows[low.bit_length() - 1]
+            events ^= low
+        return found
+
+    def _observed(self, sources: Sources) -> list[int]:
+        rows = [0] * self.n
+        events = self.skeleton.events
+        for (read, cell), write in sources.items():
+            if self.strong[write] >> read & 1:
+                cells = events[read].cells
+                if len(cells) == 1 or (cell == cells[0] and all(sources.get((read, c)) == write for c in cells)):
+                    rows[write] |= 1 << read
+        if not self.atomics:
+            return rows
+        found = []
+        for row in rows:
+            pending = row & self.atomics
+            while pending:
+                low = pending & -pending
+                pending ^= low
+                new = rows[low.bit_length() - 1] & ~row
+                row |= new
+                pending |= new & self.atomics
+            found.append(row)
+        return found
+
+    def _base(self, observed: list[int], fences: tuple[Pair, ...]) -> list[int]:
+        base = list(self.static)
+        has_more = False
+        acquire = self.skeleton.acquire_patterns
+        for first, writes in self.releasing:
+            reads = self._image(writes, observed)
+            if reads:
+                lasts = self._image(reads, acquire) & self.strong[first]
+                if lasts & ~base[first]:
+                    base[first] |= lasts
+                    has_more = True
+        for a, b in fences:
+            if not base[a] >> b & 1:
+                base[a] |= 1 << b
+                has_more = True
+        if has_more:
+            closed(base)
+        initial, final = self.skeleton.initial, self.skeleton.final
+        others = ((1 << self.n) - 1) & ~initial
+        return [others if initial >> i & 1 else row if final >> i & 1 else row | final for i, row in enumerate(base)]
+
+    def _preserved(self, base: list[int]) -> list[int]:
+        if self.is_plain:
+            return [a & b for a, b in zip(base, self.skeleton.same_address, strict=True)]
+        leave = [(1 << i if self.generic >> i & 1 else 0) | (base[i] & self.sided[i]) for i in range(self.n)]
+        enter = [1 << i if self.generic >> i & 1 else 0 for i in range(self.n)]
+        for i, row in enumerate(self.sided):
+            for fence in members(row):
+                if base[fence] >> i & 1:
+                    enter[fence] |= 1 << i
+        after = composed(leave, base)
+        across = composed(after, enter)
+        aliased = composed(composed([row & self.alias_fences for row in after], base), enter)
+        skeleton = self.skeleton
+        return [
+            (across[i] & skeleton.same_address[i])
+            | (aliased[i] & skeleton.overlap[i])
+            | ((self.same_proxy[i] | self.with_ends[i]) & base[i])
+            for i in range(self.n)
+        ]
+
+    def _communicates(self, sources: Sources, preserved: list[int], cause: list[int], order: list[int]) -> bool:
+        """Whether what is read satisfies atomicity, causality and no thin air."""
+        reads_from = [0] * self.n
+        for (read, cell), write in sources.items():
+            reads_from[write] |= 1 << read
+            if self.checks["causality"] and preserved[read] >> write & 1:
+                return False
+            later = order[write] & self.writers[cell] & ~(1 << read)
+            while later:
+                low = later & -later
+                later ^= low
+                other = low.bit_length() - 1
+                if self.checks["causality"] and cause[other] >> read & 1:
+                    return False
+                if self.checks["atomicity"] and (self.strong[read] | self.atomic_pairs[read]) & low:
+                    if self.atomics >> read & 1 and self.writes >> read & 1 and order[other] >> read & 1:
+                        return False
+                    if self.strong[read] & low and any(sources.get((read, c)) == other for c in self.skeleton.events[read].cells):
+                        return False
+        if self.has_dependencies and self.checks["no-thin-air"]:
+            chain = closed(composed(reads_from, self.skeleton.depends))
+            return not any(row >> i & 1 for i, row in enumerate(chain))
+        return True
+
+    def _forced(self, sources: Sources, cause: list[int], order: list[int]) -> bool:
+        """Orders pairs of writes of which only one order can satisfy the axioms, in place. False if none can."""
+        strong_writes = self.strong_writes
+        changed = True
+        while changed:
+            changed = False
+            for (read, cell), write in sources.items():
+                updates = self.updates >> read & 1
+                others = strong_writes[write] & self.writers[cell] & ~(1 << read)
+                for other in members(others):
+                    if order[other] >> write & 1:
+                        continue
+                    if order[write] >> other & 1:
+                        # it comes between what the atomic operation reads and, unless it follows, what it writes
+                        if updates and strong_writes[read] >> other & 1 and not order[read] >> other & 1:
+                            order[read] |= 1 << other
+                            changed = True
+                    elif cause[other] >> read & 1 or (updates and strong_writes[read] >> other & 1 and order[other] >> read & 1):
+                        order[other] |= 1 << write
+                        changed = True
+            if changed:
+                closed(order)
+                if any(row >> i & 1 for i, row in enumerate(order)):
+                    return False
+        return True
+
+    def _is_sequential(self, node: Node) -> bool:
+        """8.10.5, once everything is chosen."""
+        if not self.checks["sc-per-location"]:
+            return True
+        edges = [a | (b & self.skeleton.overlap[i]) for i, (a, b) in enumerate(zip(self.skeleton.program_order, node.order, strict=True))]
+        for (read, cell), write in node.sources.items():
+            edges[write] |= 1 << read
+            edges[read] |= node.order[write] & self.writers[cell] & ~(1 << read)
+        for clique in self.cliques:
+            rows = closed([row & self.strong_overlap[i] & clique if clique >> i & 1 else 0 for i, row in enumerate(edges)])
+            if any(row >> i & 1 for i, row in enumerate(rows)):
+                return False
+        return True
+
+    # Choosing.
+
+    def _holds(self, constraint: tuple[int, Expression, bool], values: Values) -> bool | None:
+        thread, condition, truth = constraint
+        value = value_of(condition, values.in_thread(thread))
+        return None if value is None else bool(value) == truth
+
+    def _candidates(self, node: Node, decision: Pair) -> int:
+        """The writes that a read can take a cell from, as far as causality says."""
+        read, cell = decision
+        writers = self.writers[cell] & ~(1 << read)
+        if not self.checks["causality"]:
+            return writers
+        found = writers & ~node.preserved[read]
+        earlier = 0
+        for write in members(writers):
+            if node.cause[write] >> read & 1:
+                earlier |= 1 << write
+        for write in members(found):
+            if node.order[write] & earlier:
+                found ^= 1 << write
+        return found
+
+    def _tightest(self, node: Node) -> Pair | None:
+        """The read with the fewest writes to choose from; None if all are chosen."""
+        best, fewest = None, self.n + 1
+        for pair in self.decisions:
+            if pair not in node.sources:
+                count = self._candidates(node, pair).bit_count()
+                if count < fewest:
+                    best, fewest = pair, count
+        return best
+
+    def _choices(self, node: Node, decision: Pair) -> Iterator[Node]:
+        """The nodes in which a read takes a cell from each write that it can."""
+        for write in members(self._candidates(node, decision)):
+            following = self._reading(node, decision, write)
+            if following is None:
+                continue
+            if self.constraints:
+                values = Values(self.skeleton, following.sources)
+                if any(self._holds(one, values) is False for one in self.constraints):
+                    continue
+            yield following
+
+    def _needed(self, node: Node, thread: int, expression: Expression, seen: set[int]) -> Pair | None:
+        """A read that has to be chosen before the value of an expression is known."""
+        for step in members(reads_of(expression)):
+            event = step if thread < 0 else self.skeleton.threads[thread][step] if step < len(self.skeleton.threads[thread]) else -1
+            if event < 0 or event in seen:
+                continue
+            seen.add(event)
+            found = self._needed_by(node, event, seen)
+            if found is not None:
+                return found
+        return None
+
+    def _needed_by(self, node: Node, event: int, seen: set[int]) -> Pair | None:
+        one = self.skeleton.events[event]
+        if not one.is_memory:
+            for other in (event, *members(self.skeleton.barriers[event])):
+                found = self._needed(node, one.thread, self.skeleton.events[other].value, seen)
+                if found is not None:
+                    return found
+            return None
+        for cell in one.cells:
+            write = node.sources.get((event, cell))
+            if write is None:
+                return event, cell
+            source = self.skeleton.events[write]
+            found = self._needed(node, source.thread, source.value, seen)
+            if found is not None:
+                return found
+        return None
+
+    def partial(
+        self, interest: Interest, possible: Callable[[Sequence[int | None]], bool] | None = None
+    ) -> Iterator[tuple[tuple[int, ...], Node]]:
+        """Nodes in which the values of interest are known, and these values; only where they are `possible`."""
+        pending = [self.start()]
+        while pending:
+            node = pending.pop()
+            decision = None
+            for thread, expression in interest:
+                decision = self._needed(node, thread, expression, set())
+                if decision is not None:
+                    break
+            if decision is not None and possible is None:
+                pending += self._choices(node, decision)
+                continue
+            values = Values(self.skeleton, node.sources)
+            found = [value_of(one, values.read if thread < 0 else values.in_thread(thread)) for thread, one in interest]
+            if possible is not None and not possible(found):
+                continue
+            if decision is not None:
+                pending += self._choices(node, decision)
+            elif None not in found:
+                yield tuple(one for one in found if one is not None), node
+
+    def complete(self, node: Node, racy: bool = False) -> Execution | None:
+        """An execution in which everything is chosen, starting from a node; with a data race, if that is asked for.
+
+        An early choice that cannot be completed is found out late. So a search that takes long starts again and chooses in another order,
+        each time with more patience, the last time with as much as it takes.
+        """
+        for attempt, patience in enumerate((*PATIENCE, None)):
+            found, is_settled = self._completed(node, racy, random.Random(attempt) if attempt else None, patience)
+            if is_settled:
+                return found
+        return None
+
+    def _completed(self, node: Node, racy: bool, shuffled: random.Random | None, patience: int | None) -> tuple[Execution | None, bool]:
+        """An execution, and whether the answer is final: False if patience ran out."""
+        pending = [node]
+        steps = 0
+        while pending:
+            steps += 1
+            if patience is not None and steps > patience:
+                return None, False
+            one = pending.pop()
+            if racy and not self._race_candidates(one):
+                continue
+            decision = self._tightest(one)
+            if decision is not None:
+                choices = list(self._choices(one, decision))
+                if shuffled is not None:
+                    shuffled.shuffle(choices)
+                pending += choices
+                continue
+            steps += 10
+            finished = self._ordered(one, racy)
+            if finished is not None:
+                return self._execution(finished), True
+        return None, True
+
+    def all(self) -> Iterator[Execution]:
+        """Every execution of the skeleton, all orders included."""
+        pending = [self.start()]
+        while pending:
+            node = pending.pop()
+            decision = next((pair for pair in self.decisions if pair not in node.sources), None)
+            if decision is not None:
+                pending += self._choices(node, decision)
+                continue
+            if not self._is_valued(node):
+                continue
+            pair = next((one for one in self._open(node)), None)
+            if pair is not None:
+                pending += [one for one in self._both_ways(node, pair) if one is not None]
+            elif self._is_sequential(node):
+                yield self._execution(node)
+
+    def _race_candidates(self, node: Node) -> list[Pair]:
+        return [(i, j) for i, j in self.conflicts if not node.cause[i] >> j & 1 and not node.cause[j] >> i & 1]
+
+    def _is_valued(self, node: Node) -> bool:
+        values = Values(self.skeleton, node.sources)
+        return all(self._holds(one, values) for one in self.constraints) and all(
+            values.of(event) is not None for event, _ in self.decisions
+        )
+
+    def _open(self, node: Node) -> Iterator[tuple[bool, Pair]]:
+        for i, j in self.fence_pairs:
+            if (i, j) not in node.fences and (j, i) not in node.fences:
+                yield True, (i, j)
+        for i, j in self.pairs:
+            if not node.order[i] >> j & 1 and not node.order[j] >> i & 1:
+                yield False, (i, j)
+
+    def _both_ways(self, node: Node, pair: tuple[bool, Pair]) -> list[Node | None]:
+        is_fence, (i, j) = pair
+        if not is_fence:
+            return [self._ordering(node, i, j), self._ordering(node, j, i)]
+        return [self._node(node.sources, node.coherence, (*node.fences, way)) for way in ((i, j), (j, i))]
+
+    def _ordered(self, node: Node, racy: bool) -> Node | None:
+        """The node with all writes and fences ordered that must be; None if no order satisfies the axioms.
+
+        Mostly the first order that comes to mind will do. If not, each pair is looked at both ways before one is chosen.
+        """
+        if not self._is_valued(node):
+            return None
+        one: Node | None = node
+        while one is not None and (not racy or self._race_candidates(one)):
+            pair = next(self._open(one), None)
+            if pair is None:
+                if self._is_sequential(one):
+                    return one
+                break
+            ways = self._both_ways(one, pair)
+            one = ways[0] if ways[0] is not None else ways[1]
+        return self._ordered_carefully(node, racy)
+
+    def _ordered_carefully(self, node: Node, racy: bool) -> Node | None:
+        pending = [node]
+        while pending:
+            one: Node | None = pending.pop()
+            branch: list[Node] = []
+            while one is not None:
+                if racy and not self._race_candidates(one):
+                    one = None
+                    break
+                branch = []
+                for pair in self._open(one):
+                    ways = [way for way in self._both_ways(one, pair) if way is not None]
+                    if len(ways) < 2:
+                        one, branch = (ways[0], []) if ways else (None, [])
+                        break
+                    branch = branch or ways
+                else:
+                    break
+            if one is None:
+                continue
+            if branch:
+                pending += reversed(branch)
+            elif self._is_sequential(one):
+                return one
+        return None
+
+    def _execution(self, node: Node) -> Execution:
+        events = self.skeleton.events
+        chosen = [
+            (i, j) if node.order[i] >> j & 1 else (j, i)
+            for i in members(self.writes)
+            for j in members(self.strong_overlap[i] & self.writes)
+            if i < j and events[i].thread >= 0
+        ]
+        return Execution(self.skeleton, node.sources, Relation.of(self.n, chosen), Relation.of(self.n, node.fences))
+
+
+def as_mapping(program: Program, wanted: Sequence[Wanted], values: Sequence[int]) -> Mapping[str, int]:
+    """An outcome by name: `P0:r1` for a register of thread P0 (`%r1@0:1` in PTX), `x` for memory, `x+4` for bytes further on."""
+    return {name_of(program, one): value for one, value in zip(wanted, values, strict=True)}
+
+
+def name_of(program: Program, wanted: Wanted) -> str:
+    """How a part of an outcome is written."""
+    if isinstance(wanted, Register):
+        thread = program.threads[wanted.thread].name
+        return f"{wanted.name}@{thread}" if wanted.name.startswith("%") else f"{thread}:{wanted.name}"
+    return wanted.variable + (f"+{wanted.offset}" if wanted.offset else "")

@@ -1,0 +1,186 @@
+"""`ptxkit run`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ptxkit import files
+from ptxkit.cli.profile import _fail, _launches, _show, _size
+
+if TYPE_CHECKING:
+    from ptxkit.rewriters.profiling.execution import Execution
+    from ptxkit.rewriters.profiling.launch import Launch
+
+FIRST = 8
+"""So many elements of an output are shown."""
+
+PROGRESS_AFTER = 1.0
+"""Seconds after which a bar shows, on a terminal."""
+
+
+def _schedule(context: click.Context, parameter: click.Parameter, value: str) -> str | int:
+    if value in ("lockstep", "late", "early"):
+        return value
+    if value.isdecimal():
+        return int(value)
+    raise click.BadParameter(f"{value!r} is not lockstep, late, early or a number")
+
+
+@click.command()
+@click.argument("path", metavar="FILE")
+@click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
+@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of these kernels.")
+@click.option(
+    "--schedule",
+    default="lockstep",
+    show_default=True,
+    callback=_schedule,
+    metavar="WHICH",
+    help="lockstep, late, early, or a number: a seed.",
+)
+@click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
+@click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
+@click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
+def command(
+    path: str, description: str, kernels: tuple[str, ...], schedule: str | int, target: str | None, budget: float, json_file: str | None
+) -> None:
+    """Run kernels of a PTX file on the CPU: no GPU, no driver.
+
+    Prints what each launch leaves in its outputs, what it printed, its time, and how many instructions its threads executed. FILE may be
+    - for standard input.
+
+    Exit codes: 0 all launches ended, 1 one could not go on, 2 could not run.
+    """
+    import ptxkit
+
+    try:
+        module = ptxkit.parse(files.read(path), path)
+    except files.CannotRead as error:
+        _fail(str(error))
+    launches = _launches(description, path, module, kernels)
+    from ptxkit.machine import Machine
+
+    target = target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")
+    machine = Machine(target)
+    try:
+        code = machine.load(module)
+    except ValueError as error:
+        _show(getattr(error, "diagnostics", ()), module.text)
+        _fail("nothing is run: the file has errors")
+    records = [_one(machine, code, module.text, launch, schedule, budget) for launch in launches]
+    if json_file is not None:
+        document = {"version": 1, "path": path, "target": target, "schedule": schedule, "launches": records}
+        try:
+            files.write(json_file, json.dumps(document, indent=1) + "\n")
+        except OSError as error:
+            _fail(f"{json_file}: {error.strerror or error}")
+    sys.exit(0 if all(record["outcome"] == "ended" for record in records) else 1)
+
+
+def _one(machine: Any, code: Any, text: str, launch: Launch, schedule: str | int, budget: float) -> dict[str, Any]:
+    """Runs a launch and prints what came of it; gives its record."""
+    from ptxkit.machine import Fault
+    from ptxkit.rewriters.profiling.array_files import BadFile
+    from ptxkit.rewriters.profiling.execution import execute
+
+    record: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
+    with _Progress(launch) as progress:
+        try:
+            found = execute(machine, code, launch, schedule=schedule, budget=budget, progress=progress)
+        except Fault as fault:
+            failure: Fault | None = fault
+        except (OSError, BadFile, TypeError, ValueError) as error:
+            _fail(f"{launch.kernel}: {error}")
+        else:
+            failure = None
+    if failure is not None:
+        click.echo(f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
+        _show([failure.diagnostic], text)
+        return {**record, "outcome": "fault", "fault": failure.diagnostic.as_json()}
+    _print(found)
+    outputs = [{"argument": i, "type": _type(launch, i), "values": _numbers(launch, i, data)} for i, data in found.outputs.items()]
+    return {
+        **record,
+        "outcome": "ended",
+        "instructions": found.instructions,
+        "seconds": found.seconds,
+        "printed": found.printed,
+        "outputs": outputs,
+    }
+
+
+def _print(found: Execution) -> None:
+    launch = found.launch
+    rate = found.instructions / found.seconds / 1e6 if found.seconds else 0.0
+    click.echo(
+        f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> "
+        f"{found.instructions:,} instructions, {found.seconds:.3f} s ({rate:.1f} M/s)"
+    )
+    for i, data in found.outputs.items():
+        numbers = _numbers(launch, i, data[: FIRST * 8])[:FIRST]
+        shown = " ".join([f"{number:.7g}" if isinstance(number, float) else str(number) for number in numbers])
+        argument = launch.arguments[i]
+        more = " …" if getattr(argument, "count", 0) > FIRST else ""
+        click.echo(f"  argument {i} ({getattr(argument, 'count', 0)} x {_type(launch, i)}): {shown}{more}")
+    if found.printed:
+        click.echo(found.printed, nl=not found.printed.endswith("\n"))
+
+
+def _type(launch: Launch, argument: int) -> str:
+    return str(getattr(launch.arguments[argument], "type", ""))
+
+
+def _numbers(launch: Launch, argument: int, data: bytes) -> list[int | float]:
+    from ptxkit.rewriters.profiling.elements import SIZES, unpacked
+
+    kind = _type(launch, argument)
+    size = SIZES[kind]
+    return list(unpacked(kind, data[: len(data) // size * size]))
+
+
+class _Progress:
+    """A bar on standard error, which shows once a launch takes over a second, on a terminal."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+        self._bar: Any = None
+        self._task: Any = None
+        self._started = 0.0
+
+    def __enter__(self) -> Any:
+        import time
+
+        self._started = time.perf_counter()
+        return self._advance if sys.stderr.isatty() else None
+
+    def _advance(self, scheduler: Any) -> None:
+        import time
+
+        if time.perf_counter() - self._started < PROGRESS_AFTER:
+            return
+        one = scheduler.launch
+        if self._bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+            self._bar = Progress(
+                SpinnerColumn(),
+                TextColumn("{task.description}", markup=False),
+                BarColumn(),
+                TimeElapsedColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._bar.start()
+            self._task = self._bar.add_task(self._launch.kernel, total=one.ctas)
+        residents = scheduler.residents
+        done = one.next_cta - residents.ctas * residents.alive_count // max(1, residents.count)
+        self._bar.update(self._task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()

@@ -1,0 +1,179 @@
+"""What is in flight, and when it completes.
+
+A `Flight` is an asynchronous instruction of some lanes. What it does is done when it completes: `late` (the default) as late as the
+waits of the program allow, `early` at once, or, with a seed, at a moment drawn by chance. Sources are read no earlier than at the
+instruction, and destinations written before a wait for it returns.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.memory import Memory
+
+Array = np.ndarray[Any, Any]
+
+
+class Flight:
+    """An operation in flight of some lanes. `land(positions)` does it for some of them; `read(positions)` only fetches what it reads.
+
+    `signals` are the mbarriers that its completion changes: a row of addresses in the buffer of shared memory for each lane (-1: none).
+    """
+
+    def __init__(
+        self, lanes: Any, land: Callable[[Array], None], signals: Array | None = None, read: Callable[[Array], None] | None = None
+    ) -> None:
+        self.lanes = lanes
+        self.land = land
+        self.read = read
+        self.signals = signals
+        self.number = 0
+        self.group = np.zeros(0, np.int64)
+        self.flying = np.ones(lanes.count, bool)
+
+    def complete(self, chosen: Any = True) -> bool:
+        """Completes the operation for the lanes of a mask that are still in flight. Whether there were any."""
+        positions = np.flatnonzero(self.flying & chosen)
+        if not len(positions):
+            return False
+        self.flying[positions] = False
+        try:
+            self.land(positions)
+        except Exception as why:
+            if getattr(why, "lanes", None) is None:
+                why.lanes = self.lanes.at(positions)  # type: ignore[attr-defined]
+            raise
+        return True
+
+    def fetch(self, chosen: Array) -> None:
+        """Reads the sources for the lanes of a mask that are still in flight."""
+        positions = np.flatnonzero(self.flying & chosen)
+        if self.read is not None and len(positions):
+            self.read(positions)
+
+
+class Agents:
+    """The operations in flight of the CTAs that are resident together.
+
+    `step` is called when no lane can go on, and now and then when lanes spin; `finish` when the last CTA has exited.
+    """
+
+    def __init__(self, memory: Memory, when: str | int = "late") -> None:
+        self.memory = memory
+        self.when = when
+        self.chance = random.Random(when) if isinstance(when, int) else None
+        self.flights: list[Flight] = []
+        self.wanted: set[int] = set()
+        """mbarriers that lanes wait for, by their address in the buffer of shared memory."""
+        self._commits: dict[str, Array] = {}
+        self._queues: dict[str, list[Flight]] = {}
+        self._number = 0
+
+    def start(self, flight: Flight, queue: str = "") -> None:
+        """Something is in flight from now on; in a queue it belongs to the group that its thread commits next."""
+        self._number += 1
+        flight.number = self._number
+        if queue:
+            flight.group = self._committed(queue)[flight.lanes.place]
+            self._queues.setdefault(queue, []).append(flight)
+        self.flights.append(flight)
+        if self.when == "early" or (self.chance is not None and self.chance.random() < 0.5):
+            flight.complete()
+        if self.chance is not None:
+            for other in self.flights:
+                if self.chance.random() < 0.25:
+                    other.complete()
+        if len(self.flights) > 64:
+            self._forget()
+
+    # -- groups of a thread
+
+    def _committed(self, queue: str) -> Array:
+        found = self._commits.get(queue)
+        if found is None:
+            found = np.zeros(0, np.int64)
+        missing = self.memory.ctas * self.memory.threads - len(found)
+        if missing > 0:
+            found = np.concatenate([found, np.zeros(missing, np.int64)])
+        self._commits[queue] = found
+        return found
+
+    def commit(self, lanes: Any, queue: str) -> None:
+        """What each lane has started since its last group is a group."""
+        self._committed(queue)[lanes.place] += 1
+
+    def wait(self, lanes: Any, queue: str, pending: int | None, reading: bool = False) -> None:
+        """Completes all groups of each lane but the latest `pending`; None: and what is in no group yet. With `reading` only reads."""
+        flights = self._queues.get(queue)
+        if not flights:
+            return
+        limit = np.full(len(self._committed(queue)), -1, np.int64)
+        limit[lanes.place] = self._committed(queue)[lanes.place] - pending if pending is not None else np.iinfo(np.int64).max
+        for flight in list(flights):
+            chosen = flight.group < limit[flight.lanes.place]
+            if reading:
+                flight.fetch(chosen)
+            else:
+                flight.complete(chosen)
+        self._queues[queue] = [f for f in self._queues[queue] if f.flying.any()]
+
+    def complete_before(self, lanes: Any, queue: str, number: int) -> None:
+        """Completes what each lane has started in a queue before a flight of a number."""
+        mine = np.zeros(len(self._committed(queue)), bool)
+        mine[lanes.place] = True
+        for flight in list(self._queues.get(queue, ())):
+            if flight.number < number:
+                flight.complete(mine[flight.lanes.place])
+
+    # -- what lanes wait for
+
+    def want(self, barriers: Any) -> None:
+        """Lanes wait for mbarriers at these addresses in the buffer of shared memory."""
+        self.wanted.update(np.unique(barriers).tolist())
+
+    def signal_wanted(self) -> bool:
+        """Completes what signals an mbarrier that lanes wait for. Whether anything did."""
+        wanted, self.wanted = self.wanted, set()
+        return bool(wanted) and self.signal(np.array(sorted(wanted), np.int64))
+
+    def step(self, policy: Any = None) -> bool:
+        """Completes what lanes wait for; if that is nothing in flight, all that signals an mbarrier; else whatever is the oldest.
+
+        False if nothing is in flight.
+        """
+        self._forget()
+        if self.signal_wanted():
+            return True
+        changed = False
+        for flight in list(self.flights):
+            if flight.signals is not None:
+                changed |= flight.complete()
+        if changed:
+            return True
+        return any(flight.complete() for flight in list(self.flights))
+
+    def signal(self, barriers: Array) -> bool:
+        """Completes what signals one of these mbarriers, for the lanes that signal it. Whether anything did."""
+        changed = False
+        for flight in list(self.flights):
+            if flight.signals is not None:
+                changed |= flight.complete(np.isin(flight.signals, barriers).any(axis=1))
+        return changed
+
+    def finish(self) -> None:
+        """Completes everything: the CTAs have exited."""
+        for flight in list(self.flights):
+            flight.complete()
+        self.flights = []
+        self._queues = {}
+        self._commits = {}
+        self.wanted = set()
+
+    def _forget(self) -> None:
+        self.flights = [f for f in self.flights if f.flying.any()]
+        for queue, flights in self._queues.items():
+            self._queues[queue] = [f for f in flights if f.flying.any()]

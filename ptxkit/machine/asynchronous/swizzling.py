@@ -1,0 +1,36 @@
+"""Where the bytes of a tile lie in shared memory when they are swizzled (ISA 5.5.6).
+
+A swizzle changes some bits of an address by an exclusive or with bits above them, so it is its own reverse.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.operation import Unsupported
+
+_BITS = {
+    ("32B", "16B"): (4, 1, 7),
+    ("64B", "16B"): (4, 2, 7),
+    ("128B", "16B"): (4, 3, 7),
+    ("128B", "32B"): (5, 2, 7),
+    ("128B", "64B"): (6, 1, 7),
+}
+"""By swizzle and atomicity: the first bit that is changed, how many are, and the first bit of those that change them."""
+
+
+def swizzled(address: Any, swizzle: str, atomicity: str = "16B") -> Any:
+    """Where a byte lies that without a swizzle would lie at an address in shared memory. Raises `Unsupported`."""
+    if swizzle == "none":
+        return address
+    if (swizzle, atomicity) not in _BITS:
+        raise Unsupported(f"the {swizzle} swizzle with an atomicity of {atomicity} is not executed")
+    to, count, of = _BITS[swizzle, atomicity]
+    return address ^ ((address >> of & (1 << count) - 1) << to)
+
+
+def pieces(at: int, size: int, swizzle: str, atomicity: str = "16B") -> Any:
+    """For each 16 bytes of a tile at an address, in order, the number of the 16 bytes of shared memory where they lie."""
+    return swizzled(at + np.arange(0, size, 16, dtype=np.int64), swizzle, atomicity) >> 4

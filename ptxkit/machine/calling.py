@@ -1,0 +1,254 @@
+"""Calls: each has registers and local memory of its own, and parameters by the address of the caller's; and what the system provides."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.machine.code import STACK, TOP, BasicBlock, Body, call_parts
+from ptxkit.machine.compiling import _Writer
+from ptxkit.machine.fault import Stop
+from ptxkit.machine.groups import Frame, Group, Lanes
+from ptxkit.machine.types import dtype_of
+from ptxkit.names import Kind
+from ptxkit.syntax import Name
+
+if TYPE_CHECKING:
+    from ptxkit.machine.loading import Program
+    from ptxkit.machine.scheduling import Scheduler
+
+U64 = np.dtype(np.uint64)
+DEPTH = 4000
+
+
+@attrs.define(eq=False)
+class CallPlan:
+    """A call, compiled. `arguments(R, L)` gives the function's address (None if it is named), then values for results and arguments."""
+
+    name: str
+    arguments: Callable[..., Any]
+    kinds: list[str]
+    """`register` or `address`, of each value."""
+    results: list[int]
+    """The registers that results are put into, -1 for one that is an address."""
+
+
+def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
+    """The plan of the call at the end of a block."""
+    site = body.sites[block.last]
+    parts = call_parts(site.instruction)
+    writer = _Writer(program, body)
+    symbol = site.scope.lookup(parts.target.text)
+    name = symbol.name if symbol is not None and symbol.kind is Kind.FUNCTION else ""
+    values = ["None" if name else writer.value(site, parts.target, U64)]
+    kinds: list[str] = []
+    results: list[int] = []
+    for node in (*parts.results, *parts.arguments):
+        is_result = len(kinds) < len(parts.results)
+        numbers = body.named(site.scope, node.text) if type(node) is Name else ()
+        if numbers:
+            kinds.append("register")
+            values.append("None" if is_result else writer.read(numbers[0], body.dtypes[numbers[0]]))
+            results += [numbers[0]] if is_result else []
+            continue
+        symbol = site.scope.lookup(node.text) if type(node) is Name else None
+        if symbol is not None and symbol.kind is Kind.PARAMETER:
+            kinds.append("address")
+            values.append(writer.symbol(symbol, U64))
+        elif type(node) is Name and node.text == "_":
+            kinds.append("nothing")
+            values.append("None")
+        else:
+            kinds.append("register")
+            values.append(writer.value(site, node, U64))
+        results += [-1] if is_result else []
+    fetch = writer.finish(0, f"({', '.join(values)},)")
+    return CallPlan(name, fetch, kinds, results)
+
+
+def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
+    """Executes a call: the group, or parts of it where they call different functions, go on in the function."""
+    program = scheduler.program
+    if block.call is None:
+        block.call = plan_of(program, group.body, block)
+    plan: CallPlan = block.call
+    target, *values = plan.arguments(group.registers, group.lanes)
+    code = program.codes[id(group.body)]
+    if plan.name:
+        _enter(scheduler, group, block, plan, code, plan.name, values)
+        return
+    machine = code.machine
+    if not target.ndim:
+        _enter(scheduler, group, block, plan, *machine.function_at(int(target)), values)
+        return
+    for address in np.unique(target):
+        positions = np.flatnonzero(target == address)
+        part = group.part(positions)
+        mine = [x.take(positions) if getattr(x, "ndim", 0) else x for x in values]
+        _enter(scheduler, part, block, plan, *machine.function_at(int(address)), mine)
+
+
+def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, code: Any, name: str, values: list[Any]) -> None:
+    program = scheduler.program
+    found = program.function(code, name)
+    if found is None:
+        served = SYSTEM.get(name)
+        if served is None:
+            raise Stop("extern", f"`{name}` is called, and nothing that was loaded defines it")
+        served(scheduler, group.lanes, values)
+        _put_results(group, plan, [None] * len(plan.results))
+        scheduler.go(group, block.fall)
+        return
+    code, body = found
+    program.enter(code, body)
+    if len(body.formals) != len(values):
+        raise Stop("call", f"`{name}` takes {len(body.formals)} parameters and results, {len(values)} are given")
+    frame = group.frame
+    if frame is not None and frame.depth >= DEPTH:
+        raise Stop("stack", f"calls within calls, {DEPTH} deep")
+    registers = list(scheduler.blank(body))
+    stack = (group.registers[TOP] + np.uint64(15)) & np.uint64((1 << 64) - 16)
+    registers[STACK] = stack
+    registers[TOP] = stack + np.uint64(program.frames[id(body)])
+    for (symbol, number), value in zip(body.formals, values, strict=True):
+        if value is not None:
+            have, want = value.dtype, body.dtypes[number]
+            if symbol.kind is Kind.REGISTER and have != want:
+                value = value.view(want) if have.itemsize == want.itemsize else value.astype(want)
+            registers[number] = value
+    path = (*group.path, program.numbers[id(body)])
+    inner = Frame(frame, path, group.body, block.fall, group.lanes, group.registers)
+    inner.plan = plan
+    if not body.blocks:
+        scheduler.finish(Group(body, -1, group.lanes, registers, inner))
+        return
+    scheduler.put(Group(body, 0, group.lanes, registers, inner))
+
+
+def leave(scheduler: Scheduler, group: Group) -> None:
+    """A group returns from a function."""
+    frame = group.frame
+    assert frame is not None
+    registers = frame.of(group.lanes)
+    back = Group(frame.body, frame.block, group.lanes, registers, frame.parent)
+    plan: CallPlan = frame.plan
+    formals = group.body.formals[: len(plan.results)]
+    _put_results(back, plan, [group.registers[number] for _, number in formals])
+    scheduler.go(back, frame.block)
+
+
+def _put_results(group: Group, plan: CallPlan, values: list[Any]) -> None:
+    for number, value in zip(plan.results, values, strict=True):
+        if number >= 0 and value is not None:
+            want = group.body.dtypes[number]
+            group.registers[number] = value if value.dtype == want else value.view(want)
+
+
+# --- what the system provides
+
+
+def _argument(lanes: Lanes, address: Any, dtype: Any) -> Any:
+    return lanes.load(".param", address, np.dtype(dtype))
+
+
+def _vprintf(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
+    """`vprintf(format, arguments)`: what it prints is kept in `Run.output`."""
+    result, form, packed = values
+    formats = lanes.broadcast(_argument(lanes, form, np.uint64))
+    buffers = lanes.broadcast(_argument(lanes, packed, np.uint64))
+    for i in range(lanes.count):
+        one = lanes.at(np.array([i])) if lanes.count > 1 else lanes
+        text = _string(one, int(formats[i]))
+        scheduler.launch.output.append(_formatted(one, text, int(buffers[i])))
+    lanes.store(".param", result, np.uint32(1))
+
+
+def _string(lanes: Lanes, address: int) -> str:
+    found = bytearray()
+    while len(found) < 1 << 16:
+        byte = int(np.ravel(lanes.load(".generic", np.uint64(address + len(found)), np.dtype(np.uint8)))[0])
+        if not byte:
+            break
+        found.append(byte)
+    return found.decode("utf-8", "replace")
+
+
+_CONVERSION = re.compile(r"%([-+ #0]*)(\d+|\*)?(?:\.(\d+|\*))?(hh|h|ll|l|z|j|t|L)?([diouxXeEfFgGaAcsp%])")
+
+
+def _formatted(lanes: Lanes, text: str, at: int) -> str:
+    def load(dtype: str) -> Any:
+        nonlocal at
+        kind = np.dtype(dtype)
+        at = -(-at // kind.itemsize) * kind.itemsize
+        value = np.ravel(lanes.load(".generic", np.uint64(at), kind))[0]
+        at += kind.itemsize
+        return value
+
+    def one(match: re.Match[str]) -> str:
+        flags, width, precision, length, kind = match.groups()
+        if kind == "%":
+            return "%"
+        width = str(int(load("i4"))) if width == "*" else width or ""
+        precision = str(int(load("i4"))) if precision == "*" else precision
+        shape = f"%{flags}{width}" + (f".{precision}" if precision is not None else "")
+        if kind == "s":
+            return (shape + "s") % _string(lanes, int(load("u8")))
+        if kind == "c":
+            return (shape + "c") % chr(int(load("u4")) & 0xFF)
+        if kind == "p":
+            return (shape + "s") % f"{int(load('u8')):#x}"
+        if kind in "eEfFgG":
+            return (shape + kind) % float(load("f8"))
+        if kind in "aA":
+            return float(load("f8")).hex()
+        wide = length in ("l", "ll", "z", "j", "t")
+        value = int(load(("i" if kind in "di" else "u") + ("8" if wide else "4")))
+        return (shape + ("d" if kind in "diu" else kind)) % value
+
+    return _CONVERSION.sub(one, text)
+
+
+def _assertfail(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
+    """`__assertfail(message, file, line, function, size)` ends the launch."""
+    message, file, line, function, *_ = values
+    first = lanes.at(np.array([0]))
+    texts = [_string(first, int(np.ravel(_argument(first, _first(x), np.uint64))[0])) for x in (message, file, function)]
+    number = int(np.ravel(_argument(first, _first(line), np.uint32))[0])
+    raise Stop("assert", f"assertion `{texts[0]}` failed in `{texts[2]}`, {texts[1]}:{number}")
+
+
+def _first(x: Any) -> Any:
+    return x[:1] if getattr(x, "ndim", 0) else x
+
+
+def _malloc(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
+    """`malloc(size)`: global memory, 0 where there is too little."""
+    result, size = values
+    sizes = lanes.broadcast(_argument(lanes, size, np.uint64))
+    machine = scheduler.launch.machine
+    found = [machine.heap(int(one)) for one in sizes]
+    lanes.store(".param", result, np.array(found, np.uint64))
+
+
+def _free(scheduler: Scheduler, lanes: Lanes, values: list[Any]) -> None:
+    """`free(pointer)`."""
+    addresses = lanes.broadcast(_argument(lanes, values[0], np.uint64))
+    for address in addresses:
+        if address and not scheduler.launch.machine.free_heap(int(address)):
+            lanes.fault(addresses == address, f"free of {int(address):#x}, which malloc has not given")
+
+
+SYSTEM: dict[str, Callable[[Any, Lanes, list[Any]], None]] = {
+    "vprintf": _vprintf,
+    "__assertfail": _assertfail,
+    "malloc": _malloc,
+    "free": _free,
+}
+"""The functions that every program may call without defining them."""
+
+_DTYPE = dtype_of

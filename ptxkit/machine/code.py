@@ -1,0 +1,588 @@
+"""A function as the machine sees it: instructions in a row, basic blocks, numbered registers, and which of them are live where.
+
+A block ends where control may go elsewhere, and around every instruction at which lanes may wait: for others of their warp, at a barrier,
+for what is in flight. Blocks are numbered in reverse post-order, so that of two groups the one at the lower block has further to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ptxkit.check import Bounds
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.mismatch import Mismatch
+from ptxkit.machine.fault import Stop
+from ptxkit.machine.operation import fitting
+from ptxkit.machine.types import dtype_of
+from ptxkit.names import Kind, Names, Scope, Symbol
+from ptxkit.syntax import (
+    Address,
+    Block,
+    Component,
+    Function,
+    Group,
+    Guard,
+    Instruction,
+    Label,
+    Module,
+    Name,
+    Node,
+    Number,
+    Path,
+    Prototype,
+    Targets,
+)
+
+STACK = 0
+"""The register with the address of the thread's frame in `.local`."""
+TOP = 1
+"""The register with the end of what the thread has taken of `.local`: the frame, and what `alloca` took."""
+CARRY = 2
+"""The condition code register (9.7.2)."""
+FIRST = 3
+"""Registers of the program are numbered from here on."""
+
+_COMPONENTS = "xyzwrgba"
+
+
+@attrs.define(eq=False)
+class Site:
+    """An instruction where it stands. Not to be changed."""
+
+    instruction: Instruction
+    bound: Bound | Mismatch
+    scope: Scope
+    path: Path
+    """From the module."""
+    body: Body = attrs.field(repr=False)
+
+
+@attrs.define(eq=False)
+class BasicBlock:
+    """Instructions `start` to `end` (exclusive). `kind` says what is at the end, and `last` is that instruction's index, or -1.
+
+    `fall` and `taken` are positions in `Body.blocks`: -1 where control runs off the end of the function.
+    Kinds: `fall`, `branch` (`negated` guard or none), `indexed`, `call`, `return`, `exit`, `trap`, `sync` (an instruction at which lanes
+    may wait; it is alone in its block).
+    """
+
+    start: int
+    end: int
+    kind: str = "fall"
+    last: int = -1
+    guard: int = -1
+    negated: bool = False
+    fall: int = -1
+    taken: int = -1
+    targets: tuple[int, ...] = ()
+    live: int = 0
+    """The registers that are live at the start, as bits."""
+    live_out: int = 0
+    _registers: Any = None
+    run: Any = None
+    """The compiled code, made when the block is first executed."""
+    wait: Any = None
+    """Of a `sync` block: what waiting there is (`compiling.Waiting`)."""
+    call: Any = None
+    both: Any = None
+    """Of a branch: its sides, where both are short and only compute (`Scheduler.sides`)."""
+
+    @property
+    def registers(self) -> list[int]:
+        """The numbers of the registers that are live at the start."""
+        if self._registers is None:
+            self._registers = list(bits(self.live))
+        return self._registers  # type: ignore[no-any-return]
+
+    @property
+    def successors(self) -> tuple[int, ...]:
+        if self.kind in ("fall", "call", "sync"):
+            return (self.fall,)
+        if self.kind == "branch":
+            return (self.taken, self.fall) if self.guard >= 0 else (self.taken,)
+        if self.kind == "indexed":
+            return self.targets
+        return ()
+
+
+class Body:
+    """A function with a body, made ready to be compiled. Making one takes time in proportion to its instructions."""
+
+    def __init__(self, module: Module, names: Names, bounds: Bounds, function: Function, index: int) -> None:
+        self.module = module
+        self.names = names
+        self.function = function
+        self.path: Path = (index,)
+        self.name = function.name
+        self.sites: list[Site] = []
+        self.labels: dict[tuple[Path, str], int] = {}
+        self.lists: dict[tuple[Path, str], Targets | Prototype] = {}
+        self.variables: list[Symbol] = []
+        """What it declares that is no register: variables and parameters, its own parameters aside."""
+        self.used: dict[int, Symbol] = {}
+        """The variables and functions that its instructions name, by `id`."""
+        self.takes_stack = False
+        """Whether `alloca` takes more of the stack than the frame."""
+        self.types: list[str] = ["", "", ""]
+        self.dtypes: list[np.dtype[Any]] = [np.dtype(np.uint64), np.dtype(np.uint64), np.dtype(np.bool_)]
+        self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
+        self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._plans: dict[int, _Plan] = {}
+        self._votes: dict[tuple[int, np.dtype[Any]], int] = {}
+        self._flatten(bounds, index)
+        self.formals = self._formals()
+        self.blocks: list[BasicBlock] = []
+        self._build()
+        self._liveness()
+        self._choose_dtypes()
+
+    # --- instructions, in document order
+
+    def _flatten(self, bounds: Bounds, index: int) -> None:
+        body = self.function.body
+        assert body is not None
+        last_label = ""
+        stack: list[tuple[Path, Iterator[tuple[int, Node]], Scope, Iterator[Any]]] = []
+
+        def enter(path: Path, block: Node) -> None:
+            where = (index, *path)
+            scope = self.names.scopes[where]
+            stack.append((path, iter(enumerate(block.children)), scope, iter(bounds.of(where))))
+            if scope.path == where:
+                for symbol in scope.symbols.values():
+                    if symbol.kind in (Kind.VARIABLE, Kind.PARAMETER):
+                        self.variables.append(symbol)
+
+        enter((1,), body)
+        while stack:
+            path, rest, scope, forms = stack[-1]
+            for i, statement in rest:
+                kind = type(statement)
+                if kind is Instruction:
+                    self.sites.append(Site(statement, next(forms), scope, (index, *path, i), self))  # type: ignore[arg-type]
+                    continue
+                if kind is Label:
+                    last_label = statement.name.text  # type: ignore[attr-defined]
+                    self.labels.setdefault((path, last_label), len(self.sites))
+                    continue
+                if kind in (Targets, Prototype) and last_label:
+                    self.lists.setdefault((path, last_label), statement)  # type: ignore[arg-type]
+                last_label = ""
+                if kind is Block:
+                    enter((*path, i), statement)
+                    break
+            else:
+                stack.pop()
+
+    def find(self, table: dict[tuple[Path, str], Any], site: Site, name: str) -> Any:
+        """What a table of labels has for a name, looked for from the scope of an instruction outwards; None if nothing."""
+        path = site.path[1:]
+        for length in range(len(path) - 1, 0, -1):
+            found = table.get((path[:length], name))
+            if found is not None:
+                return found
+        return None
+
+    # --- registers
+
+    def _formals(self) -> list[tuple[Symbol, int]]:
+        """The results and parameters of a device function: each a register, which holds it or (`.param`) the address of its bytes."""
+        scope = self.names.scopes[(*self.path, 0)]
+        header = self.function.header
+        found = []
+        if header.is_entry:
+            return []
+        for parameter in (*header.returns, *header.parameters):
+            symbol = scope.lookup(parameter.name)
+            if symbol is None:
+                continue
+            if symbol.kind is Kind.REGISTER:
+                found.append((symbol, self.named(scope, parameter.name)[0]))
+            else:
+                key = (id(symbol), "")
+                if key not in self._numbers:
+                    self._numbers[key] = (self._new("", np.dtype(np.uint64)),)
+                found.append((symbol, self._numbers[key][0]))
+        return found
+
+    def formal(self, symbol: Symbol) -> int:
+        """The register with the address of a parameter of a device function; -1 if it is none."""
+        return self._numbers.get((id(symbol), ""), (-1,))[0]
+
+    def _new(self, type_: str, dtype: np.dtype[Any]) -> int:
+        self.types.append(type_)
+        self.dtypes.append(dtype)
+        return len(self.types) - 1
+
+    def named(self, scope: Scope, name: str) -> tuple[int, ...]:
+        """The registers of a name: none if it is no register, several for one declared as a vector."""
+        symbol = scope.lookup(name)
+        if symbol is None or symbol.kind is not Kind.REGISTER:
+            return ()
+        key = (id(symbol), name)
+        found = self._numbers.get(key)
+        if found is None:
+            dtype = dtype_of(symbol.type or ".b32")
+            found = self._numbers[key] = tuple([self._new(symbol.type or ".b32", dtype) for _ in range(symbol.vector)])
+        return found
+
+    def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
+        """The registers that an operand names, in order."""
+        key = (id(node), id(scope))
+        found = self._of_node.get(key)
+        if found is None:
+            found = self._of_node[key] = self._registers_of(scope, node)
+        return found
+
+    def _registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
+        kind = type(node)
+        if kind is Name:
+            found = self.named(scope, node.text)
+            if not found:
+                symbol = scope.lookup(node.text)
+                if symbol is not None and symbol.kind is not Kind.LABEL:
+                    self.used[id(symbol)] = symbol
+                    return self._numbers.get((id(symbol), ""), ())
+            return found
+        if kind is Number:
+            return ()
+        if isinstance(node, Component):
+            base = self.named(scope, node.base.text)
+            place = _COMPONENTS.find(node.selector[1:]) % 4 if node.selector[1:] in _COMPONENTS else None
+            return base if place is None or len(base) <= place or len(base) == 1 else (base[place],)
+        return tuple([number for child in node.children for number in self.registers_of(scope, child)])
+
+    # --- reads and writes
+
+    def reads_writes(self, i: int) -> tuple[int, int]:
+        """The registers that an instruction reads, and those that it surely writes, as bits; the guard's aside."""
+        site = self.sites[i]
+        bound = site.bound
+        if not isinstance(bound, Bound):
+            return 0, 0
+        plan = self._plans.get(id(bound))
+        if plan is None:
+            plan = self._plans[id(bound)] = _plan(bound)
+        if plan.flow == "call":
+            return self._call_reads_writes(site)
+        children = site.instruction.children
+        first = 2 if type(children[0]) is Guard else 1
+        scope = site.scope
+        known = self._of_node
+        votes = self._votes
+        reads, writes = plan.reads, plan.writes
+        for at, rest, does_read, does_write, dtype in plan.operands:
+            node = children[first + at]
+            if rest:
+                node = part(node, rest)
+            numbers = known.get((id(node), id(scope)))
+            if numbers is None:
+                numbers = self.registers_of(scope, node)
+            for number in numbers:
+                if does_read:
+                    reads |= 1 << number
+                if does_write:
+                    writes |= 1 << number
+                if dtype is not None:
+                    votes[number, dtype] = votes.get((number, dtype), 0) + 1
+        for at in plan.addresses:
+            node = children[first + at]
+            if len(node.children) > 1:
+                # the offset of an address, and what stands in it but is no part
+                for number in self.registers_of(scope, node):
+                    reads |= 1 << number
+        if plan.flow == "return":
+            for symbol, number in self.formals:
+                if symbol.kind is Kind.REGISTER:
+                    reads |= 1 << number
+        return reads, writes
+
+    def _call_reads_writes(self, site: Site) -> tuple[int, int]:
+        called = call_parts(site.instruction)
+        reads = writes = 0
+        for node in called.arguments:
+            for number in self.registers_of(site.scope, node):
+                reads |= 1 << number
+        for number in self.registers_of(site.scope, called.target):
+            reads |= 1 << number
+        for node in called.results:
+            numbers = self.registers_of(site.scope, node)
+            is_register = type(node) is Name and self.named(site.scope, node.text)
+            for number in numbers:
+                if is_register:
+                    writes |= 1 << number
+                else:
+                    reads |= 1 << number
+        return reads | 1 << TOP, writes
+
+    # --- blocks
+
+    def _build(self) -> None:
+        sites = self.sites
+        count = len(sites)
+        leaders = {0}
+        ends: dict[int, str] = {}
+        jumps: dict[int, tuple[int, ...]] = {}
+        kinds: dict[int, str] = {}
+        for i, site in enumerate(sites):
+            bound = site.bound
+            kind = kinds.get(id(bound))
+            if kind is None:
+                kind = kinds[id(bound)] = _kind(bound)
+                self.takes_stack |= isinstance(bound, Bound) and "alloca" in bound.effects
+            if not kind:
+                continue
+            guarded = type(site.instruction.children[0]) is Guard
+            ends[i] = kind
+            leaders.add(i + 1)
+            if kind in ("branch", "indexed"):
+                jumps[i] = self._targets(site, kind)
+                leaders.update(jumps[i])
+            elif guarded or kind == "sync":
+                leaders.add(i)
+        starts = sorted(start for start in leaders if start < count)
+        at = {start: number for number, start in enumerate(starts)}
+        blocks: list[BasicBlock] = []
+        extra: list[tuple[int, int]] = []
+        for number, start in enumerate(starts):
+            end = starts[number + 1] if number + 1 < len(starts) else count
+            following = number + 1 if number + 1 < len(starts) else -1
+            block = BasicBlock(start, end, fall=following)
+            last = end - 1
+            kind = ends.get(last, "")
+            site = sites[last]
+            guard = site.instruction.guard
+            if kind == "branch":
+                block.kind, block.last, block.end = "branch", last, last
+                block.taken = at.get(jumps[last][0], -1) if jumps[last] else -1
+                if guard is not None:
+                    block.guard, block.negated = self._guard(site, guard), guard.negated
+            elif kind == "indexed":
+                block.kind, block.last, block.end = "indexed", last, last
+                block.targets = tuple([at.get(target, -1) for target in jumps[last]])
+                if guard is not None:
+                    extra.append((number, last))
+            elif kind:
+                block.kind, block.last = kind, last
+                block.end = last
+                if guard is not None:
+                    extra.append((number, last))
+            blocks.append(block)
+        # a guard of something that is a block of its own is a branch around it
+        heads: dict[int, int] = {}
+        for number, last in extra:
+            site = sites[last]
+            guard = site.instruction.guard
+            assert guard is not None
+            test = BasicBlock(blocks[number].start, blocks[number].end, "branch", -1)
+            test.guard, test.negated = self._guard(site, guard), guard.negated
+            blocks[number].start = blocks[number].end
+            test.taken, test.fall = number, blocks[number].fall
+            heads[number] = len(blocks)
+            blocks.append(test)
+        if heads:
+            tests = set(heads.values())
+            for number, block in enumerate(blocks):
+                if number in tests:
+                    block.fall = heads.get(block.fall, block.fall)
+                    continue
+                block.fall = heads.get(block.fall, block.fall)
+                block.taken = heads.get(block.taken, block.taken)
+                block.targets = tuple([heads.get(target, target) for target in block.targets])
+        entry = heads.get(0, 0) if blocks else -1
+        self._order(blocks, entry)
+
+    def _guard(self, site: Site, guard: Guard) -> int:
+        """The register of a guard. Raises `Stop` if it is none."""
+        numbers = self.registers_of(site.scope, guard)
+        if not numbers or self.types[numbers[0]] != ".pred":
+            raise Stop("unsupported", f"`{guard.text}` is no predicate")
+        return numbers[0]
+
+    def _order(self, blocks: list[BasicBlock], entry: int) -> None:
+        """Numbers the blocks that can be reached in reverse post-order; of the two ways of a branch the one that is taken comes later."""
+        if entry < 0:
+            self.blocks = []
+            return
+        seen = {entry}
+        finished: list[int] = []
+        stack = [(entry, iter(blocks[entry].successors))]
+        while stack:
+            number, rest = stack[-1]
+            for successor in rest:
+                if successor >= 0 and successor not in seen:
+                    seen.add(successor)
+                    stack.append((successor, iter(blocks[successor].successors)))
+                    break
+            else:
+                finished.append(number)
+                stack.pop()
+        order = finished[::-1]
+        place = {number: i for i, number in enumerate(order)}
+        for number in order:
+            block = blocks[number]
+            block.fall = place.get(block.fall, -1)
+            block.taken = place.get(block.taken, -1)
+            block.targets = tuple([place.get(target, -1) for target in block.targets])
+        self.blocks = [blocks[number] for number in order]
+
+    def _targets(self, site: Site, kind: str) -> tuple[int, ...]:
+        operands = site.instruction.operands
+        name = operands[-1].text if operands else ""
+        if kind == "branch":
+            found = self.find(self.labels, site, name)
+            return () if found is None else (found,)
+        listed = self.find(self.lists, site, name)
+        if not isinstance(listed, Targets):
+            return ()
+        count = len(self.sites)
+        targets = [self.find(self.labels, site, child.text) for child in listed.children]
+        return tuple([count if target is None else target for target in targets])
+
+    # --- liveness
+
+    def _liveness(self) -> None:
+        blocks = self.blocks
+        use: list[int] = []
+        define: list[int] = []
+        for block in blocks:
+            used = defined = 0
+            last = block.last
+            for i in range(block.start, block.end):
+                reads, writes = self.reads_writes(i)
+                guard = self.sites[i].instruction.guard
+                if guard is not None:
+                    for number in self.registers_of(self.sites[i].scope, guard):
+                        reads |= 1 << number
+                    reads |= writes
+                used |= reads & ~defined
+                if guard is None:
+                    defined |= writes
+            if last >= 0 and block.kind != "branch":
+                reads, writes = self.reads_writes(last)
+                used |= reads & ~defined
+                defined |= writes
+                block.live_out = reads
+            if block.guard >= 0:
+                used |= (1 << block.guard) & ~defined
+            use.append(used | 1 << STACK | 1 << TOP)
+            define.append(defined & ~(1 << STACK))
+        live = [0] * len(blocks)
+        changed = True
+        while changed:
+            changed = False
+            for number in range(len(blocks) - 1, -1, -1):
+                out = 0
+                for successor in blocks[number].successors:
+                    if successor >= 0:
+                        out |= live[successor]
+                new = use[number] | (out & ~define[number])
+                if new != live[number]:
+                    live[number] = new
+                    changed = True
+        for number, block in enumerate(blocks):
+            block.live = live[number]
+            for successor in block.successors:
+                if successor >= 0:
+                    block.live_out |= live[successor]
+
+    def _choose_dtypes(self) -> None:
+        """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
+        most: dict[int, int] = {}
+        for (number, dtype), count in self._votes.items():
+            own = self.dtypes[number]
+            if own.kind not in "ui" or dtype.itemsize != own.itemsize or dtype.kind not in "uif":
+                continue
+            if count > most.get(number, 0):
+                most[number] = count
+                self.dtypes[number] = dtype
+
+
+@attrs.frozen
+class _Plan:
+    """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
+
+    operands: tuple[tuple[int, Path, bool, bool, Any], ...]
+    addresses: tuple[int, ...]
+    reads: int
+    writes: int
+    flow: str
+
+
+def _plan(bound: Bound) -> _Plan:
+    operands = []
+    for operand in bound.operands:
+        reads = not operand.writes or operand.role == "rw"
+        voted = None
+        if operand.role != "addr" and operand.types and operand.how != "wide":
+            voted = dtype_of(fitting(operand))
+        operands.append((operand.path[0], operand.path[1:], reads, operand.writes, voted))
+    addresses = tuple(dict.fromkeys([operand.path[0] for operand in bound.operands if operand.role == "addr"]))
+    effects = bound.effects
+    read_too = (1 << CARRY) if "r" in bound.carry else 0
+    written_too = (1 << CARRY) if "w" in bound.carry else 0
+    if "alloca" in effects or "stacksave" in effects or "stackrestore" in effects:
+        read_too |= 1 << TOP
+    if "alloca" in effects or "stackrestore" in effects:
+        written_too |= 1 << TOP
+    return _Plan(tuple(operands), addresses, read_too, written_too, bound.flow)
+
+
+@attrs.frozen
+class CallParts:
+    """The operands of a `call`, by what they are for."""
+
+    results: tuple[Node, ...]
+    target: Node
+    arguments: tuple[Node, ...]
+    prototype: str
+
+
+def call_parts(instruction: Instruction) -> CallParts:
+    """The results, the function, the arguments and the name of the list or prototype of a call (9.7.13.5)."""
+    operands = list(instruction.operands)
+    results: tuple[Node, ...] = ()
+    if operands and isinstance(operands[0], Group) and len(operands) > 1:
+        results = operands.pop(0).children
+    target = operands.pop(0)
+    arguments: tuple[Node, ...] = ()
+    if operands and isinstance(operands[0], Group):
+        arguments = operands.pop(0).children
+    return CallParts(results, target, arguments, operands[0].text if operands else "")
+
+
+def _kind(bound: Bound | Mismatch) -> str:
+    """What an instruction is at the end of a block; empty for one within."""
+    if not isinstance(bound, Bound):
+        return ""
+    flow = bound.flow
+    if flow:
+        return {"branch": "branch", "branch-indexed": "indexed", "brkpt": ""}.get(flow, flow)
+    if bound.converges is not None or bound.barrier or (bound.completes and bound.form.mnemonic == "mbarrier"):
+        return "sync"
+    if bound.asynchronous and any(a.action == "wait" for a in bound.asynchronous):
+        return "sync"
+    return "sync" if bound.form.mnemonic in WAITING else ""
+
+
+WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))
+"""Instructions without a barrier or convergence in the table at which lanes may wait all the same."""
+
+
+def bits(mask: int) -> Iterator[int]:
+    """The numbers of the bits that are set, ascending."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def part(node: Node, path: Path) -> Node:
+    """The part of an operand at a path of the table's, which counts the parts of an address and not its offset."""
+    for step in path:
+        node = node.parts[step] if isinstance(node, Address) else node.children[step]
+    return node

@@ -1,0 +1,777 @@
+"""From a basic block to Python: one line an instruction, which calls what its semantics gave.
+
+The source is made of positions only (`v3 = k1(v0, c2)`); names and numbers of the PTX text reach it as objects of the namespace. Blocks
+with the same source share the code object. Within a block a register has the dtype in which it was made, at its ends the one it is declared
+with.
+"""
+
+from __future__ import annotations
+
+import inspect
+import struct
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound, BoundOperand
+from ptxkit.isa.registers import special_register
+from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
+from ptxkit.machine.fault import Stop
+from ptxkit.machine.monitoring import is_observed, observed
+from ptxkit.machine.operation import Operation, Semantics, Unsupported
+from ptxkit.machine.semantics._moves import same
+from ptxkit.machine.semantics.special import special_value
+from ptxkit.machine.types import B128
+from ptxkit.names import Kind
+from ptxkit.operands import COMPONENTS
+from ptxkit.syntax import Address, Component, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
+
+if TYPE_CHECKING:
+    from ptxkit.machine.loading import Program
+
+Array = np.ndarray[Any, Any]
+FILE = "<block>"
+U64 = np.dtype(np.uint64)
+BOOL = np.dtype(np.bool_)
+
+_INLINE: dict[Any, str] = {
+    np.add: "({} + {})",
+    np.subtract: "({} - {})",
+    np.multiply: "({} * {})",
+    np.bitwise_and: "({} & {})",
+    np.bitwise_or: "({} | {})",
+    np.bitwise_xor: "({} ^ {})",
+    np.logical_and: "({} & {})",
+    np.logical_or: "({} | {})",
+    np.logical_xor: "({} ^ {})",
+    np.invert: "(~{})",
+    np.negative: "(-{})",
+    np.less: "({} < {})",
+    np.less_equal: "({} <= {})",
+    np.greater: "({} > {})",
+    np.greater_equal: "({} >= {})",
+    np.equal: "({} == {})",
+    np.not_equal: "({} != {})",
+}
+"""What NumPy does for an operator too, which is faster for scalars."""
+
+_COMPARING = frozenset((np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal))
+
+
+@attrs.define(eq=False)
+class Waiting:
+    """An instruction that is a block of its own because lanes may wait at it."""
+
+    semantics: Semantics
+    arguments: Any
+    """`arguments(R, L)` gives what `run` takes."""
+    put: Any
+    """`put(R, L, result)` stores what came of it."""
+    level: str
+    """`warp`, `warpgroup`, or nothing: who must come together."""
+    members: int
+    """Which of the arguments is the mask of lanes; -1: none."""
+    lanes: bool
+    line: int = 0
+
+
+class Compiler:
+    """Compiles the blocks of one function."""
+
+    def __init__(self, program: Program, body: Body) -> None:
+        self.program = program
+        self.body = body
+
+    def block(self, block: BasicBlock) -> Any:
+        """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
+        writer = _Writer(self.program, self.body)
+        for i in range(block.start, block.end):
+            writer.instruction(i)
+        result = ""
+        if block.guard >= 0:
+            value = writer.read(block.guard, BOOL)
+            result = f"~{value}" if block.negated else value
+        elif block.kind == "indexed":
+            site = self.body.sites[block.last]
+            assert isinstance(site.bound, Bound)
+            result = writer.value(site, site.instruction.operands[0], np.dtype(np.uint32))
+        run = writer.finish(block.live_out, result)
+        if block.kind == "sync":
+            block.wait = self.waiting(block.last)
+        block.run = run
+        return run
+
+    def first_failing(self, block: BasicBlock, otherwise: int) -> int:
+        """The first instruction of a block that cannot be compiled."""
+        for i in [*range(block.start, block.end), *([block.last] if block.kind == "sync" else [])]:
+            try:
+                _Writer(self.program, self.body).instruction(i)
+            except Exception:
+                return i  # type: ignore[no-any-return]
+        return otherwise
+
+    def waiting(self, i: int) -> Waiting:
+        """An instruction at which lanes may wait."""
+        site = self.body.sites[i]
+        bound = site.bound
+        assert isinstance(bound, Bound)
+        writer = _Writer(self.program, self.body)
+        semantics, arguments, names = writer.operation(i)
+        values = [f"({', '.join(arguments)}{',' if arguments else ''})"]
+        fetch = writer.finish(0, values[0])
+        writer = _Writer(self.program, self.body)
+        writer.landing(i, semantics, "X")
+        put = writer.finish(-1, "", "R, L, X")
+        converges = bound.converges
+        level = converges.level if converges is not None and converges.level in ("warp", "warpgroup") and not bound.barrier else ""
+        members = bound.members
+        if members is not None and members.reads:
+            level = "warp"
+        mask = names.index(members.name) if members is not None and members.name in names else -1
+        return Waiting(semantics, fetch, put, level, mask, semantics.lanes)
+
+
+def nothing(*_: Any) -> None:
+    """A block with nothing in it but what is at its end."""
+
+
+nothing.places = {}  # type: ignore[attr-defined]
+nothing.is_pure = True  # type: ignore[attr-defined]
+nothing.written = []  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=65536)
+def _code(source: str) -> Any:
+    return compile(source, FILE, "exec")
+
+
+class _Writer:
+    """The source of one block, with its namespace."""
+
+    def __init__(self, program: Program, body: Body) -> None:
+        self.program = program
+        self.body = body
+        self.lines: list[str] = []
+        self.places: list[int] = []
+        """By line: the instruction that it executes."""
+        self.objects: list[Any] = []
+        self.names: dict[Any, str] = {}
+        self.variables: dict[int, str] = {}
+        """The local variable of a register."""
+        self.dtypes: dict[int, np.dtype[Any]] = {}
+        """What it has there now."""
+        self.loads: list[int] = []
+        self.written: dict[int, None] = {}
+        self.temporaries = 0
+        self.is_pure = not program.is_watched
+        """Whether nothing but registers is changed."""
+
+    # --- names
+
+    def object(self, what: Any, key: Any = None) -> str:
+        """The name of an object in the namespace."""
+        key = ("id", id(what)) if key is None else key
+        name = self.names.get(key)
+        if name is None:
+            name = self.names[key] = f"c{len(self.objects)}"
+            self.objects.append(what)
+        return name
+
+    def dtype(self, dtype: np.dtype[Any]) -> str:
+        return self.object(dtype, ("dtype", dtype))
+
+    def constant(self, value: Any) -> str:
+        return self.object(value, ("value", value.dtype.str, value.tobytes()))
+
+    def number(self, number: int) -> str:
+        """A register's number: no part of the source, so that blocks which differ in nothing else share it."""
+        return self.object(number, ("number", number))
+
+    def temporary(self) -> str:
+        self.temporaries += 1
+        return f"t{self.temporaries}"
+
+    def variable(self, number: int) -> str:
+        name = self.variables.get(number)
+        if name is None:
+            name = self.variables[number] = f"v{len(self.variables)}"
+        return name
+
+    # --- registers
+
+    def read(self, number: int, dtype: np.dtype[Any]) -> str:
+        """An expression for the register as a dtype."""
+        if number not in self.dtypes:
+            self.loads.append(number)
+            self.dtypes[number] = self.body.dtypes[number]
+        return self.converted(self.variable(number), self.dtypes[number], dtype)
+
+    def converted(self, expression: str, have: np.dtype[Any], want: np.dtype[Any], signed: bool = False) -> str:
+        """The expression as another dtype: the bits where the sizes are equal, else the low ones, or extended."""
+        if have == want:
+            return expression
+        if have == BOOL or want == BOOL:
+            return f"{expression}.astype({self.dtype(want)})"
+        if have.itemsize == want.itemsize:
+            return (
+                f"{expression}.view({self.dtype(want)})" if "V" not in (have.kind, want.kind) else f"view({expression}, {self.dtype(want)})"
+            )
+        if have.kind == "V":
+            return self.converted(f"{expression}['lo']", U64, want)
+        if want.kind == "V":
+            return f"wide({self.converted(expression, have, U64)})"
+        kind = "i" if have.kind == "i" and (signed or want.kind == "i") else "u"
+        if have.kind not in "iu":
+            bits = np.dtype(f"u{have.itemsize}")
+            return self.converted(f"{expression}.view({self.dtype(bits)})", bits, want)
+        middle = np.dtype(f"{kind}{want.itemsize}")
+        grown = f"{expression}.astype({self.dtype(middle)})"
+        return grown if middle == want else f"{grown}.view({self.dtype(want)})"
+
+    def write(self, number: int, dtype: np.dtype[Any]) -> str:
+        """The variable to assign a value of this dtype to."""
+        self.dtypes[number] = dtype
+        self.written[number] = None
+        return self.variable(number)
+
+    def landing_dtype(self, number: int, dtype: np.dtype[Any]) -> np.dtype[Any]:
+        """The dtype that a register holds a value of `dtype` in: the same if it has its size, else extended."""
+        own = self.body.dtypes[number]
+        if own.itemsize == dtype.itemsize:
+            return dtype
+        if own.kind == "V":
+            return own
+        return np.dtype(f"{'i' if dtype.kind == 'i' else 'u'}{own.itemsize}")
+
+    # --- instructions
+
+    def operation(self, i: int) -> tuple[Semantics, list[str], list[str]]:
+        """The semantics of an instruction, the expressions of its arguments, and what the form calls them."""
+        site = self.body.sites[i]
+        bound = site.bound
+        if not isinstance(bound, Bound):
+            raise Stop("unsupported", bound.message)
+        if not bound.form.modelled:
+            raise Stop("unsupported", f"`{bound.opcode}` is known by name only: what it does is not")
+        op = self.described(site, bound)
+        try:
+            semantics = self.program.semantics(op)
+        except Unsupported as why:
+            raise Stop("unsupported", str(why)) from None
+        expressions: list[str] = []
+        names: list[str] = []
+        for name in operand_order(bound.form):
+            operand = bound.operand(name)
+            if operand is None:
+                if is_read(bound.form, name):
+                    expressions.append("None")
+                    names.append(name)
+                continue
+            if not (operand.reads or operand.role in ("imm", "sym")):
+                continue
+            names.append(name)
+            expressions.append(self.operand(site, operand, op, semantics))
+        if "r" in bound.carry:
+            expressions.append(self.read(CARRY, BOOL))
+            names.append("CC")
+        if self.program.reads_stack(bound):
+            expressions.append(self.read(TOP, U64))
+            names.append("TOP")
+        if "None" in expressions and not takes(semantics, len(expressions)):
+            names = [name for name, expression in zip(names, expressions, strict=True) if expression != "None"]
+            expressions = [expression for expression in expressions if expression != "None"]
+        return semantics, expressions, names
+
+    def described(self, site: Site, bound: Bound) -> Operation:
+        """The operation with its constants."""
+        constants: dict[str, Any] = {}
+        parts: dict[str, str] = {}
+        negated: set[str] = set()
+        operands = site.instruction.operands
+        for operand in bound.operands:
+            node = part(operands[operand.path[0]], operand.path[1:])
+            kind = type(node)
+            if kind is Name:
+                continue
+            if isinstance(node, Vector):
+                values = tuple([constant_value(element) for element in node.children])
+                if any(value is not None for value in values):
+                    constants[operand.name] = values
+                continue
+            if isinstance(node, Unary) and constant_value(node) is None and node.operator == "-":
+                negated.add(operand.name)
+                node = node.operand
+            if isinstance(node, Component):
+                if node.selector[1:] not in COMPONENTS:
+                    parts[operand.name] = node.selector
+                continue
+            value = constant_value(node)
+            if value is not None:
+                constants[operand.name] = value
+        return Operation(bound, self.program.target, constants, parts, frozenset(negated))
+
+    def operand(self, site: Site, operand: BoundOperand, op: Operation, semantics: Semantics) -> str:
+        """The expression of an operand that is read."""
+        operands = site.instruction.operands
+        node = part(operands[operand.path[0]], operand.path[1:])
+        dtype = semantics.reads.get(operand.name)
+        dtype = np.dtype(dtype) if dtype is not None else op.dtype(operand.name)
+        if operand.role == "addr":
+            whole = operands[operand.path[0]]
+            first = isinstance(whole, Address) and (len(operand.path) < 2 or operand.path[1] == 0)
+            return self.address(site, whole if first else node, op.space(operand.name))
+        if operand.role == "sreg":
+            return self.special(site, node, dtype)
+        if isinstance(node, Vector):
+            parts = [self.value(site, element, dtype) for element in node.children]
+            return f"({', '.join(parts)},)"
+        if type(node) is Name:
+            numbers = self.body.named(site.scope, node.text)
+            if len(numbers) > 1:
+                return f"({', '.join([self.read(number, dtype) for number in numbers])},)"
+            if not numbers and (found := special_register(node.text)) is not None and found.components > 1:
+                parts = [self.special_named(f"{node.text}.{c}", dtype) for c in "xyzw"]
+                return f"({', '.join(parts)},)"
+        return self.value(site, node, dtype, literal=operand.shape.type if operand.shape.kind == "immediate" else "")
+
+    def value(self, site: Site, node: Node, dtype: np.dtype[Any], literal: str = "") -> str:
+        """The expression of a scalar operand as a dtype."""
+        if type(node) is Name:
+            numbers = self.body.named(site.scope, node.text)
+            if numbers:
+                return self.read(numbers[0], dtype)
+            if node.text == "_":
+                return self.constant(np.zeros((), dtype)[()])
+            symbol = site.scope.lookup(node.text)
+            if symbol is not None:
+                return self.symbol(symbol, dtype)
+            return self.special(site, node, dtype)
+        if isinstance(node, Component):
+            if special_register(node.text) is not None:
+                return self.special(site, node, dtype)
+            numbers = self.body.registers_of(site.scope, node)
+            if numbers:
+                return self.read(numbers[0], dtype)
+        if isinstance(node, Unary) and constant_value(node) is None:
+            inner = self.value(site, node.operand, dtype)
+            return f"(~{inner})" if node.operator == "!" else inner
+        if isinstance(node, Group) and len(node.children) == 1 and constant_value(node) is None:
+            return self.value(site, node.children[0], dtype)
+        found = constant(node, dtype)
+        if found is not None:
+            return self.constant(found)
+        # a symbol with something added
+        named = [child for child in node.children if type(child) is Name]
+        if named and (symbol := site.scope.lookup(named[0].text)) is not None:
+            rest = _offset(node)
+            return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(rest, object).astype(np.int64).astype(dtype)[()])})"
+        raise Stop("unsupported", "an operand that is not understood")
+
+    def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:
+        """The address of a variable or function, in its own state space."""
+        formal = self.body.formal(symbol) if symbol.kind is Kind.PARAMETER else -1
+        if formal >= 0:
+            return self.read(formal, dtype)
+        place = self.program.frame_offset(self.body, symbol)
+        if place is not None:
+            base = self.read(STACK, U64)
+            return self.converted(f"({base} + {self.constant(np.uint64(place))})", U64, dtype)
+        address = np.uint64(self.program.address(symbol, self.program.codes.get(id(self.body))))
+        if self.program.clustered and (symbol.space or "").startswith(".shared"):
+            return self.converted(f"({self.constant(address)} + L.shared_base)", U64, dtype)
+        return self.constant(np.asarray(address).astype(dtype)[()])
+
+    def special(self, site: Site, node: Node, dtype: np.dtype[Any]) -> str:
+        return self.special_named(node.text, dtype)
+
+    def special_named(self, name: str, dtype: np.dtype[Any]) -> str:
+        found = special_value(name)
+        if found is None:
+            raise Stop("unsupported", "a name that means nothing here")
+        run, have = found
+        return self.converted(f"{self.object(run)}(L)", have, dtype)
+
+    def address(self, site: Site, node: Node, space: str) -> str:
+        """The expression of an address as uint64, in the window of the state space."""
+        base = node.base if isinstance(node, Address) else node
+        offset = 0
+        if isinstance(node, Address) and node.offset is not None:
+            found = constant_value(node.offset)
+            if found is None:
+                number = self.value(site, node.offset, U64)
+                return f"({self.address(site, base, space)} + {number})"
+            offset = int(found) * node.offset_sign
+        if type(base) is Name:
+            numbers = self.body.registers_of(site.scope, base)
+            symbol = site.scope.lookup(base.text)
+            if symbol is not None and symbol.kind is not Kind.REGISTER:
+                value = self.symbol(symbol, U64)
+                window = self.program.window(symbol.space or "") if space == ".generic" else 0
+                return self._plus(value, offset + window)
+            if numbers:
+                own = self.body.dtypes[numbers[0]]
+                if own.itemsize == 4:
+                    number = self.read(numbers[0], np.dtype(np.uint32))
+                    if offset:
+                        number = f"({number} + {self.constant(np.uint32(offset & 0xFFFFFFFF))})"
+                    return f"{number}.astype({self.dtype(U64)})"
+                return self._plus(self.read(numbers[0], U64), offset)
+        if isinstance(base, Component):
+            return self._plus(self.value(site, base, U64), offset)
+        found = constant_value(base)
+        if found is not None:
+            return self.constant(np.uint64((int(found) + offset) & (1 << 64) - 1))
+        return self._plus(self.value(site, base, U64), offset)
+
+    def _plus(self, value: str, offset: int) -> str:
+        return f"({value} + {self.constant(np.uint64(offset & (1 << 64) - 1))})" if offset else value
+
+    def results(self, i: int, semantics: Semantics, op: Operation | None = None) -> list[Any]:
+        """Where the results of an instruction land: for each that is written a register (or None) and its dtype; a list for a vector."""
+        site = self.body.sites[i]
+        bound = site.bound
+        assert isinstance(bound, Bound)
+        op = op or self.described(site, bound)
+        found: list[Any] = []
+        for operand in op.writes:
+            node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
+            dtype = semantics.writes.get(operand.name)
+            dtype = np.dtype(dtype) if dtype is not None else op.dtype(operand.name)
+            if isinstance(node, Vector):
+                found.append([self._destination(site, element, dtype) for element in node.children])
+                continue
+            numbers = self.body.registers_of(site.scope, node)
+            if len(numbers) > 1:
+                found.append([(number, dtype) for number in numbers])
+            else:
+                found.append(self._destination(site, node, dtype))
+        if "w" in bound.carry:
+            found.append((CARRY, BOOL))
+        if self.program.changes_stack(bound):
+            found.append((TOP, U64))
+        return found
+
+    def _destination(self, site: Site, node: Node, dtype: np.dtype[Any]) -> Any:
+        numbers = self.body.registers_of(site.scope, node)
+        return (numbers[0], dtype) if numbers else None
+
+    def landing(self, i: int, semantics: Semantics, value: str) -> None:
+        """Stores what an instruction gave."""
+        results = self.results(i, semantics)
+        statements = self._store(results, value, None)
+        self.lines.append("; ".join(statements) or "pass")
+        self.places.append(i)
+
+    def _store(self, results: list[Any], value: str, known: np.dtype[Any] | None) -> list[str]:
+        """Statements that put a value into its registers. With `known`, the value is of that dtype for certain."""
+        if not results:
+            return [value] if value != "X" else []
+        if len(results) == 1 and not isinstance(results[0], list):
+            if results[0] is None:
+                return [value]
+            number, dtype = results[0]
+            return self._assign(number, dtype, value, known)
+        flat: list[Any] = []
+        pattern: list[str] = []
+        many = len(results) > 1
+        for result in results:
+            names = []
+            for one in result if isinstance(result, list) else [result]:
+                name = self.temporary() if one is not None else "_"
+                names.append(name)
+                if one is not None:
+                    flat.append((one, name))
+            pattern.append(f"({', '.join(names)},)" if isinstance(result, list) else names[0])
+        target = f"({', '.join(pattern)},)" if many else pattern[0]
+        statements = [f"{target} = {value}"]
+        for (number, dtype), name in flat:
+            statements += self._assign(number, dtype, name, None)
+        return statements
+
+    def _assign(self, number: int, dtype: np.dtype[Any], value: str, known: np.dtype[Any] | None) -> list[str]:
+        own = self.body.dtypes[number]
+        lands = self.landing_dtype(number, dtype)
+        if known is None:
+            name = self.temporary()
+            statements = [f"{name} = {value}"]
+            fitted = f"({name} if {name}.dtype is {self.dtype(dtype)} else fit({name}, {self.dtype(dtype)}))"
+            value = fitted
+        else:
+            statements = []
+        if own == BOOL or dtype == BOOL:
+            lands = own
+        variable = self.write(number, lands)
+        return [*statements, f"{variable} = {self.converted(value, dtype, lands)}"]
+
+    def instruction(self, i: int) -> None:
+        """An instruction within a block."""
+        site = self.body.sites[i]
+        guard = site.instruction.guard
+        semantics, arguments, _ = self.operation(i)
+        self.is_pure &= not semantics.lanes
+        if self.program.is_watched:
+            self._watched(i, site, guard, arguments)
+        if guard is not None:
+            self._guarded(i, site, guard, semantics, arguments)
+            return
+        results = self.results(i, semantics)
+        if semantics.run is same and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
+            self.lines.append("; ".join(self._store(results, arguments[0], results[0][1])))
+            self.places.append(i)
+            return
+        inline = _INLINE.get(semantics.run) if type(semantics.run) is np.ufunc and not semantics.lanes else None
+        known: np.dtype[Any] | None = None
+        if inline is not None and len(results) == 1 and results[0] is not None and not isinstance(results[0], list):
+            call = inline.format(*arguments)
+            known = BOOL if semantics.run in _COMPARING else results[0][1]
+            if known == BOOL and results[0][1] != BOOL:
+                known = None
+        else:
+            first = ["L"] if semantics.lanes else []
+            call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
+        self.lines.append("; ".join(self._store(results, call, known)))
+        self.places.append(i)
+
+    def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:
+        """Lines for the events of an instruction."""
+        assert isinstance(site.bound, Bound)
+        self.lines.append(f"L = L.on({self.object(site)})")
+        self.places.append(i)
+        if not is_observed(site.bound):
+            return
+        values = f"({', '.join(arguments)}{',' if arguments else ''})"
+        call = f"{self.object(observed)}(L, {values})"
+        if guard is not None:
+            predicate = self.value(site, guard.predicate, BOOL)
+            predicate = f"(~{predicate})" if guard.negated else predicate
+            call = f"guarded({predicate}, L, {self.object((observed, True, (), ()))}, ({values},), ())"
+        self.lines.append(call)
+        self.places.append(i)
+
+    def _guarded(self, i: int, site: Site, guard: Guard, semantics: Semantics, arguments: list[str]) -> None:
+        """An instruction that only the lanes execute for which a predicate holds; the registers of the others stay as they are."""
+        results = self.results(i, semantics)
+        predicate = self.value(site, guard.predicate, BOOL)
+        if guard.negated:
+            predicate = f"(~{predicate})"
+        flat = [one for result in results for one in (result if isinstance(result, list) else [result])]
+        old = []
+        dtypes: list[Any] = []
+        for one in flat:
+            if one is None:
+                old.append("None")
+                dtypes.append(None)
+                continue
+            number, dtype = one
+            lands = self.landing_dtype(number, dtype)
+            if self.body.dtypes[number] == BOOL:
+                lands = BOOL
+            old.append(self.read(number, lands))
+            dtypes.append((dtype, lands))
+        shape = tuple([len(result) if isinstance(result, list) else 0 for result in results])
+        plan = self.object((semantics.run, semantics.lanes, shape, tuple(dtypes)))
+        call = (
+            f"guarded({predicate}, L, {plan}, ({', '.join(arguments)}{',' if arguments else ''}), ({', '.join(old)}{',' if old else ''}))"
+        )
+        if not flat:
+            self.lines.append(call)
+        else:
+            names = []
+            for one, pair in zip(flat, dtypes, strict=True):
+                names.append("_" if one is None or pair is None else self.write(one[0], pair[1]))
+            self.lines.append(f"({', '.join(names)},) = {call}")
+        self.places.append(i)
+
+    # --- the whole
+
+    def finish(self, live_out: int, result: str, signature: str = "R, L") -> Any:
+        """The function: registers in, the lines, registers out. `live_out` -1 keeps all that was written."""
+        kept = [number for number in self.written if live_out < 0 or live_out >> number & 1]
+        if not (self.lines or result):
+            return nothing
+        lines = [f" {self.variable(number)} = R[{self.number(number)}]" for number in self.loads]
+        before = len(lines)
+        lines += [f" {line}" for line in self.lines]
+        if result:
+            lines.append(f" result = {result}")
+        for number in kept:
+            value = self.converted(self.variable(number), self.dtypes[number], self.body.dtypes[number])
+            lines.append(f" R[{self.number(number)}] = {value}")
+        lines.append(f" return {'result' if result else None}")
+        outer = ", ".join([f"c{i}" for i in range(len(self.objects))])
+        body = "\n ".join(lines)
+        source = f"def make({outer}):\n def run({signature}):\n {body}\n return run\n"
+        space = dict(_HELPERS)
+        exec(_code(source), space)
+        make: Any = space["make"]
+        run = make(*self.objects)
+        first = 3 + before
+        run.places = {first + i: place for i, place in enumerate(self.places)}
+        run.source = source
+        run.is_pure = self.is_pure
+        run.written = kept
+        return run
+
+
+@lru_cache(maxsize=4096)
+def operand_order(form: Any) -> tuple[str, ...]:
+    """The names of all operands that a form may have, in the order of its operand list."""
+    longest = max(form.variants, key=len, default=())
+    names: list[str] = []
+    for item in longest:
+        names += item.names()
+    return tuple(dict.fromkeys([*names, *form.rules]))
+
+
+@lru_cache(maxsize=16384)
+def is_read(form: Any, name: str) -> bool:
+    """Whether an operand that is left out would have been read."""
+    return any(rule.role in ("r", "rw", "addr", "imm", "sym", "sreg") for rule in form.rules[name])
+
+
+def constant(node: Node, dtype: np.dtype[Any]) -> Any:
+    """A constant of a dtype, as ISA 4.5 has it: integers lose what does not fit, 0f and 0d give the bits; None if it is none."""
+    if type(node) is Number and node.text[:2].lower() in ("0f", "0d") and len(node.text) in (10, 18):
+        bits = int(node.text[2:], 16)
+        exact = np.dtype("u4" if node.text[1] in "fF" else "u8").type(bits)
+        if dtype.itemsize == exact.dtype.itemsize:
+            return exact.view(dtype) if dtype.kind != "V" else None
+        value: Any = exact.view(np.float32 if exact.dtype.itemsize == 4 else np.float64)
+    else:
+        value = constant_value(node)
+    if value is None:
+        return None
+    if dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            return dtype.type(value)
+    if dtype == BOOL:
+        return np.bool_(bool(value))
+    if isinstance(value, float | np.floating):
+        if dtype.itemsize == 8:
+            return np.uint64(struct.unpack("<Q", struct.pack("<d", float(value)))[0]).view(dtype)
+        if dtype.itemsize == 4:
+            with np.errstate(all="ignore"):
+                return np.float32(value).view(dtype)
+        value = int(value)
+    if dtype.kind == "V":
+        out = np.zeros((), B128)
+        out["lo"], out["hi"] = int(value) & (1 << 64) - 1, int(value) >> 64 & (1 << 64) - 1
+        return out[()]
+    bits = dtype.itemsize * 8
+    return np.dtype(f"u{dtype.itemsize}").type(int(value) & (1 << bits) - 1).view(dtype)
+
+
+def _offset(node: Node) -> int:
+    """The constant in `symbol + 4` or `symbol - 4`."""
+    total, sign = 0, 1
+    for child in node.children:
+        value = constant_value(child)
+        if value is not None:
+            total += sign * int(value)
+        elif child.text in ("+", "-"):
+            sign = 1 if child.text == "+" else -1
+    return total
+
+
+def takes(semantics: Semantics, count: int) -> bool:
+    """Whether `run` takes so many operands: one that says by the operation what is left out need not take what is."""
+    run = semantics.run
+    if isinstance(run, np.ufunc):
+        return run.nin >= count
+    try:
+        inspect.signature(run).bind(*[None] * (count + semantics.lanes + semantics.takes_token))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# --- what the compiled code calls
+
+
+def fit(x: Any, dtype: np.dtype[Any]) -> Any:
+    """A value as a dtype of its size: the bits."""
+    if not isinstance(x, np.ndarray | np.generic):
+        x = np.asarray(x).astype(dtype)[()]
+    if x.dtype == dtype:
+        return x[()] if getattr(x, "ndim", 1) == 0 else x
+    if x.dtype == BOOL or dtype == BOOL:
+        return x.astype(dtype)
+    if x.dtype.itemsize != dtype.itemsize:
+        return x.astype(dtype)
+    return view(x, dtype)
+
+
+def view(x: Any, dtype: np.dtype[Any]) -> Any:
+    return np.ascontiguousarray(x).view(dtype).reshape(np.shape(x))[()] if x.dtype.kind == "V" or dtype.kind == "V" else x.view(dtype)
+
+
+def wide(x: Any) -> Any:
+    """128 bits from 64."""
+    out = np.zeros(np.shape(x), B128)
+    out["lo"] = x
+    return out[()] if not np.ndim(x) else out
+
+
+def land(x: Any, have: np.dtype[Any], want: np.dtype[Any]) -> Any:
+    """A result of a dtype, as the register holds it."""
+    x = fit(x, have)
+    if have == want:
+        return x
+    if have.itemsize == want.itemsize or BOOL in (have, want):
+        return fit(x, want)
+    if want.kind == "V":
+        return wide(x.astype(U64))
+    if have.kind not in "iu":
+        x = x.view(np.dtype(f"u{have.itemsize}"))
+    return x.astype(want)
+
+
+def _take(x: Any, positions: Array) -> Any:
+    if isinstance(x, tuple):
+        return tuple([_take(one, positions) for one in x])
+    return x.take(positions) if getattr(x, "ndim", 0) else x
+
+
+def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], old: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Executes an instruction for the lanes for which a predicate holds; gives its results, with `old` for the other lanes."""
+    run, with_lanes, shape, dtypes = plan
+    positions = None
+    if not predicate.ndim:
+        if not predicate:
+            return old
+    else:
+        count = np.count_nonzero(predicate)
+        if count == 0:
+            return old
+        if count < len(predicate):
+            positions = np.flatnonzero(predicate)
+            arguments = tuple([_take(x, positions) for x in arguments])
+            if with_lanes:
+                lanes = lanes.at(positions)
+    result = run(lanes, *arguments) if with_lanes else run(*arguments)
+    if not dtypes:
+        return ()
+    results = result if len(shape) > 1 else (result,)
+    flat: list[Any] = []
+    for one, width in zip(results, shape, strict=True):
+        if width:
+            flat += one
+        else:
+            flat.append(one)
+    out: list[Any] = []
+    for x, before, pair in zip(flat, old, dtypes, strict=True):
+        if pair is None:
+            out.append(None)
+            continue
+        x = land(x, *pair)
+        if positions is not None:
+            whole = before.copy() if before.ndim else np.full(len(predicate), before)
+            whole[positions] = x
+            x = whole
+        out.append(x)
+    return tuple(out)
+
+
+_HELPERS = {"fit": fit, "view": view, "wide": wide, "guarded": guarded, "__builtins__": {}}

@@ -1,0 +1,77 @@
+"""What ends a launch: where, which threads, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ptxkit.diagnostics import Diagnostic, Severity, Span
+
+Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
+"""The index of a CTA in the grid, and that of a thread in the CTA."""
+
+SHOWN = 4
+"""So many threads are named; the others are counted."""
+
+NOWHERE = Span(0, 0, 1, 1, 1, 1)
+
+
+class Fault(Exception):
+    """A launch that could not go on.
+
+    `kind` is a word for the reason (`address`, `deadlock`, `budget`, `trap`, `unsupported`, …), `reason` the sentence, `threads` are some
+    of
+    those concerned (CTA and thread index), `count` how many there are, `line` is that of the instruction, or None where none is to blame.
+    `diagnostic` says the same as every finding does.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        reason: str,
+        *,
+        threads: Sequence[Thread] = (),
+        count: int | None = None,
+        span: Span | None = None,
+        path: str | None = None,
+        function: str | None = None,
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.kind = kind
+        self.reason = reason
+        self.threads = tuple(threads)
+        self.count = len(self.threads) if count is None else count
+        self.line = span.line if span is not None else None
+        who = spoken(self.threads, self.count)
+        message = f"{reason} ({who})" if who else reason
+        self.diagnostic = Diagnostic(
+            "fault", f"fault-{kind}", Severity.ERROR, message, span or NOWHERE, path=path, function=function, notes=tuple(notes)
+        )
+        super().__init__(f"line {self.line}: {message}" if self.line is not None else message)
+
+
+class Stop(Exception):
+    """Raised where only the threads are known: `mask` says which lanes of the group at hand (None: all), the scheduler adds the rest."""
+
+    def __init__(self, kind: str, reason: str, mask: Any = None) -> None:
+        super().__init__(reason)
+        self.kind = kind
+        self.reason = reason
+        self.mask = mask
+        self.lanes: Any = None
+        """Those that started the operation in flight that went wrong."""
+
+
+def spoken(threads: Sequence[Thread], count: int) -> str:
+    """Threads in words: `thread (1,0,0) of CTA (0,0,0) and 3 others`."""
+    if not threads:
+        return ""
+    named = [f"thread {_index(thread)} of CTA {_index(cta)}" for cta, thread in threads[:SHOWN]]
+    others = count - len(named)
+    if others > 0:
+        return f"{', '.join(named)} and {others} other{'s' if others > 1 else ''}"
+    return ", ".join(named)
+
+
+def _index(place: tuple[int, int, int]) -> str:
+    return f"({','.join(map(str, place))})"

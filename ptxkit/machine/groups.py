@@ -1,0 +1,369 @@
+"""Groups: the lanes that are at one block, with their registers as dense arrays; taken apart and joined.
+
+`Lanes` says which threads they are and is what the semantics see of them. It never changes: parts of it are new ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxkit.machine.fault import Stop
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Body
+    from ptxkit.machine.scheduling import Residents
+
+Array = np.ndarray[Any, Any]
+WARP = 32
+
+
+class Lanes:
+    """Threads that execute an instruction together, in the order of their number in the launch.
+
+    See the README; besides, `place` is the number of each among the resident threads.
+    """
+
+    __slots__ = ("_known", "count", "place", "residents")
+
+    def __init__(self, residents: Residents, place: Array) -> None:
+        self.residents = residents
+        self.place = place
+        self.count = len(place)
+        self._known: dict[str, Any] = {}
+
+    def _get(self, name: str) -> Any:
+        found = self._known.get(name)
+        if found is None:
+            of_all = self.residents.column(name)
+            found = of_all if self.count == len(of_all) else of_all.take(self.place)
+            self._known[name] = found
+        return found
+
+    @property
+    def index(self) -> Array:
+        """The number of each thread in the launch."""
+        found = self._known.get("index")
+        if found is None:
+            found = self._known["index"] = self.place + self.residents.first
+        return found
+
+    @property
+    def cta(self) -> Array:
+        """The number of its CTA among the resident ones."""
+        return self._get("cta")  # type: ignore[no-any-return]
+
+    @property
+    def thread(self) -> Array:
+        """Its linear number in its CTA."""
+        return self._get("thread")  # type: ignore[no-any-return]
+
+    @property
+    def warp(self) -> Array:
+        """The number of its warp among the resident ones; a CTA begins with a new one."""
+        return self._get("warp")  # type: ignore[no-any-return]
+
+    @property
+    def lane(self) -> Array:
+        """Its number in its warp."""
+        return self._get("lane")  # type: ignore[no-any-return]
+
+    @property
+    def shared_base(self) -> Any:
+        """The address of each one's shared memory in the cluster."""
+        found = self._known.get("shared_base")
+        if found is None:
+            found = self._known["shared_base"] = np.asarray(self.residents.memory.shared_base(self.cta)).astype(np.uint64)[()]
+        return found
+
+    def special(self, name: str) -> Any:
+        """A special register of each thread (ISA 10), as uint32; a scalar where all resident threads have the same."""
+        found = self._known.get(name)
+        if found is None:
+            found = self.residents.special(name)
+            if found.ndim and self.count != len(found):
+                found = found.take(self.place)
+            self._known[name] = found
+        return found
+
+    @property
+    def launch(self) -> Any:
+        """Grid, block, cluster, arguments, clock."""
+        return self.residents.launch
+
+    @property
+    def agents(self) -> Any:
+        """The operations in flight."""
+        return self.residents.agents
+
+    @property
+    def memory(self) -> Any:
+        return self.residents.memory
+
+    # --- shapes
+
+    def broadcast(self, x: Any) -> Array:
+        """An array with an element for each lane."""
+        return x if getattr(x, "ndim", 0) else np.full(self.count, x, getattr(x, "dtype", None))
+
+    def subset(self, mask: Any) -> Lanes:
+        """Those of a mask of as many booleans, or at these positions, which ascend."""
+        if not getattr(mask, "ndim", 0):
+            return self if mask else self.at(np.empty(0, np.int64))
+        return self.at(np.flatnonzero(mask) if mask.dtype == np.bool_ else mask)
+
+    def at(self, positions: Array) -> Lanes:
+        """Those at these positions, which ascend."""
+        return self if len(positions) == self.count else type(self)(self.residents, self.place.take(positions))
+
+    def _rows(self, width: int) -> tuple[Array | None, Array, int]:
+        """Of each lane the position in an array of (rows, width), None if they fill it; the number of each row; how many."""
+        key = f"rows{width}"
+        found = self._known.get(key)
+        if found is None:
+            if width == WARP:
+                row, column = self.warp, self.lane
+            else:
+                row, column = self.cta * self.residents.groups_per_cta(width) + self.thread // width, self.thread % width
+            starts = np.empty(self.count, bool)
+            if self.count:
+                starts[0] = True
+                np.not_equal(row[1:], row[:-1], out=starts[1:])
+            numbers = row[starts]
+            full = len(numbers) * width == self.count
+            position = None if full else (np.cumsum(starts) - 1) * width + column
+            found = self._known[key] = (position, numbers, len(numbers))
+        return found
+
+    def _spread(self, x: Any, fill: Any, width: int) -> Array:
+        position, _, rows = self._rows(width)
+        x = self.broadcast(x)
+        if position is None:
+            return x.reshape(rows, width)  # type: ignore[no-any-return]
+        out = np.full(rows * width, fill, x.dtype) if x.dtype.names is None else np.zeros(rows * width, x.dtype)
+        out[position] = x
+        return out.reshape(rows, width)
+
+    def _gathered(self, y: Any, width: int) -> Array:
+        position, _, rows = self._rows(width)
+        y = np.asarray(y)
+        if y.ndim == 1:
+            y = y[:, None]
+        if y.shape[1] != width:
+            y = np.broadcast_to(y, (rows, width))
+        flat = y.reshape(-1)
+        return flat if position is None else flat.take(position)  # type: ignore[no-any-return]
+
+    def by_warp(self, x: Any, fill: Any = 0) -> Array:
+        """A row of 32 for each warp; `fill` for the lanes that are not there."""
+        return self._spread(x, fill, WARP)
+
+    def from_warp(self, y: Any) -> Array:
+        """The elements of the lanes, of rows of 32, or of one element a warp."""
+        return self._gathered(y, WARP)
+
+    @property
+    def active(self) -> Array:
+        """Which lanes are there, a row for each warp."""
+        found = self._known.get("active")
+        if found is None:
+            found = self._known["active"] = self._spread(np.True_, False, WARP)
+        return found
+
+    @property
+    def warps(self) -> Array:
+        """The numbers of the warps, those of the rows of `by_warp`."""
+        return self._rows(WARP)[1]
+
+    def by_warpgroup(self, x: Any, fill: Any = 0) -> Array:
+        """A row of 128 for each warpgroup."""
+        return self._spread(x, fill, 4 * WARP)
+
+    def from_warpgroup(self, y: Any) -> Array:
+        return self._gathered(y, 4 * WARP)
+
+    @property
+    def active_warpgroup(self) -> Array:
+        return self._spread(np.True_, False, 4 * WARP)
+
+    @property
+    def warp_mask(self) -> Array:
+        """For each warp which of its lanes are there, as bits (uint32)."""
+        found = self._known.get("mask")
+        if found is None:
+            found = self._known["mask"] = np.packbits(self.active, axis=1, bitorder="little").view(np.uint32)[:, 0]
+        return found
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether of each warp all lanes are there that have not exited."""
+        if self.count == self.residents.alive_count:
+            return True
+        version, known = self._known.get("whole", (-1, False))
+        if version != self.residents.exits:
+            known = bool((self.warp_mask == self.residents.alive_mask[self.warps]).all())
+            self._known["whole"] = (self.residents.exits, known)
+        return bool(known)
+
+    # --- memory
+
+    def load(self, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
+        """What is at the addresses of a state space: an array, or a tuple of `width` of them. Raises `Stop`."""
+        return self.residents.memory.load(self, space, address, dtype, width)
+
+    def store(self, space: str, address: Any, values: Any, dtype: Any = None) -> None:
+        """Stores a value, or a tuple of them one after another. Raises `Stop`."""
+        self.residents.writes += 1
+        self.residents.memory.store(self, space, address, values, dtype)
+
+    def update(self, space: str, address: Any, update: Any, dtype: Any = None, *operands: Any) -> Any:
+        """Updates what is there, lanes with one address one after another; gives the old values. Raises `Stop`. See `Memory.update`."""
+        self.residents.writes += 1
+        return self.residents.memory.update(self, space, address, update, dtype, *operands)
+
+    # --- state
+
+    def own(self, key: Any, factory: Callable[[], Any]) -> Any:
+        """State kept for each resident CTA, by its number: `lanes.own("x", list)[cta]`; it ends with the CTA."""
+        return self.residents.kept(("cta", key), factory)
+
+    def own_warp(self, key: Any, factory: Callable[[], Any]) -> Any:
+        """State kept for each warp, by `lanes.warp`."""
+        return self.residents.kept(("warp", key), factory)
+
+    def own_thread(self, key: Any, factory: Callable[[], Any]) -> Any:
+        """State kept for each thread, by `lanes.place`."""
+        return self.residents.kept(("thread", key), factory)
+
+    def fault(self, mask: Any, reason: str, kind: str = "address") -> None:
+        """Ends the launch and names the threads of a mask (None: all)."""
+        raise Stop(kind, reason, mask)
+
+
+class Frame:
+    """A call that has not returned: the caller's lanes and registers, and where it goes on. A list of them ends with None."""
+
+    __slots__ = ("block", "body", "depth", "lanes", "parent", "path", "plan", "registers")
+
+    def __init__(self, parent: Frame | None, path: tuple[int, ...], body: Body, block: int, lanes: Lanes, registers: list[Any]) -> None:
+        self.parent = parent
+        self.path = path
+        self.body = body
+        self.block = block
+        self.lanes = lanes
+        self.registers = registers
+        self.plan: Any = None
+        self.depth: int = 1 + (parent.depth if parent is not None else 0)
+
+    def of(self, lanes: Lanes) -> list[Any]:
+        """The caller's registers of these lanes, which are some of its own."""
+        if lanes is self.lanes or lanes.count == self.lanes.count:
+            return list(self.registers)
+        positions = np.searchsorted(self.lanes.place, lanes.place)
+        return [take(x, positions) for x in self.registers]
+
+
+class Group:
+    """Lanes at a block of a function. `registers` is a list by number: arrays over the lanes, or scalars."""
+
+    __slots__ = ("block", "body", "frame", "lanes", "registers")
+
+    def __init__(self, body: Body, block: int, lanes: Lanes, registers: list[Any], frame: Frame | None) -> None:
+        self.body = body
+        self.block = block
+        self.lanes = lanes
+        self.registers = registers
+        self.frame = frame
+
+    @property
+    def path(self) -> tuple[int, ...]:
+        """Where it is: call sites and functions from the outside in, then the block. The lowest has furthest to go."""
+        return (*self.frame.path, self.block) if self.frame is not None else (self.block,)
+
+    def part(
+        self, positions: Array, lanes: Lanes | None = None, live: Iterable[int] | None = None, blank: list[Any] | None = None
+    ) -> Group:
+        """The lanes at these positions, with the registers that are live."""
+        lanes = lanes if lanes is not None else self.lanes.at(positions)
+        if live is None:
+            return Group(self.body, self.block, lanes, [take(x, positions) for x in self.registers], self.frame)
+        assert blank is not None
+        registers = list(blank)
+        own = self.registers
+        for i in live:
+            x = own[i]
+            registers[i] = x.take(positions) if getattr(x, "ndim", 0) else x
+        return Group(self.body, self.block, lanes, registers, self.frame)
+
+
+def take(x: Any, positions: Array) -> Any:
+    return x.take(positions) if getattr(x, "ndim", 0) else x
+
+
+def joined(groups: list[Group], live: Iterable[int], blank: list[Any]) -> Group:
+    """Groups at the same block of the same calls, as one."""
+    if len(groups) == 1:
+        return groups[0]
+    first = groups[0]
+    if len(groups) > 2 and any(group.frame is not first.frame for group in groups):
+        half = len(groups) // 2
+        live = list(live)
+        return joined([joined(groups[:half], live, blank), joined(groups[half:], live, blank)], live, blank)
+    residents = first.lanes.residents
+    places = np.concatenate([group.lanes.place for group in groups])
+    # where each piece goes: the order is that of the threads
+    if len(places) == residents.count:
+        lanes = residents.all
+        target = places
+    else:
+        order = places.argsort(kind="stable")
+        target = np.empty(len(order), np.int64)
+        target[order] = np.arange(len(order))
+        lanes = type(first.lanes)(residents, places.take(order))
+    ends = np.cumsum([group.lanes.count for group in groups]).tolist()
+    targets = [target[end - group.lanes.count : end] for end, group in zip(ends, groups, strict=True)]
+    registers = _merged([group.registers for group in groups], targets, lanes.count, live, list(blank))
+    frame = first.frame
+    if frame is not groups[1].frame:
+        assert frame is not None and groups[1].frame is not None
+        frame = _joined_frames(frame, groups[1].frame, first.lanes, groups[1].lanes, lanes, targets)
+    return Group(first.body, first.block, lanes, registers, frame)
+
+
+def _joined_frames(one: Frame, other: Frame, a: Lanes, b: Lanes, lanes: Lanes, targets: list[Array]) -> Frame:
+    pairs = []
+    x: Frame | None = one
+    y: Frame | None = other
+    while x is not y:
+        assert x is not None and y is not None
+        pairs.append((x, y))
+        x, y = x.parent, y.parent
+    parent = x
+    for x, y in reversed(pairs):
+        mine, theirs = x.of(a), y.of(b)
+        registers = _merged([mine, theirs], targets, lanes.count, range(len(mine)), list(mine))
+        plan = x.plan
+        parent = Frame(parent, x.path, x.body, x.block, lanes, registers)
+        parent.plan = plan
+    assert parent is not None
+    return parent
+
+
+def _merged(pieces: list[list[Any]], targets: list[Array], count: int, live: Iterable[int], into: list[Any]) -> list[Any]:
+    """The registers of several groups as those of one; `targets` say for each which of its lanes they are."""
+    first = pieces[0]
+    rest = pieces[1:]
+    for i in live:
+        x = first[i]
+        if not getattr(x, "ndim", 0) and all(
+            y is x or (not getattr(y, "ndim", 0) and y.tobytes() == x.tobytes()) for y in [piece[i] for piece in rest]
+        ):
+            into[i] = x
+            continue
+        out = np.empty(count, x.dtype)
+        for piece, target in zip(pieces, targets, strict=True):
+            out[target] = piece[i]
+        into[i] = out
+    return into

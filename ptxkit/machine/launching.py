@@ -1,0 +1,442 @@
+"""A launch: its shape and arguments, the CTAs that are resident at one time, and what comes of it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.machine.fault import Fault
+from ptxkit.machine.groups import Lanes
+from ptxkit.machine.scheduling import Residents, Scheduler
+from ptxkit.machine.types import dtype_of
+from ptxkit.syntax import constant_value
+
+if TYPE_CHECKING:
+    from ptxkit.machine import Machine
+    from ptxkit.machine.code import Site
+    from ptxkit.machine.loading import Code, Program
+
+Size = int | Sequence[int]
+Dimensions = tuple[int, int, int]
+
+CHUNK = 1 << 16
+"""So many threads are resident at one time, unless they wait for others."""
+
+LOCAL_BYTES = 1 << 28
+"""So much local memory all resident threads have together, at most."""
+
+MOST_THREADS = 1024
+"""Threads of a CTA."""
+
+SHARED_LIMIT = 227 << 10
+"""Shared memory of a CTA, in bytes (sm_90; those before have less)."""
+
+_SHARED_LIMITS = {
+    70: 96,
+    72: 96,
+    75: 64,
+    80: 163,
+    86: 99,
+    87: 163,
+    89: 99,
+    90: 227,
+    100: 227,
+    101: 227,
+    103: 227,
+    110: 227,
+    120: 99,
+    121: 99,
+}
+
+
+@attrs.frozen
+class Budget:
+    """What a launch may take: instructions of threads, and seconds; None: any amount."""
+
+    instructions: int | None = None
+    seconds: float | None = 600.0
+
+
+@attrs.frozen
+class Run:
+    """What a launch took. `output` is what the kernel printed."""
+
+    instructions: int
+    seconds: float
+    output: str = ""
+
+
+class Launch:
+    """What is the same for all threads of a launch."""
+
+    lanes_type: type[Lanes] = Lanes
+
+    def __init__(
+        self,
+        machine: Machine,
+        program: Program,
+        grid: Dimensions,
+        block: Dimensions,
+        cluster: Dimensions | None,
+        dynamic_shared: int,
+        schedule: str | int,
+        budget: Budget,
+        monitors: tuple[Any, ...],
+        progress: Callable[[Any], None] | None,
+    ) -> None:
+        self.machine = machine
+        self.program = program
+        self.grid, self.block = grid, block
+        self.is_cluster = cluster is not None
+        self.cluster = cluster or (1, 1, 1)
+        self.cluster_size = self.cluster[0] * self.cluster[1] * self.cluster[2]
+        self.clusters = tuple([g // c for g, c in zip(grid, self.cluster, strict=True)])
+        self.threads = block[0] * block[1] * block[2]
+        self.ctas = grid[0] * grid[1] * grid[2]
+        self.dynamic_shared = dynamic_shared
+        self.schedule = schedule
+        self.budget = budget
+        self.monitors = monitors
+        self.progress = progress
+        self.number = machine.next_launch()
+        self.multiprocessors = 132
+        self.output: list[str] = []
+        self.turns = 0
+        self.executed = 0
+        self.started = time.perf_counter()
+        self.parameters = b""
+        self.next_cta = 0
+        self.scheduler: Scheduler | None = None
+        self.reads = 0
+        if program.shared_dynamic > program.shared_static or dynamic_shared:
+            self.shared_bytes = program.shared_dynamic + dynamic_shared
+        else:
+            self.shared_bytes = program.shared_static
+        if monitors:
+            from ptxkit.machine.monitoring import WatchedLanes
+
+            self.lanes_type = WatchedLanes
+
+    # --- what special registers read
+
+    def clock(self) -> int:
+        self.reads += 1
+        steps = self.scheduler.steps if self.scheduler is not None else 0
+        return steps * 32 + self.reads * 4
+
+    def nanoseconds(self) -> int:
+        return 1_700_000_000_000_000_000 + self.clock() * 1000
+
+    def places(self, number: Any) -> tuple[Any, Any, Any]:
+        """Of CTAs by their number in the launch (those of a cluster together): index in the grid, of their cluster, and in it."""
+        inner, outer = number % self.cluster_size, number // self.cluster_size
+        cx, cy, _ = self.cluster
+        gx, gy, _ = self.clusters
+        inside = (inner % cx, inner // cx % cy, inner // (cx * cy))
+        cluster = (outer % gx, outer // gx % gy, outer // (gx * gy))
+        return tuple([c * n + i for c, n, i in zip(cluster, self.cluster, inside, strict=True)]), cluster, inside
+
+    # --- residents
+
+    @property
+    def more_ctas(self) -> bool:
+        """Whether there are CTAs that have not begun."""
+        return self.next_cta < self.ctas
+
+    def lay_out(self, memory: Any, ctas: int) -> None:
+        memory.begin(
+            ctas=ctas,
+            threads=self.threads,
+            cluster=self.cluster_size,
+            shared=self.shared_bytes,
+            local=self.program.stack_bytes,
+            parameters=self.parameters,
+        )
+
+    def chunk(self) -> int:
+        """So many CTAs become resident at once."""
+        lanes = CHUNK
+        if self.program.stack_bytes:
+            lanes = min(lanes, max(self.threads, LOCAL_BYTES // max(64, self.program.stack_bytes)))
+        ctas = max(1, lanes // self.threads)
+        if self.shared_bytes:
+            ctas = min(ctas, max(1, (LOCAL_BYTES * 2) // max(1024, self.shared_bytes)))
+        ctas = max(1, ctas // self.cluster_size) * self.cluster_size
+        return min(ctas, self.ctas - self.next_cta)
+
+    def admit(self, scheduler: Scheduler) -> None:
+        """Further CTAs become resident beside those that are: what these wait for may be theirs to do."""
+        more = self.chunk()
+        lanes = scheduler.residents.grow(more)
+        self.next_cta += more
+        for monitor in self.monitors:
+            monitor.resident(scheduler.residents)
+        scheduler.start(lanes)
+
+    def span(self, site: Site) -> Any:
+        """Where an instruction stands."""
+        return self.program.codes[id(site.body)].index.span(site.path)
+
+    def exited(self, lanes: Lanes) -> None:
+        for monitor in self.monitors:
+            monitor.exit(lanes)
+
+    def run(self) -> None:
+        """Runs all CTAs. Raises `Fault`."""
+        memory = self.machine.memory
+        residents = Residents(self, memory)
+        monitors = self.monitors
+        for monitor in monitors:
+            monitor.begin(self)
+        if monitors:
+            memory.watch = self.accessed
+        try:
+            with np.errstate(all="ignore"):
+                while self.more_ctas:
+                    self.run_chunk(residents)
+        finally:
+            memory.watch = None
+            for monitor in monitors:
+                monitor.end(self)
+
+    def run_chunk(self, residents: Residents) -> None:
+        """Runs the next CTAs, and those that become resident beside them."""
+        count = self.chunk()
+        first = self.next_cta
+        self.next_cta += count
+        residents.begin(first, count)
+        residents.agents = self.machine.agents(self.schedule)
+        for monitor in self.monitors:
+            monitor.resident(residents)
+        scheduler = self.scheduler = Scheduler(self.program, self, residents)
+        try:
+            scheduler.start(residents.all)
+            scheduler.run()
+            if residents.agents is not None:
+                residents.agents.finish()
+        finally:
+            self.executed += scheduler.executed
+            scheduler.executed = 0
+        for monitor in self.monitors:
+            monitor.vacant(residents)
+
+    def accessed(self, access: Any) -> None:
+        for monitor in self.monitors:
+            monitor.access(access)
+
+
+def three(given: Size, what: str) -> Dimensions:
+    """One to three numbers as three. Raises `Fault`."""
+    numbers = (given,) if isinstance(given, int | np.integer) else tuple(given)
+    if not 1 <= len(numbers) <= 3 or any(int(number) != number or number < 1 for number in numbers):
+        raise Fault("launch", f"{what} is one to three numbers from 1 on, not {given!r}")
+    x, y, z = (*[int(number) for number in numbers], 1, 1)[:3]
+    return x, y, z
+
+
+def launch(
+    machine: Machine,
+    code: Code,
+    kernel: str,
+    arguments: Sequence[Any],
+    grid: Size,
+    block: Size,
+    cluster: Size | None,
+    shared: int,
+    schedule: str | int | None,
+    budget: Budget | float | None,
+    monitors: Sequence[Any],
+    progress: Callable[[Any], None] | None,
+) -> Run:
+    """Runs a kernel to its end. See `Machine.launch`."""
+    watched = bool(monitors)
+    shape = three(grid, "grid"), three(block, "block")
+    if schedule is None:
+        schedule = "lockstep"
+    if not isinstance(schedule, int) and schedule not in ("lockstep", "late", "early"):
+        raise ValueError(f"a schedule is lockstep, late, early or a number, not {schedule!r}")
+    said = declared(code, kernel)
+    asked = cluster if cluster is not None else said.get(".reqnctapercluster") or None
+    group = three(asked, "cluster") if asked is not None else None
+    _check_directives(code, kernel, said, shape[1], group)
+    _check_shape(machine, shape[0], shape[1], group)
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched)
+    if not isinstance(budget, Budget):
+        budget = Budget(seconds=float(budget)) if budget is not None else Budget()
+    one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
+    limit = _shared_limit(machine.target)
+    if one.shared_bytes > limit:
+        raise Fault(
+            "shared", f"`{kernel}` takes {one.shared_bytes} bytes of shared memory, a CTA of {machine.target} has {limit}", path=code.path
+        )
+    passed = Passed(machine)
+    try:
+        one.parameters = passed.parameters(program, arguments)
+        started = time.perf_counter()
+        one.run()
+        seconds = time.perf_counter() - started
+        passed.copy_back()
+    except MemoryError:
+        raise Fault("memory", "there is not enough memory on this computer for the launch", path=code.path) from None
+    finally:
+        passed.free()
+    return Run(one.executed, seconds, "".join(one.output))
+
+
+def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
+    threads = block[0] * block[1] * block[2]
+    if threads > MOST_THREADS or block[2] > 64:
+        raise Fault("launch", f"a block of {'x'.join(map(str, block))} threads: {MOST_THREADS} is the most, and 64 in z")
+    if grid[0] > 2**31 - 1 or grid[1] > 65535 or grid[2] > 65535:
+        raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs: 2147483647 x 65535 x 65535 is the most")
+    if cluster is None:
+        return
+    if cluster[0] * cluster[1] * cluster[2] > 16:
+        raise Fault("launch", f"a cluster of {'x'.join(map(str, cluster))} CTAs: 16 is the most")
+    if any(g % c for g, c in zip(grid, cluster, strict=True)):
+        raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs is no multiple of the cluster, {'x'.join(map(str, cluster))}")
+
+
+def _shared_limit(target: str) -> int:
+    digits = "".join([letter for letter in target if letter.isdigit()])
+    return _SHARED_LIMITS.get(int(digits or 90), SHARED_LIMIT >> 10) << 10
+
+
+def declared(code: Code, kernel: str) -> dict[str, list[int]]:
+    """The numbers of a kernel's performance directives, by name (11.4)."""
+    found = code.defined.get(kernel)
+    if found is None:
+        return {}
+    directives = {}
+    for directive in found[1].header.directives:
+        numbers = [constant_value(argument) for argument in directive.arguments]
+        directives[directive.name] = [int(number) for number in numbers if number is not None]
+    return directives
+
+
+def _check_directives(code: Code, kernel: str, said: dict[str, list[int]], block: Dimensions, cluster: Dimensions | None) -> None:
+    """Whether a shape is one that the kernel allows (11.4)."""
+    required = said.get(".reqntid")
+    if required and (*required, 1, 1)[:3] != block:
+        raise Fault("launch", f"`{kernel}` says .reqntid {', '.join(map(str, required))}, not {_by(block)}", path=code.path)
+    most = said.get(".maxntid")
+    if most and int(np.prod(most)) < block[0] * block[1] * block[2]:
+        raise Fault("launch", f"`{kernel}` says .maxntid {', '.join(map(str, most))}: a block of {_by(block)} is too large", path=code.path)
+    asked = said.get(".reqnctapercluster")
+    if asked and cluster is not None and (*asked, 1, 1)[:3] != cluster:
+        raise Fault("launch", f"`{kernel}` says .reqnctapercluster {', '.join(map(str, asked))}, not {_by(cluster)}", path=code.path)
+
+
+def _by(numbers: Dimensions) -> str:
+    return "x".join(map(str, numbers))
+
+
+class Passed:
+    """The arguments of one launch: bytes of parameters, and the arrays that are copied in and back."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.copies: list[tuple[int, memoryview]] = []
+        self.addresses: dict[tuple[int, int], int] = {}
+
+    def parameters(self, program: Program, arguments: Sequence[Any]) -> bytes:
+        """The parameters of a kernel, laid out. Raises TypeError or ValueError for arguments that are not the kernel's."""
+        layout = program.layout()
+        if len(layout) != len(arguments):
+            raise TypeError(f"{program.kernel} has {len(layout)} parameters, {len(arguments)} arguments are given")
+        size = max([at + size for _, at, size, _ in layout], default=0)
+        data = bytearray(size)
+        for (name, at, length, symbol), given in zip(layout, arguments, strict=True):
+            raw = self._bytes(name, symbol, length, given)
+            if len(raw) != length:
+                raise TypeError(f"the parameter {name} has {length} bytes, the argument {len(raw)}")
+            data[at : at + length] = raw
+        return bytes(data)
+
+    def _bytes(self, name: str, symbol: Any, length: int, given: Any) -> bytes:
+        from ptxkit.machine import Buffer
+
+        if isinstance(given, bytes | bytearray):
+            return bytes(given)
+        raw = getattr(given, "data", None)
+        if isinstance(raw, bytes):
+            return raw
+        if isinstance(given, Buffer):
+            return given.address.to_bytes(8, "little")
+        encode = getattr(given, "encode", None)
+        if encode is not None and not isinstance(given, str):
+            return bytes(encode(self))
+        if isinstance(given, int | float | np.number | np.bool_):
+            return _number(name, symbol, length, given)
+        try:
+            view = memoryview(given)
+        except (TypeError, ValueError):
+            view = _as_bytes(given)  # type: ignore[assignment]
+            if view is None:
+                raise TypeError(f"the parameter {name} cannot be given a {type(given).__name__}") from None
+        if view.ndim == 0:
+            return view.tobytes()
+        if not view.c_contiguous:
+            raise TypeError(f"the array for the parameter {name} is not contiguous")
+        return self.array(view, name).to_bytes(8, "little")
+
+    def array(self, view: memoryview, name: str = "") -> int:
+        """The address of a copy of an array, which is copied back at the end if it can be written to; one that is given twice has one."""
+        own = np.frombuffer(view, np.uint8).ctypes.data if view.nbytes else 4096
+        key = (own, view.nbytes)
+        known = self.addresses.get(key)
+        if known is not None and view.nbytes:
+            return known
+        if self.machine.memory.host:
+            self.addresses[key] = own
+            if not self.machine.memory.allocations.hold(own, own + view.nbytes):
+                self.machine.memory.register(own, view.nbytes, name)
+                self.copies.append((own, view))
+            return own
+        address = self.addresses[key] = self.machine.new_global(view.nbytes, name, 256)
+        self.copies.append((address, view))
+        if view.nbytes:
+            self.machine.memory.view(address, view.nbytes)[:] = np.frombuffer(view, np.uint8)
+        return address
+
+    def copy_back(self) -> None:
+        """Brings back what the kernel left in the arrays."""
+        if self.machine.memory.host:
+            return
+        for address, view in self.copies:
+            if not view.readonly and view.nbytes:
+                np.frombuffer(view, np.uint8)[:] = self.machine.memory.view(address, view.nbytes)
+
+    def free(self) -> None:
+        for address, _ in self.copies:
+            self.machine.memory.free(address)
+        self.copies.clear()
+
+
+def _as_bytes(given: Any) -> memoryview | None:
+    """An array of a dtype that Python's buffers do not know (bfloat16), as bytes."""
+    if isinstance(given, np.ndarray) and given.flags.c_contiguous:
+        return memoryview(given.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    return None
+
+
+def _number(name: str, symbol: Any, length: int, given: Any) -> bytes:
+    kind = symbol.type or ".b64"
+    if kind == ".bf16":
+        return (np.float32(given).view(np.uint32) >> np.uint32(16)).astype(np.uint16).tobytes()
+    dtype = dtype_of(kind) if not symbol.dimensions else np.dtype(np.uint64)
+    if dtype.kind == "f":
+        with np.errstate(all="ignore"):
+            return dtype.type(given).tobytes()
+    if isinstance(given, float | np.floating):
+        if kind.startswith(".b") and length in (4, 8):
+            return np.dtype(f"f{length}").type(given).tobytes()  # type: ignore[no-any-return]
+        raise TypeError(f"the parameter {name} is of {kind}, {given} is no whole number")
+    value = int(given)
+    if not -(1 << length * 8 - 1) <= value < 1 << length * 8:
+        raise ValueError(f"{value} does not fit the parameter {name}, which is of {kind}")
+    return (value % (1 << length * 8)).to_bytes(length, "little")

@@ -1,0 +1,448 @@
+"""From a module to what can be launched: symbols and their addresses, initial bytes, and the functions a kernel may come to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxkit.check import Bounds
+from ptxkit.isa.types import types
+from ptxkit.machine.code import Body, call_parts
+from ptxkit.machine.compiling import Compiler, constant
+from ptxkit.machine.fault import Fault, Stop
+from ptxkit.machine.memory import PARAM_FRAME, windows
+from ptxkit.machine.operation import Operation, Semantics
+from ptxkit.machine.semantics import semantics_of
+from ptxkit.machine.types import dtype_of
+from ptxkit.names import Kind, Names, Symbol, resolve
+from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
+
+if TYPE_CHECKING:
+    from ptxkit.machine import Machine
+
+FUNCTIONS = 0x1000
+"""The address of the first function; they are 16 apart, and below all that can be loaded from."""
+
+STACK_BYTES = 64 << 10
+"""Local memory of a thread where recursion, calls through registers or `alloca` leave open how much it takes."""
+
+MOST_BYTES = 1 << 38
+"""No variable is larger."""
+
+
+class Code:
+    """A loaded module. `kernels` are the names of what can be launched."""
+
+    def __init__(self, machine: Machine, module: Module) -> None:
+        self.machine = machine
+        self.module = module
+        self.names: Names = resolve(module)
+        self.bounds = Bounds(self.names)
+        self.kernels = tuple([function.name for function in module.kernels])
+        self._addresses: dict[int, int] = {}
+        self._bodies: dict[str, Body] = {}
+        self._programs: dict[tuple[str, bool, bool], Program] = {}
+        self._index: Index | None = None
+        self._defined: dict[str, tuple[int, Function]] | None = None
+        self._aliases: dict[str, str] = {}
+
+    @property
+    def path(self) -> str | None:
+        return self.module.path
+
+    @property
+    def index(self) -> Index:
+        """Lines and columns."""
+        self._index = self._index or Index(self.module)
+        return self._index
+
+    @property
+    def defined(self) -> dict[str, tuple[int, Function]]:
+        """The functions that have a body, with their positions in the module."""
+        if self._defined is None:
+            self._defined = {}
+            for i, child in enumerate(self.module.children):
+                if type(child) is Function and child.body is not None:
+                    self._defined[child.name] = (i, child)
+                elif type(child) is Alias:
+                    self._aliases[child.name.text] = child.aliased.text
+        return self._defined
+
+    def body(self, name: str) -> Body | None:
+        """A function of this module that has a body, ready to be compiled; None if there is none of that name."""
+        found = self._bodies.get(name)
+        if found is None:
+            defined = self.defined
+            name = self._aliases.get(name, name)
+            if name not in defined:
+                return None
+            index, function = defined[name]
+            found = self._bodies[name] = Body(self.module, self.names, self.bounds, function, index)
+        return found
+
+    def program(self, kernel: str, clustered: bool, watched: bool) -> Program:
+        """A kernel with all that it may call, laid out. Raises `Fault` if there is no such kernel."""
+        key = (kernel, clustered, watched)
+        found = self._programs.get(key)
+        if found is None:
+            if kernel not in self.kernels:
+                known = ", ".join(self.kernels) or "none"
+                raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
+            try:
+                found = self._programs[key] = Program(self, kernel, clustered, watched)
+            except Stop as error:
+                raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
+        return found
+
+    def address(self, name: str) -> int:
+        """The address of a `.global` variable, or the generic one of a `.const` variable, or of a function. Raises KeyError."""
+        symbol = self.names.root.lookup(name)
+        if symbol is None:
+            raise KeyError(name)
+        base = windows.CONST if symbol.space == ".const" else 0
+        return base + self.address_of(symbol)
+
+    def address_of(self, symbol: Symbol) -> int:
+        """The address of a variable or function of the module, allocated and initialised when first asked for."""
+        found = self._addresses.get(id(symbol))
+        if found is None:
+            found = self._addresses[id(symbol)] = self._place(symbol)
+        return found
+
+    def _place(self, symbol: Symbol) -> int:
+        machine = self.machine
+        if symbol.kind is Kind.FUNCTION:
+            return machine.function_address(self, symbol.name)
+        if symbol.linkage == ".extern":
+            other = machine.exported(symbol.name, self)
+            if other is None:
+                raise Fault("extern", f"`{symbol.name}` is `.extern`, and nothing that was loaded before defines it", path=self.path)
+            code, theirs = other
+            return code.address_of(theirs)
+        size = size_of(symbol)
+        if symbol.space == ".const":
+            at = machine.new_constant(size, align_of(symbol))
+            self._addresses[id(symbol)] = at
+            data = bytearray(size)
+            self._initialise(symbol, data)
+            machine.set_constant(at, bytes(data))
+            return at
+        at = machine.new_global(size, symbol.name, align_of(symbol))
+        self._addresses[id(symbol)] = at
+        declarator = _declarator(self.module, symbol)
+        if declarator is not None and declarator.initializer is not None:
+            data = bytearray(size)
+            self._initialise(symbol, data)
+            machine.memory.write(at, bytes(data))
+        return at
+
+    def _initialise(self, symbol: Symbol, data: bytearray) -> None:
+        declarator = _declarator(self.module, symbol)
+        if declarator is None or declarator.initializer is None or symbol.type not in types():
+            return
+        dtype = dtype_of(symbol.type)
+        sizes = [n or 0 for n in symbol.dimensions[1:]] + ([symbol.vector] if symbol.vector > 1 else [])
+        strides = [dtype.itemsize]
+        for n in reversed(sizes):
+            strides.insert(0, strides[0] * n)
+        if not symbol.dimensions and symbol.vector == 1:
+            strides = []
+        self._fill(declarator.initializer, dtype, strides, data, 0)
+
+    def _fill(self, node: Node, dtype: np.dtype[Any], strides: list[int], data: bytearray, at: int) -> None:
+        if isinstance(node, Braces):
+            step = strides[0] if strides else dtype.itemsize
+            for child in node.children:
+                if isinstance(child, Numbers):
+                    for element in child.elements:
+                        self._element(element, dtype, data, at)
+                        at += step
+                else:
+                    self._fill(child, dtype, strides[1:], data, at)
+                    at += step
+            return
+        self._element(node, dtype, data, at)
+
+    def _element(self, node: Node, dtype: np.dtype[Any], data: bytearray, at: int) -> None:
+        value = constant(node, dtype)
+        if value is None:
+            bits = dtype.itemsize * 8
+            value = np.uint64(self._relocated(node) & (1 << bits) - 1).astype(dtype)
+        raw = value.tobytes()
+        if at + len(raw) <= len(data):
+            data[at : at + len(raw)] = raw
+
+    def _relocated(self, node: Node) -> int:
+        """The address of `x`, `x + 4`, `generic(x)`, or a byte of it (5.4.4)."""
+        if isinstance(node, Name):
+            symbol = self.names.root.lookup(node.text)
+            return self.address_of(symbol) if symbol is not None else 0
+        if isinstance(node, Apply):
+            inner = node.children[1]
+            inner = inner.children[0] if isinstance(inner, Group) else inner
+            if node.children[0].text == "generic":
+                named = inner if isinstance(inner, Name) else next(iter(inner.find(Name)))
+                symbol = self.names.root.lookup(named.text)
+                window = windows.WINDOWS.get(symbol.space or "", 0) if symbol is not None else 0
+                return self._relocated(inner) + window
+            mask = int(constant_value(node.children[0]) or 0)
+            shift = (mask & -mask).bit_length() - 1 if mask else 0
+            return (self._relocated(inner) & mask) >> shift
+        total, sign = 0, 1
+        for child in node.children:
+            value = constant_value(child)
+            if value is not None:
+                total += sign * int(value)
+            elif child.text in ("+", "-"):
+                sign = 1 if child.text == "+" else -1
+            else:
+                total += self._relocated(child)
+        return total
+
+
+class Program:
+    """A kernel and the functions that it may call: where its shared and local variables lie, and its compiled code."""
+
+    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool) -> None:
+        self.code = code
+        self.kernel = kernel
+        self.clustered = clustered
+        self.is_watched = watched
+        self.target = code.machine.target
+        body = code.body(kernel)
+        assert body is not None
+        self.entry = body
+        self.bodies: dict[str, Body] = {}
+        self.codes: dict[int, Code] = {}
+        self.numbers: dict[int, int] = {}
+        """Of each body a number: the order in which they were met."""
+        self.frames: dict[int, int] = {}
+        self._offsets: dict[int, int] = {}
+        self._shared: dict[int, int] = {}
+        self._semantics: dict[Any, Semantics] = {}
+        self.open_ended = False
+        self._reach(code, body)
+        self.shared_static, self.shared_dynamic = self._lay_out_shared()
+        self.stack_bytes = self._stack()
+
+    # --- what it may come to
+
+    def _reach(self, code: Code, body: Body) -> None:
+        if id(body) in self.numbers:
+            return
+        waiting = [(code, body)]
+        self.numbers[id(body)] = 0
+        while waiting:
+            code, body = waiting.pop()
+            self.codes[id(body)] = code
+            self._lay_out_frame(body)
+            for symbol in list(body.used.values()):
+                if symbol.kind is not Kind.FUNCTION:
+                    continue
+                found = self.function(code, symbol.name)
+                if found is not None and id(found[1]) not in self.numbers:
+                    self.numbers[id(found[1])] = len(self.numbers)
+                    waiting.append(found)
+
+    def function(self, code: Code, name: str) -> tuple[Code, Body] | None:
+        """The body of a function that a module names, its own or one loaded before; None if nobody has one."""
+        own = code.body(name)
+        if own is not None:
+            return code, own
+        other = code.machine.exported(name, code)
+        if other is None:
+            return None
+        theirs = other[0].body(name)
+        return (other[0], theirs) if theirs is not None else None
+
+    def enter(self, code: Code, body: Body) -> None:
+        """Makes a function part of the program that was reached through a pointer."""
+        if id(body) not in self.numbers:
+            self.numbers[id(body)] = len(self.numbers)
+            self.codes[id(body)] = code
+            self._lay_out_frame(body)
+
+    # --- layout
+
+    def _lay_out_frame(self, body: Body) -> None:
+        at = 0
+        for symbol in body.variables:
+            if symbol.space == ".local" or (symbol.space or "").startswith(".param"):
+                align = align_of(symbol)
+                at = -(-at // align) * align
+                self._offsets[id(symbol)] = at
+                count = symbol.count if symbol.count is not None else 1
+                at += size_of(symbol) * count
+        self.frames[id(body)] = -(-at // 16) * 16
+
+    def _lay_out_shared(self) -> tuple[int, int]:
+        """Where shared variables lie: those of the functions and those of the module that are used; the unsized ones after them."""
+        at = 0
+        unsized = []
+        seen: set[int] = set()
+        for body in self._bodies():
+            for symbol in (*body.variables, *body.used.values()):
+                space = symbol.space or ""
+                if symbol.kind is not Kind.VARIABLE or not space.startswith(".shared") or id(symbol) in seen:
+                    continue
+                seen.add(id(symbol))
+                if symbol.linkage == ".extern" and (not symbol.dimensions or symbol.dimensions[0] in (None, 0)):
+                    unsized.append(symbol)
+                    continue
+                align = align_of(symbol)
+                at = -(-at // align) * align
+                self._shared[id(symbol)] = at
+                at += size_of(symbol)
+        static = at
+        align = max((align_of(symbol) for symbol in unsized), default=1)
+        dynamic = -(-at // max(align, 16)) * max(align, 16) if unsized else at
+        for symbol in unsized:
+            self._shared[id(symbol)] = dynamic
+        return static, dynamic
+
+    def _bodies(self) -> list[Body]:
+        found = []
+        for code in {id(c): c for c in self.codes.values()}.values():
+            found += [body for body in code._bodies.values() if id(body) in self.numbers]
+        return sorted(found, key=lambda body: self.numbers[id(body)])
+
+    def _stack(self) -> int:
+        """Bytes of local memory a thread needs."""
+        depth: dict[int, int] = {}
+        busy: set[int] = set()
+
+        def need(body: Body) -> int:
+            if id(body) in depth:
+                return depth[id(body)]
+            if id(body) in busy:
+                self.open_ended = True
+                return 0
+            busy.add(id(body))
+            most = 0
+            for symbol in body.used.values():
+                if symbol.kind is Kind.FUNCTION:
+                    found = self.function(self.codes[id(body)], symbol.name)
+                    if found is not None:
+                        most = max(most, need(found[1]))
+            busy.discard(id(body))
+            depth[id(body)] = most + self.frames[id(body)]
+            return depth[id(body)]
+
+        total = need(self.entry)
+        if any(self._is_open(body) for body in self._bodies()):
+            self.open_ended = True
+        return total + (STACK_BYTES if self.open_ended else 0)
+
+    def _is_open(self, body: Body) -> bool:
+        """Whether it takes as much of the stack as its data say: by `alloca`, or by calls through registers."""
+        if body.takes_stack:
+            return True
+        for block in body.blocks:
+            if block.kind == "call":
+                site = body.sites[block.last]
+                symbol = site.scope.lookup(call_parts(site.instruction).target.text)
+                if symbol is None or symbol.kind is not Kind.FUNCTION:
+                    return True
+        return False
+
+    # --- what the compiler asks
+
+    def semantics(self, op: Operation) -> Semantics:
+        key = None
+        try:
+            key = (id(op.bound), tuple(sorted(op.constants.items())), tuple(sorted(op.parts.items())), op.negated)
+            found = self._semantics.get(key)
+        except TypeError:
+            key = found = None
+        if found is None:
+            found = semantics_of(op)
+            if key is not None:
+                self._semantics[key] = found
+        return found
+
+    def frame_offset(self, body: Body, symbol: Symbol) -> int | None:
+        """Where a variable lies that each thread has its own of, from the beginning of the frame; None for any other."""
+        found = self._offsets.get(id(symbol))
+        if found is None:
+            return None
+        return found + (PARAM_FRAME if (symbol.space or "").startswith(".param") else 0)
+
+    def address(self, symbol: Symbol, code: Code | None = None) -> int:
+        """The address of a symbol in its own state space."""
+        if symbol.kind is Kind.PARAMETER:
+            return self.parameters().get(symbol.name, 0)
+        found = self._shared.get(id(symbol))
+        if found is not None:
+            return found
+        return (code or self.code).address_of(symbol)
+
+    def parameters(self) -> dict[str, int]:
+        """Where the kernel's parameters lie, by name."""
+        return {name: at for name, at, _, _ in self.layout()}
+
+    def layout(self) -> list[tuple[str, int, int, Any]]:
+        """The kernel's parameters: name, offset, size, declaration."""
+        at = 0
+        found = []
+        names = self.code.names
+        scope = names.scopes[(*self.entry.path, 0)]
+        for parameter in self.entry.function.header.parameters:
+            symbol = scope.lookup(parameter.name)
+            if symbol is None:
+                continue
+            align = align_of(symbol)
+            at = -(-at // align) * align
+            size = size_of(symbol)
+            found.append((symbol.name, at, size, symbol))
+            at += size
+        return found
+
+    def window(self, space: str) -> int:
+        return windows.WINDOWS.get(space, 0)
+
+    def changes_stack(self, bound: Any) -> bool:
+        return "alloca" in bound.effects or "stackrestore" in bound.effects
+
+    def reads_stack(self, bound: Any) -> bool:
+        return "alloca" in bound.effects or "stacksave" in bound.effects or "stackrestore" in bound.effects
+
+    def compiler(self, body: Body) -> Compiler:
+        return Compiler(self, body)
+
+
+def element_bytes(symbol: Symbol) -> int:
+    known = types().get(symbol.type or "")
+    if known is None:
+        return 8
+    return 8 if known.kind == "opaque" else max(1, known.bytes)
+
+
+def size_of(symbol: Symbol) -> int:
+    """The bytes that a variable takes. Raises `Fault` if that is more than there can be."""
+    size = element_bytes(symbol) * symbol.vector
+    for number in symbol.dimensions:
+        size *= number if number is not None else _unsized(symbol)
+    if size > MOST_BYTES or size < 0:
+        raise Fault("memory", f"`{symbol.name}` takes {size} bytes")
+    return size
+
+
+def _unsized(symbol: Symbol) -> int:
+    """How many elements an array has whose size only its values say."""
+    declares = symbol.declares
+    for declarator in getattr(declares, "declarators", ()):
+        if declarator.name.text == symbol.name and isinstance(declarator.initializer, Braces):
+            return sum([child.text.count(",") + 1 if isinstance(child, Numbers) else 1 for child in declarator.initializer.children])
+    return 0
+
+
+def align_of(symbol: Symbol) -> int:
+    return symbol.align or element_bytes(symbol) * symbol.vector
+
+
+def _declarator(module: Module, symbol: Symbol) -> Declarator | None:
+    for declarator in getattr(symbol.declares, "declarators", ()):
+        if declarator.name.text == symbol.name:
+            return declarator  # type: ignore[no-any-return]
+    return None

@@ -1,0 +1,89 @@
+"""Matrices in shared memory that a descriptor names: the addresses of their elements (ISA 9.7.16.5.1.2, 9.1: 9.7.16.4, 9.7.16.5).
+
+What is read at once are chunks of 16 bytes. A matrix that is *K-major* has a line of chunks for each row of A or column of B, one that
+is *MN-major* a line for each K. Eight lines make a core matrix, or several of them side by side where they are swizzled: then a line is
+as long as the swizzle is wide. `leading` and `stride` are the two distances of the descriptor:
+
+| | from eight lines to the next | from chunk (or swizzled line) to the next |
+| --- | --- | --- |
+| K-major | stride | leading |
+| MN-major, swizzled | stride | leading |
+| MN-major, not swizzled | leading | stride |
+
+A swizzle exchanges the chunks within lines of 128 bytes, by bits of the address: of bits 4 to 6 as many as the swizzle has are combined
+with those from bit 7 on, counted from where the pattern begins (the base offset).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+_WIDTHS = {"wgmma": {0: 16, 1: 128, 2: 64, 3: 32}, "tcgen05": {0: 16, 1: 128, 2: 128, 4: 64, 6: 32}}
+"""The bytes of a line by the descriptor's swizzling mode."""
+
+
+@attrs.frozen(eq=False)
+class Descriptor:
+    """The fields of descriptors, an array element each; `width` is the width of the swizzle in bytes (16: none)."""
+
+    start: Array
+    leading: Array
+    stride: Array
+    base: Array
+    width: Array
+    coarse: Array
+    """Whether 32 bytes are swizzled at once, not 16."""
+
+
+def decode(words: Array, instruction: str) -> Descriptor:
+    """64-bit descriptors of `wgmma` or `tcgen05`. Raises ValueError for a swizzling mode that there is not."""
+    words = np.asarray(words, np.uint64).astype(np.int64)
+
+    def field(at: int) -> Array:
+        return (words >> at & 0x3FFF) << 4
+
+    mode = words >> 62 & 3 if instruction == "wgmma" else words >> 61 & 7
+    known = _WIDTHS[instruction]
+    unknown = set(np.unique(mode).tolist()) - set(known)
+    if unknown:
+        raise ValueError(f"the matrix descriptor has swizzling mode {min(unknown)}, which there is not")
+    table = np.array([known.get(m, 0) for m in range(8)])
+    coarse = (mode == 1) if instruction == "tcgen05" else np.zeros(mode.shape, bool)
+    leading = field(16)
+    if instruction == "tcgen05":  # an absolute address instead of a distance
+        leading = np.where(words >> 52 & 1, leading - field(0), leading)
+    return Descriptor(field(0), leading, field(32), words >> 49 & 7, table[mode], coarse)
+
+
+def addresses(descriptor: Descriptor, lines: int, chunks: int, k_major: bool) -> Array:
+    """The addresses of the chunks, (descriptors, lines, chunks) as uint64."""
+    line, chunk = np.arange(lines)[None, :, None], np.arange(chunks)[None, None, :]
+    start, leading, stride, base, width = (
+        x[:, None, None] for x in (descriptor.start, descriptor.leading, descriptor.stride, descriptor.base, descriptor.width)
+    )
+    swapped = (width == 16) & (not k_major)
+    further, along = np.where(swapped, leading, stride), np.where(swapped, stride, leading)
+    across = width // 16
+    plain = start + line % 8 * width + line // 8 * further + chunk % across * 16 + chunk // across * along
+    coarse = descriptor.coarse[:, None, None]
+    row = (plain >> 7) - base
+    moved = np.where(coarse, (row & 3) << 5, (row & (across - 1)) << 4)
+    result: Array = (plain ^ moved).astype(np.uint64)
+    return result
+
+
+def load(lanes: Any, first: Array, where: Array, space: str = ".shared") -> Array:
+    """The bytes at addresses of shared memory (descriptors, lines, chunks) as (descriptors, lines, bytes).
+
+    `first` are the positions in `lanes` of those on whose behalf each descriptor is read.
+    """
+    count = where.shape[1] * where.shape[2]
+    readers = lanes.subset(np.repeat(first, count))
+    halves = readers.load(space, where.reshape(-1), np.dtype(np.uint64), 2)
+    return np.stack(halves, -1).view(np.uint8).reshape(len(first), where.shape[1], -1)

@@ -1,0 +1,158 @@
+"""Elements of matrices: out of registers and back, and what their bits mean (ISA 5.2.3, 9.7.15.2).
+
+A `Format` knows a floating type by tables over its bits, so that every type is treated alike: its value, the exponent that a tensor core
+aligns by (that of the smallest normal number for a subnormal one), and the exponent of its lowest bit that is set.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+Bits = NDArray[Any]
+
+BITS = {
+    ".f64": 64,
+    **dict.fromkeys((".f32", ".tf32", ".s32"), 32),
+    **dict.fromkeys((".f16", ".bf16"), 16),
+    **dict.fromkeys((".s8", ".u8", ".e4m3", ".e5m2", ".e3m2", ".e2m3", ".e2m1", ".ue8m0", ".ue4m3"), 8),
+    **dict.fromkeys((".s4", ".u4"), 4),
+    ".b1": 1,
+}
+"""How many bits an element takes in a fragment. Floats of 6 and 4 bits lie in bytes, unless a kind packs them."""
+
+NO_EXPONENT = -2000
+"""The exponent of a zero, below all others."""
+NO_BIT = 2000
+"""The lowest set bit of a zero, above all others; that of an infinity or NaN is as far below: no sum with it is short and exact."""
+
+
+@attrs.frozen(eq=False)
+class Format:
+    """A floating type. The tables are indexed by `(bits & mask) >> shift`."""
+
+    mask: int
+    shift: int
+    values: NDArray[np.float64]
+    exponents: NDArray[np.int16]
+    lowest: NDArray[np.int16]
+    finite: bool
+    single: NDArray[np.float32]
+    """The values again, where they and their products are exact in float32 (`small`)."""
+
+    @property
+    def small(self) -> bool:
+        return len(self.single) > 0
+
+    @property
+    def sign(self) -> int:
+        """The bit of the sign, among the bits of an element."""
+        return (self.mask + (1 << self.shift)) >> 1
+
+    def index(self, bits: Bits) -> Bits:
+        """The index in the tables of elements given by their bits."""
+        if self.shift == 0:
+            return bits & self.mask if self.mask < np.iinfo(bits.dtype).max else bits
+        return (bits & self.mask) >> self.shift
+
+
+# exponent bits, fraction bits, what the highest exponent holds: numbers only, numbers and one NaN, or infinities and NaNs
+_FLOATS = {
+    ".f16": (5, 10, "ieee"),
+    ".bf16": (8, 7, "ieee"),
+    ".tf32": (8, 10, "ieee"),
+    ".e5m2": (5, 2, "ieee"),
+    ".e4m3": (4, 3, "nan"),
+    ".e3m2": (3, 2, "numbers"),
+    ".e2m3": (2, 3, "numbers"),
+    ".e2m1": (2, 1, "numbers"),
+}
+_SHIFTS = {".tf32": 13, ".e2m1": 2}
+
+
+@cache
+def format_of(type: str, packed: bool = False) -> Format:
+    """The format of a floating type; `.e2m1` lies in the middle of its byte unless it is packed (ISA 9.7.15.2)."""
+    exponent_bits, fraction_bits, top = _FLOATS[type]
+    width = 1 + exponent_bits + fraction_bits
+    shift = 0 if packed else _SHIFTS.get(type, 0)
+    codes = np.arange(1 << width)
+    exponent = (codes >> fraction_bits) & ((1 << exponent_bits) - 1)
+    fraction = codes & ((1 << fraction_bits) - 1)
+    significand = fraction + ((exponent > 0) << fraction_bits)
+    unbiased = np.maximum(exponent, 1) - ((1 << (exponent_bits - 1)) - 1)
+    values = np.ldexp(significand.astype(np.float64), unbiased - fraction_bits)
+    highest = exponent == (1 << exponent_bits) - 1
+    if top == "ieee":
+        values[highest] = np.where(fraction[highest] == 0, np.inf, np.nan)
+    elif top == "nan":
+        values[highest & (fraction == (1 << fraction_bits) - 1)] = np.nan
+    values = np.where(codes >> (width - 1), -values, values)
+    zero = significand == 0
+    finite = np.isfinite(values)
+    trailing = np.zeros(codes.size, np.int64)
+    for place in range(fraction_bits, 0, -1):
+        trailing[significand % (1 << place) == 0] += 1
+    exponents = np.where(zero, NO_EXPONENT, unbiased).astype(np.int16)
+    lowest = np.where(zero, NO_BIT, np.where(finite, unbiased - fraction_bits + trailing, -NO_BIT)).astype(np.int16)
+    return Format(
+        ((1 << width) - 1) << shift,
+        shift,
+        values,
+        exponents,
+        lowest,
+        bool(finite.all()),
+        values.astype(np.float32) if exponent_bits <= 5 else np.empty(0, np.float32),
+    )
+
+
+@cache
+def scale_format(type: str) -> Format:
+    """The 256 codes of a scale: powers of two (`.ue8m0`) or unsigned small floats (`.ue4m3`)."""
+    codes = np.arange(256)
+    if type == ".ue8m0":
+        values = np.where(codes == 255, np.nan, np.ldexp(1.0, codes - 127))
+        exponents = (codes - 127).astype(np.int16)
+        return Format(255, 0, values, exponents, exponents, False, np.empty(0, np.float32))
+    small = format_of(".e4m3")
+    return Format(
+        255, 0, np.abs(small.values)[codes & 127], small.exponents[codes & 127], small.lowest[codes & 127], False, np.empty(0, np.float32)
+    )
+
+
+def unpacked(words: Bits, bits: int) -> Bits:
+    """The elements in registers: (…, registers) of 32 or 64 bits to (…, elements), low ones first; elements of 1 bit stay words."""
+    words = np.ascontiguousarray(words)
+    if bits == 4:
+        octets = words.view(np.uint8)
+        return np.stack((octets & 15, octets >> 4), -1).reshape(*octets.shape[:-1], -1)
+    if bits == 1 or bits == words.dtype.itemsize * 8:
+        return words
+    return words.view(np.dtype(f"uint{bits}"))
+
+
+def widened(octets: Bits, width: int) -> Bits:
+    """Sixteen elements of 4 or 6 bits at the beginning of 16 bytes (…, 16), followed by padding, as bytes (`b4x16_p64`, `b6x16_p32`)."""
+    if width == 4:
+        return np.stack((octets[..., :8] & 15, octets[..., :8] >> 4), -1).reshape(octets.shape)
+    triples = octets[..., :12].reshape(*octets.shape[:-1], 4, 3).astype(np.uint32)
+    joined = triples[..., 0] | triples[..., 1] << 8 | triples[..., 2] << 16
+    return (joined[..., None] >> np.arange(0, 24, 6, dtype=np.uint32) & 63).astype(np.uint8).reshape(octets.shape)
+
+
+def packed(elements: Bits, register: np.dtype[Any]) -> Bits:
+    """Elements (…, elements) in registers (…, registers) of this type."""
+    return np.ascontiguousarray(elements).view(register)
+
+
+def integers(elements: Bits, type: str) -> Bits:
+    """The values of integers of 4 or 8 bits, as `int8` or `uint8`."""
+    if type == ".s8":
+        return elements.view(np.int8)
+    if type == ".s4":
+        return ((elements ^ 8).astype(np.int8)) - np.int8(8)
+    return elements

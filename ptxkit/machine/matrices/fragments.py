@@ -1,0 +1,44 @@
+"""Fragments out of the registers of many warps at once, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxkit.machine.matrices.elements import packed, unpacked
+from ptxkit.machine.matrices.layouts import Layout, to_fragments, to_matrix
+from ptxkit.machine.operation import Operation
+
+Array = NDArray[Any]
+Collect = Callable[[Any], Array]
+"""From an array over lanes to (warps, 32) or (warpgroups, 128), or back."""
+
+
+def words(collect: Collect, registers: Any) -> Array:
+    """Registers, one or a tuple, as words (groups, lanes, registers), unsigned."""
+    stacked = np.stack([collect(r) for r in (registers if isinstance(registers, tuple) else (registers,))], axis=-1)
+    return stacked.view(f"uint{stacked.dtype.itemsize * 8}")
+
+
+def gathered(collect: Collect, registers: Any, bits: int, layout: Layout) -> Array:
+    """The matrices (groups, rows, columns) of which each lane holds a fragment in `registers`; elements as unsigned integers."""
+    return to_matrix(layout, unpacked(words(collect, registers), bits))
+
+
+def scattered(spread: Collect, matrices: Array, layout: Layout, register: str) -> tuple[Array, ...]:
+    """Registers of this dtype, as a tuple of arrays over lanes, that hold the fragments of `matrices`."""
+    return spread_words(spread, packed(to_fragments(layout, matrices), np.dtype(register)))
+
+
+def spread_words(spread: Collect, registers: Array) -> tuple[Array, ...]:
+    """Words (groups, lanes, registers) as a tuple of arrays over lanes."""
+    return tuple(spread(np.ascontiguousarray(registers[:, :, r])) for r in range(registers.shape[2]))
+
+
+def as_written(op: Operation, operand: str, values: Sequence[Array]) -> Any:
+    """The values of an operand's registers: a tuple where it is written as a vector."""
+    bound = op.operand(operand)
+    return tuple(values) if bound is not None and bound.shape.kind == "vector" else values[0]

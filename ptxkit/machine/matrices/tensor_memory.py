@@ -1,0 +1,131 @@
+"""Tensor memory: 128 lanes of 512 cells of 32 bits for each CTA, its allocation, and where matrices lie in it (ISA 9.1: 9.7.16.1 ff.).
+
+An address has the lane in its upper half and the column in the lower.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Index = NDArray[np.intp]
+
+LANES, COLUMNS = 128, 512
+
+UNDEFINED = 0xFFFF_FFFF
+"""What is in cells that nobody has written: NaN as a float of any width."""
+
+
+class TensorMemory:
+    """The tensor memory of a CTA."""
+
+    def __init__(self) -> None:
+        self.cells = np.full((LANES, COLUMNS), UNDEFINED, np.uint32)
+        self.taken: dict[int, int] = {}
+        """The columns of each allocation by the first of them."""
+        self.permit = True
+
+    def room(self, columns: int) -> int:
+        """The first of so many free columns, -1 if there are none."""
+        free = np.ones(COLUMNS, bool)
+        for first, count in self.taken.items():
+            free[first : first + count] = False
+        starts = [at for at in range(0, COLUMNS - columns + 1, columns) if free[at : at + columns].all()]
+        return starts[0] if starts else -1
+
+    def allocated(self, first: int, last: int) -> bool:
+        """Whether all columns from the first to the last belong to allocations."""
+        columns = np.zeros(max(COLUMNS, last + 1), bool)
+        for start, count in self.taken.items():
+            columns[start : start + count] = True
+        return bool(columns[first : last + 1].all())
+
+
+def split(address: int) -> tuple[int, int]:
+    """Lane and column."""
+    return address >> 16 & 0xFFFF, address & 0xFFFF
+
+
+@cache
+def cells_of_lanes(shape: str, registers: int, packed: bool, offset: int = 0) -> tuple[Index, Index]:
+    """For each lane of a warp and each register of `tcgen05.ld` and `.st` the lane and the column, from those of the address.
+
+    A packed register has two columns, this and the next, half of each. `offset` is that of the second half of `.16x32bx2`.
+    """
+    lane, register = np.arange(32)[:, None], np.arange(registers)[None, :]
+    width = 2 if packed else 1
+    if shape == ".32x32b":
+        row, column = lane, register
+    elif shape == ".16x32bx2":
+        row, column = lane % 16, register
+    elif shape == ".16x64b":
+        row, column = lane // 4 + 8 * (lane % 2), lane // 2 % 2 + 2 * register
+    elif shape == ".16x128b":
+        row, column = lane // 4 + 8 * (register % 2), lane % 4 + 4 * (register // 2)
+    else:
+        row, column = lane // 4 + 8 * (register // 2 % 2), register % 2 + 2 * (lane % 4) + 8 * (register // 4)
+    column = column * width
+    if shape == ".16x32bx2":
+        column = column + lane // 16 * offset
+    rows, columns = np.broadcast_arrays(row, column)
+    return rows, columns
+
+
+@cache
+def accumulator(rows: int, columns: int, stationary: bool, pair: bool, sparse: bool) -> tuple[Index, Index]:
+    """Lane and column of each element of D (rows, columns) in a CTA; `rows` are those of this CTA (the layouts A to G of the manual).
+
+    With fewer rows than lanes: 64 rows lie in half of the lanes of each warp, or parts of the columns below each other.
+    """
+    row, column = np.arange(rows)[:, None], np.arange(columns)[None, :]
+    folded = stationary or (pair and not sparse)
+    if rows == LANES:
+        lane, place = row, column
+    elif folded:
+        parts = LANES // rows
+        lane, place = row + rows * (column // (columns // parts)), column % (columns // parts)
+    else:
+        lane, place = row % 16 + 32 * (row // 16), column
+    lanes, places = np.broadcast_arrays(lane, place)
+    return lanes, places
+
+
+@cache
+def rows_of(rows: int, folded: bool) -> Index:
+    """The lanes of the rows of A in tensor memory."""
+    row = np.arange(rows)
+    return row if rows == LANES or folded else row % 16 + 32 * (row // 16)
+
+
+def metadata(cells: Array, lane: int, column: int, rows: int, words: int, folded: bool) -> Array:
+    """The indices of a sparse A: (1, rows, 2 words) of 16 bits each, from so many columns.
+
+    Sixteen rows have sixteen lanes: the first eight the indices of the first half of a word's chunks, the others those of the second, rows
+    `r` in the lower half of a cell, rows `r + 8` in the upper.
+    """
+    group, inside = np.arange(rows) // 16, np.arange(rows) % 16
+    base = group * (16 if rows == LANES or folded else 32)
+    found = []
+    for word in range(words):
+        for half in range(2):
+            cell = cells[lane + base + 8 * half + inside % 8, column + word]
+            found.append(np.where(inside < 8, cell & 0xFFFF, cell >> 16))
+    return np.stack(found, -1)[None].astype(np.uint32)
+
+
+def scales(cells: Array, column: int, byte: int, rows: int, count: int) -> Array:
+    """The codes of block scales: (rows, count); row r in lane r mod 32, column r / 32, from this byte on."""
+    row = np.arange(rows)
+    word = cells[row % 32, column + row // 32]
+    return (word[:, None] >> (8 * (byte + np.arange(count, dtype=np.uint32)))).astype(np.uint8)
+
+
+def moved_down(matrix: Array) -> Array:
+    """Rows moved down by one, except the last, which falls out; the first stays as well."""
+    result = matrix.copy()
+    result[1:] = matrix[:-1]
+    return result

@@ -1,0 +1,124 @@
+"""A flat run of bytes that is read and written as elements of any type, at arrays of byte offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+_WHOLE: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64), 16: np.dtype(np.complex128)}
+"""Vectors of these sizes are gathered as one element, which is several times faster. Their bits are only copied."""
+
+
+class Buffer:
+    """Bytes and their typed views. `at` is the address of the bytes, counted from `origin`, the address of the first: an `int`, or an int64
+    array with one for each lane. It is a multiple of the element's size, and so is `origin`; both are checked by who asks."""
+
+    def __init__(self, data: Array, origin: int = 0) -> None:
+        self.data = data
+        self.origin = origin
+        self._views: dict[Any, Array] = {}
+
+    @staticmethod
+    def of_size(size: int, fill: int = 0, origin: int = 0) -> Buffer:
+        """A buffer of at least `size` bytes. Its length is a multiple of 64, so that every type has a view of all of it."""
+        length = -(-max(size, 1) // 64) * 64
+        return Buffer(np.full(length, fill, np.uint8) if fill else np.zeros(length, np.uint8), origin)
+
+    def extend(self, size: int, fill: int = 0) -> None:
+        """Makes it longer; addresses stay what they are."""
+        longer = Buffer.of_size(size, fill).data
+        longer[: len(self.data)] = self.data[: len(longer)]
+        self.data, self._views = longer, {}
+
+    def index(self, at: Any, size: int) -> Any:
+        """Which element of a size lies at each address."""
+        if not isinstance(at, np.ndarray):
+            return (at - self.origin) // size
+        if self.origin:
+            at = at - self.origin
+        return at if size == 1 else at >> (size.bit_length() - 1)
+
+    def span(self, at: int, size: int) -> Array:
+        """The `size` bytes at an address: a view."""
+        first = at - self.origin
+        return self.data[first : first + size]
+
+    def view(self, dtype: Any) -> Array:
+        """All of it as an array of a type."""
+        try:
+            return self._views[dtype]
+        except KeyError:
+            whole = len(self.data) // dtype.itemsize * dtype.itemsize
+            return self._views.setdefault(dtype, self.data[:whole].view(dtype))
+
+    def get(self, at: Any, dtype: np.dtype[Any], width: int = 1) -> Any:
+        """The elements at the addresses, as arrays of their own; `width` of them, aligned as a whole, as a tuple."""
+        view = self.view(dtype)
+        size = dtype.itemsize
+        if not isinstance(at, np.ndarray):
+            first = self.index(at, size)
+            found = [view[first + j] for j in range(width)]
+            if dtype.kind == "V":
+                found = [x.copy() for x in found]
+            return found[0] if width == 1 else tuple(found)
+        step = progression(at)
+        if step and step % size == 0:
+            first, stride, count = (int(at[0]) - self.origin) // size, step // size, len(at)
+            end = first + stride * (count - 1) + 1
+            if width == 1:
+                return view[first:end:stride].copy()
+            return tuple(view[first + j : end + j : stride].copy() for j in range(width))
+        whole = _WHOLE.get(size * width) if width > 1 else None
+        if whole is not None:
+            rows = self.view(whole)[self.index(at, size * width)].view(dtype).reshape(-1, width)
+            return tuple(column.copy() for column in rows.T)
+        index = self.index(at, size)
+        if width == 1:
+            return view[index]
+        return tuple(view[index + j] if j else view[index] for j in range(width))
+
+    def put(self, at: Any, values: Any, dtype: np.dtype[Any]) -> None:
+        """Stores values at the offsets; a tuple one after another. Of lanes that write one element, the last one's value stays."""
+        view = self.view(dtype)
+        size = dtype.itemsize
+        many = values if isinstance(values, tuple) else (values,)
+        if not isinstance(at, np.ndarray):
+            first = self.index(at, size)
+            for j, value in enumerate(many):
+                view[first + j] = value[-1] if getattr(value, "ndim", 0) else value
+            return
+        step = progression(at)
+        if step and step % size == 0:
+            first, stride, count = (int(at[0]) - self.origin) // size, step // size, len(at)
+            end = first + stride * (count - 1) + 1
+            if stride >= len(many):
+                for j, value in enumerate(many):
+                    view[first + j : end + j : stride] = value
+                return
+        whole = _WHOLE.get(size * len(many)) if len(many) > 1 else None
+        if whole is not None:
+            rows = np.empty((len(at), len(many)), dtype)
+            for j, value in enumerate(many):
+                rows[:, j] = value
+            self.view(whole)[self.index(at, size * len(many))] = rows.view(whole)[:, 0]
+            return
+        index = self.index(at, size)
+        for j, value in enumerate(many):
+            view[index + j if j else index] = value
+
+
+def progression(at: Array) -> int:
+    """The step of an array that goes up evenly, else 0: then a slice is several times faster than a gather."""
+    count = len(at)
+    if count < 2:
+        return 0
+    step = int(at[1]) - int(at[0])
+    if step <= 0 or int(at[-1]) - int(at[0]) != step * (count - 1):
+        return 0
+    if count > 64 and int(at[count >> 1]) - int(at[0]) != step * (count >> 1):
+        return 0
+    return step if bool((at[1:] - at[:-1] == step).all()) else 0

@@ -1,0 +1,223 @@
+"""What atomic operations and reductions do to a value in memory, by operation and type (ISA 9.7.14.5)."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import attrs
+import numpy as np
+
+from ptxkit.machine.memory.updates import Update, folding
+from ptxkit.machine.types import dtype_of
+
+Array = np.ndarray[Any, Any]
+
+
+@attrs.frozen(eq=False)
+class Combining:
+    """An update of elements of a type. A packed value in a register holds several `dtype` elements, which are updated each on its own."""
+
+    update: Update
+    dtype: np.dtype[Any]
+
+
+@cache
+def combining(op: str, type: str, noftz: bool = False) -> Combining:
+    """The update that a modifier (`.add`, `.cas`, …) names, for a PTX type. Raises KeyError if there is none.
+
+    Unless `noftz`, adding `.f32` in global memory flushes subnormal numbers.
+    """
+    element = type.removesuffix("x2")
+    if op == ".exch":
+        return Combining(Update(lambda old, b: b, _exchanged), dtype_of(type))
+    if op == ".cas":
+        return Combining(Update(_swap, _swapped), dtype_of(type))
+    if op in (".inc", ".dec"):
+        return Combining(_COUNTING[op], dtype_of(type))
+    if element in (".f16", ".bf16"):
+        return Combining(_halves(op, element), np.dtype(np.float16 if element == ".f16" else np.uint16))
+    if type in (".f32", ".f64") and op == ".add":
+        plain = _adding(np.float32 if type == ".f32" else np.float64)
+        return Combining(attrs.evolve(plain, in_global=_FLUSHING) if type == ".f32" and not noftz else plain, dtype_of(type))
+    return Combining(folding(_WHOLE[op]), dtype_of(type))
+
+
+_WHOLE = {
+    ".add": np.add,
+    ".min": np.minimum,
+    ".max": np.maximum,
+    ".and": np.bitwise_and,
+    ".or": np.bitwise_or,
+    ".xor": np.bitwise_xor,
+}
+
+
+def _exchanged(start: Any, b: Array) -> Array:
+    return np.concatenate([np.asarray(start)[None], b])
+
+
+def _swap(old: Any, expected: Any, new: Any) -> Any:
+    return np.where(_same(old, expected), new, old)
+
+
+def _same(a: Any, b: Any) -> Any:
+    return (a["lo"] == b["lo"]) & (a["hi"] == b["hi"]) if a.dtype.names else a == b
+
+
+def _swapped(start: Any, expected: Array, new: Array) -> Array:
+    """All states of a location: it only changes at the next lane that expects what is there."""
+    count = len(expected)
+    states = np.empty(count + 1, expected.dtype)
+    states[:] = start
+    at = 0
+    while at < count:
+        hits = np.flatnonzero(_same(expected[at:], states[at : at + 1]))
+        if not len(hits):
+            break
+        at += int(hits[0]) + 1
+        states[at:] = new[at - 1]
+    return states
+
+
+def _increment(old: Any, limit: Any) -> Any:
+    return np.where(old >= limit, np.zeros_like(old), old + np.ones_like(old))
+
+
+def _decrement(old: Any, limit: Any) -> Any:
+    return np.where((old == 0) | (old > limit), limit, old - np.ones_like(old))
+
+
+def _incremented(start: Any, limit: Array) -> Array:
+    if (limit != limit[0]).any():
+        return Update(_increment).chain(start, (limit,), len(limit))
+    top, first = int(limit[0]), int(start)
+    number = np.arange(len(limit) + 1, dtype=np.uint64)
+    states = (number + np.uint64(first if first <= top else top)) % np.uint64(top + 1)
+    states[0] = first
+    return states.astype(limit.dtype)
+
+
+def _decremented(start: Any, limit: Array) -> Array:
+    if (limit != limit[0]).any():
+        return Update(_decrement).chain(start, (limit,), len(limit))
+    top, first = int(limit[0]), int(start)
+    number = np.arange(len(limit) + 1, dtype=np.uint64) % np.uint64(top + 1)
+    states = (np.uint64((first if first <= top else 0) + top + 1) - number) % np.uint64(top + 1)
+    states[0] = first
+    return states.astype(limit.dtype)
+
+
+_COUNTING = {".inc": Update(_increment, _incremented), ".dec": Update(_decrement, _decremented)}
+
+
+def _adding(dtype: Any) -> Update:
+    def step(old: Any, b: Any) -> Any:
+        return canonical(np.add(old, b))
+
+    def states(start: Any, b: Array) -> Any:
+        found = canonical(np.add.accumulate(np.concatenate([np.asarray(start, dtype)[None], b])))
+        found[0] = start
+        return found
+
+    def at(view: Array, index: Array, b: Any) -> None:
+        np.add.at(view, index, b)
+        if np.isnan(view[index]).any():
+            view[index] = canonical(view[index])
+
+    return Update(step, states, at)
+
+
+def _add_flushed(old: Any, b: Any) -> Any:
+    return flushed(canonical(flushed(old) + flushed(b)))
+
+
+_SMALL = np.float32(2.0**-102)
+"""Sums of numbers that are at least this large, or zero, are multiples of 2**-125, so none of them is subnormal."""
+
+
+def _never_subnormal(*values: Any) -> bool:
+    return all(bool(((np.abs(x) >= _SMALL) | (x == 0) | np.isnan(x)).all()) for x in values)
+
+
+def _states_flushed(start: Any, b: Array) -> Any:
+    if _never_subnormal(start, b):
+        states = _SINGLE.states
+        assert states is not None
+        return states(start, b)
+    return Update(_add_flushed).chain(start, (b,), len(b))
+
+
+def _many_flushed(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
+    """Additions where nobody asks what was there, and nothing can be subnormal: as in shared memory."""
+    if not _never_subnormal(view[index], operands[0]):
+        return None
+    at = _SINGLE.at
+    assert at is not None
+    at(view, index, operands[0])
+    return np.zeros(0, view.dtype)
+
+
+_SINGLE = _adding(np.float32)
+_FLUSHING = Update(_add_flushed, _states_flushed, many_silent=_many_flushed)
+
+
+def flushed(x: Any) -> Any:
+    """Subnormal numbers become zeros of their sign (ISA 9.7.3)."""
+    x = np.asarray(x)
+    small = np.abs(x) < np.finfo(x.dtype).tiny
+    return np.where(small, np.copysign(np.zeros_like(x), x), x) if small.any() else x
+
+
+_CANONICAL = {2: np.uint16(0x7FFF), 4: np.uint32(0x7FFFFFFF)}
+
+
+def canonical(x: Any) -> Any:
+    """Every NaN is the one that operations give: all bits set but the sign. Those of `.f64` keep their payloads, as IEEE 754 has it."""
+    x = np.asarray(x)
+    if x.dtype.itemsize == 8:
+        return x
+    nan = np.isnan(x)
+    return np.where(nan, np.asarray(_CANONICAL[x.dtype.itemsize]).view(x.dtype), x) if nan.any() else x
+
+
+def _halves(op: str, type: str) -> Update:
+    """Each operation on its own is rounded to nearest even: through single precision that is exact, for 24 >= 2 * 11 + 2 bits."""
+    wide, narrow = (_wide_bf16, to_bf16) if type == ".bf16" else (_wide_f16, _narrow_f16)
+    functions: dict[str, Any] = {".add": np.add, ".min": minimum, ".max": maximum}
+    function = functions[op]
+
+    def step(old: Any, b: Any) -> Any:
+        return narrow(function(wide(old), wide(b)))
+
+    return Update(step, _adding(np.float16).states if op == ".add" and type == ".f16" else None)
+
+
+def minimum(a: Any, b: Any) -> Any:
+    """The smaller number; a NaN counts only if both are, and -0 is smaller than +0 (ISA 9.7.3, min)."""
+    return np.where(a == b, np.where(np.signbit(a), a, b), np.fmin(a, b))
+
+
+def maximum(a: Any, b: Any) -> Any:
+    """The larger number; a NaN counts only if both are, and +0 is larger than -0 (ISA 9.7.3, max)."""
+    return np.where(a == b, np.where(np.signbit(a), b, a), np.fmax(a, b))
+
+
+def _wide_f16(x: Any) -> Any:
+    return np.asarray(x).view(np.float16).astype(np.float32)
+
+
+def _narrow_f16(x: Any) -> Any:
+    return canonical(x.astype(np.float16))
+
+
+def _wide_bf16(x: Any) -> Any:
+    return (np.asarray(x).astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def to_bf16(x: Array) -> Any:
+    """Single precision rounded to the nearest bfloat, even if halfway, as bits."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    up = (bits >> np.uint32(16)) & np.uint32(1)
+    rounded = ((bits + np.uint32(0x7FFF) + up) >> np.uint32(16)).astype(np.uint16)
+    return np.where(np.isnan(x), np.uint16(0x7FFF), rounded)

@@ -1,0 +1,98 @@
+"""What monitors see of a launch. `Machine.launch(…, monitors=[…])` compiles the blocks anew, with events; without monitors there is no
+trace of them.
+
+An event has the `lanes` concerned: threads (`lanes.place` among the resident ones, `lanes.index` in the launch, `lanes.cta`,
+`lanes.warp`, …) and
+`lanes.site`, the instruction: `site.bound` is what the table says of it (order, scope, effects, barrier, converges),
+`lanes.launch.span(site)` where
+it stands. A monitor raises `Stop(kind, reason, mask)`, or calls `lanes.fault`, to end the launch; or it keeps what it found.
+
+Order of events: `begin`; for each chunk of CTAs `resident`, then what its threads do, `vacant`; `end`, also after a fault. Threads that run
+together have one event, and are to be taken as running at the same time.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.groups import Array, Lanes
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Site
+    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.memory import Access
+    from ptxkit.machine.scheduling import Residents
+
+
+class Monitor:
+    """The events, each doing nothing: a monitor overrides those that it wants."""
+
+    def begin(self, launch: Launch) -> None:
+        """A launch begins; `launch.grid`, `launch.block`, `launch.cluster`, `launch.schedule`."""
+
+    def resident(self, residents: Residents) -> None:
+        """CTAs become resident: `residents.first_cta`, `residents.ctas`, `residents.threads`. Again where further ones join them."""
+
+    def access(self, access: Access) -> None:
+        """Memory is about to be accessed: `kind` (read, write, update), `lanes`, `space`, `at` (where in the buffer of that space: an
+        array or a number; `memory.owner` says whose), `size` in bytes, `proxy`. Of an operation in flight when it reads or writes, not
+        when it is issued."""
+
+    def instruction(self, lanes: Lanes, arguments: tuple[Any, ...]) -> None:
+        """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives,
+        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them."""
+
+    def passed(self, lanes: Lanes, arguments: tuple[Any, ...], token: Any) -> None:
+        """Lanes go on from an instruction at which they may have waited. `token` is what its `enter` gave (`(key, phase)` of a barrier)."""
+
+    def partial(self, lanes: Lanes, missing: Array) -> None:
+        """An instruction for a whole warp, or the lanes of a mask, is executed without some: which of each warp, as bits."""
+
+    def exit(self, lanes: Lanes) -> None:
+        """Threads end."""
+
+    def vacant(self, residents: Residents) -> None:
+        """All resident threads have ended, and nothing is in flight any more."""
+
+    def end(self, launch: Launch) -> None:
+        """The launch is over."""
+
+
+class WatchedLanes(Lanes):
+    """Lanes that know their instruction."""
+
+    __slots__ = ("site",)
+
+    def __init__(self, residents: Residents, place: Array) -> None:
+        super().__init__(residents, place)
+        self.site: Site | None = None
+
+    def on(self, site: Site) -> WatchedLanes:
+        """The same lanes at an instruction. Operations in flight keep these."""
+        found = WatchedLanes.__new__(WatchedLanes)
+        found.residents, found.place, found.count = self.residents, self.place, self.count
+        found._known = self._known
+        found.site = site
+        return found
+
+    def at(self, positions: Array) -> WatchedLanes:
+        found = super().at(positions)
+        assert isinstance(found, WatchedLanes)
+        found.site = self.site
+        return found
+
+
+def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
+    """Tells the monitors of an instruction."""
+    for monitor in lanes.launch.monitors:
+        monitor.instruction(lanes, arguments)
+
+
+def is_observed(bound: Bound) -> bool:
+    """Whether monitors are told of an instruction: one that orders, synchronizes, or is asynchronous. Others are just accesses."""
+    if bound.barrier or bound.converges is not None or bound.asynchronous or bound.completes:
+        return True
+    if any("fence" in effect or effect in ("grid-wait", "grid-launch") for effect in bound.effects):
+        return True
+    return bound.form.mnemonic == "mbarrier" or any(memory.is_async for memory in bound.memory)

@@ -1,0 +1,1 @@
+"""What watches a launch: each module a monitor, with what it finds (`findings`)."""

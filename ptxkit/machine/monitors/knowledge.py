@@ -1,0 +1,151 @@
+"""What each resident thread knows to have happened before, as synchronization spreads it (ISA 8.7 to 8.9).
+
+Most of it is in two columns: up to which stamp the accesses of its CTA and of its warp happen before (`floor_cta`, `floor_warp`). The rest, what
+releases, partial barriers and clusters gave, is the number of a clock (`extra`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.monitors.clocks import NOTHING, Clock, Clocks, Releases
+
+Array = np.ndarray[Any, Any]
+WARP = 32
+
+
+class Knowledge:
+    """Of the resident threads, by `lanes.place`."""
+
+    def __init__(self, clocks: Clocks, threads_per_cta: int, cluster: int) -> None:
+        self.clocks = clocks
+        self.threads = threads_per_cta
+        self.cluster = cluster
+        self.warps_per_cta = -(-threads_per_cta // WARP)
+        self.stamp = 1
+        self.reset(0, 0)
+
+    def reset(self, first_cta: int, count: int) -> None:
+        """New threads, who know nothing."""
+        self.first = first_cta * self.threads
+        self.floor_cta = self.floor_warp = np.empty(0, np.int64)
+        self.extra = np.empty(0, np.int64)
+        self.fences = np.empty((4, 4, 0), np.int64)
+        """By scope: stamp (-1: none), floors and extra at the latest release fence."""
+        self.pending: dict[int, Releases] = {}
+        """What relaxed reads have observed: a later fence acquires it."""
+        self.grow(count)
+
+    def grow(self, count: int) -> None:
+        more = count - len(self.extra)
+        self.floor_cta = np.concatenate([self.floor_cta, np.full(more, -1)])
+        self.floor_warp = np.concatenate([self.floor_warp, np.full(more, -1)])
+        self.extra = np.concatenate([self.extra, np.full(more, NOTHING)])
+        self.fences = np.concatenate([self.fences, np.full((4, 4, more), -1)], axis=2)
+
+    def tick(self) -> int:
+        """The stamp of what came until now; what comes has a later one."""
+        self.stamp += 1
+        return self.stamp - 1
+
+    # --- where threads of the launch are
+
+    def warp_of(self, thread: Any) -> Any:
+        return thread // self.threads * self.warps_per_cta + thread % self.threads // WARP
+
+    # --- what is known
+
+    def known(self, place: Array, thread: Array, stamp: Array) -> Array:
+        """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at these places do now."""
+        mine = place + self.first
+        same_cta = mine // self.threads == thread // self.threads
+        known = (mine == thread) | (same_cta & (stamp <= self.floor_cta[place]))
+        if known.all():
+            return known
+        rest = np.flatnonzero(~known)
+        place, thread, stamp, mine = place[rest], thread[rest], stamp[rest], mine[rest]
+        found = (self.warp_of(mine) == self.warp_of(thread)) & (stamp <= self.floor_warp[place])
+        for i in np.flatnonzero(~found & (self.extra[place] != NOTHING)).tolist():
+            other = int(thread[i])
+            clock = self.clocks[int(self.extra[place[i]])]
+            found[i] = stamp[i] <= clock.of(other, int(self.warp_of(other)), other // self.threads)
+        known[rest] = found
+        return known
+
+    def snapshot(self, place: int) -> int:
+        """All that a thread knows, itself included, as a clock."""
+        return self._clock(place, self.stamp, int(self.floor_cta[place]), int(self.floor_warp[place]), int(self.extra[place]))
+
+    def at_fence(self, place: int, scope: int) -> int:
+        """What it knew at its latest release fence of a scope; NOTHING if it has executed none."""
+        stamp, floor_cta, floor_warp, extra = self.fences[scope, :, place].tolist()
+        return NOTHING if stamp < 0 else self._clock(place, stamp, floor_cta, floor_warp, extra)
+
+    def _clock(self, place: int, stamp: int, floor_cta: int, floor_warp: int, extra: int) -> int:
+        thread = place + self.first
+        warps = {int(self.warp_of(thread)): floor_warp} if floor_warp >= 0 else {}
+        ctas = {thread // self.threads: floor_cta} if floor_cta >= 0 else {}
+        return self.clocks.join(self.clocks.add(Clock({thread: stamp}, warps, ctas)), extra)
+
+    def together(self, places: Array) -> int:
+        """All that some threads know, themselves included; whole warps as such."""
+        thread = places + self.first
+        warp = self.warp_of(thread)
+        cta = thread // self.threads
+        numbers, counts = np.unique(warp, return_counts=True)
+        first = numbers % self.warps_per_cta * WARP
+        whole = counts == np.minimum(WARP, self.threads - first)
+        warps = dict.fromkeys(numbers[whole].tolist(), self.stamp)
+        threads = dict.fromkeys(thread[~whole[np.searchsorted(numbers, warp)]].tolist(), self.stamp)
+        for number, floor in zip(warp.tolist(), self.floor_warp[places].tolist(), strict=True):
+            if floor >= 0 and warps.get(number, -1) < floor:
+                warps[number] = floor
+        ctas: dict[int, int] = {}
+        for number, floor in zip(cta.tolist(), self.floor_cta[places].tolist(), strict=True):
+            if floor >= 0 and ctas.get(number, -1) < floor:
+                ctas[number] = floor
+        return self.clocks.join_all([self.clocks.add(Clock(threads, warps, ctas)), *np.unique(self.extra[places]).tolist()])
+
+    # --- what is learned
+
+    def learn(self, places: Array, clock: int) -> None:
+        """These threads get to know what a clock knows."""
+        if clock == NOTHING:
+            return
+        old = self.extra[places]
+        for number in np.unique(old).tolist():
+            self.extra[places[old == number]] = self.clocks.join(number, clock)
+
+    def fence(self, places: Array, scope: int) -> None:
+        """A release fence."""
+        self.fences[scope, 0, places] = self.stamp
+        self.fences[scope, 1, places] = self.floor_cta[places]
+        self.fences[scope, 2, places] = self.floor_warp[places]
+        self.fences[scope, 3, places] = self.extra[places]
+
+    def released(self, place: int, scope: int, is_release: bool) -> Releases | None:
+        """What a strong write of a thread releases: by itself, and by the fences before it. None: nothing."""
+        found = Releases()
+        thread = place + self.first
+        cta = thread // self.threads
+        if is_release:
+            found.add(self.clocks, scope, cta // self.cluster, cta, self.snapshot(place))
+        for width in (1, 2, 3):
+            clock = self.at_fence(place, width)
+            if clock != NOTHING:
+                found.add(self.clocks, width, cta // self.cluster, cta, clock)
+        return found or None
+
+    def acquire(self, place: int, scope: int, released: Releases) -> None:
+        cta = (place + self.first) // self.threads
+        clock = released.acquired(self.clocks, scope, cta // self.cluster, cta)
+        self.extra[place] = self.clocks.join(int(self.extra[place]), clock)
+
+    def observe(self, place: int, released: Releases) -> None:
+        """A relaxed read has seen this: a fence may acquire it."""
+        mine = self.pending.get(place)
+        if mine is None:
+            mine = self.pending[place] = Releases()
+        mine.merge(self.clocks, released)

@@ -1,0 +1,124 @@
+"""What is remembered of each piece of memory: who wrote it last and who has read it since.
+
+A piece is as large as the smallest access so far, 4 bytes at first. Where one column is not enough, as many threads have read a piece, or written it
+with operations that are morally strong, the accesses are in a log, which is searched when it matters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+COMPACT = 4_000_000
+"""So many entries of the log are made fewer: the last access of each kind that a thread made to a piece stands for those before."""
+MANY = -1
+
+
+@attrs.frozen(eq=False)
+class Entries:
+    """Accesses, a row each. `code` tells the bytes of an access: of two with one code at a piece, the bytes are the same."""
+
+    piece: Array
+    thread: Array
+    stamp: Array
+    site: Array
+    strength: Array
+    code: Array
+
+    def at(self, rows: Array) -> Entries:
+        return Entries(*[getattr(self, name.name)[rows] for name in attrs.fields(Entries)])
+
+
+def _joined(entries: list[Entries]) -> Entries:
+    return Entries(*[np.concatenate([getattr(one, name.name) for one in entries]) for name in attrs.fields(Entries)])
+
+
+class Log:
+    """Accesses that no column remembers."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entries] = []
+        self.size = 0
+
+    def add(self, entries: Entries) -> None:
+        self.entries.append(entries)
+        self.size += len(entries.piece)
+        if self.size > COMPACT:
+            self._compact()
+
+    def _compact(self) -> None:
+        all_ = _joined(self.entries)
+        order = np.lexsort((all_.stamp, all_.code, all_.strength, all_.thread, all_.piece))
+        last = np.ones(len(order), bool)
+        same = [getattr(all_, name)[order] for name in ("piece", "thread", "strength", "code")]
+        last[:-1] = np.any([column[1:] != column[:-1] for column in same], axis=0)
+        kept = all_.at(order[last])
+        self.entries, self.size = [kept], len(kept.piece) // 2
+
+    def of(self, pieces: Array) -> Entries | None:
+        """All accesses to some pieces."""
+        if not self.entries:
+            return None
+        if len(self.entries) > 1:
+            self.entries = [_joined(self.entries)]
+        whole = self.entries[0]
+        rows = np.flatnonzero(np.isin(whole.piece, pieces))
+        return whole.at(rows) if len(rows) else None
+
+    def split(self, parts: int) -> None:
+        """Pieces become `parts` pieces each."""
+        if not self.entries:
+            return
+        whole = _joined(self.entries)
+        rows = np.repeat(np.arange(len(whole.piece)), parts)
+        finer = whole.at(rows)
+        piece = finer.piece * parts + np.tile(np.arange(parts), len(whole.piece))
+        self.entries = [attrs.evolve(finer, piece=piece)]
+
+
+class Shadow:
+    """The columns of a space, by piece. A thread is written as its number in the launch plus one; 0: nobody."""
+
+    COLUMNS = ("writer", "written", "write_site", "write_strength", "write_code", "many_writers", "reader", "read", "read_cta")
+
+    def __init__(self, origin: int, grain: int) -> None:
+        self.origin = origin
+        self.grain = grain
+        self.length = 0
+        self.reads, self.writes = Log(), Log()
+        for name in self.COLUMNS:
+            setattr(self, name, np.zeros(0, np.int64))
+
+    writer: Array
+    written: Array
+    write_site: Array
+    write_strength: Array
+    write_code: Array
+    many_writers: Array
+    reader: Array
+    read: Array
+    read_cta: Array
+
+    def reach(self, size: int) -> None:
+        """Makes room for so many bytes. Zeros that nobody looks at take no memory."""
+        length = -(-size // self.grain)
+        if length <= self.length:
+            return
+        for name in self.COLUMNS:
+            longer = np.zeros(length, np.int64)
+            longer[: self.length] = getattr(self, name)
+            setattr(self, name, longer)
+        self.length = length
+
+    def refine(self, grain: int) -> None:
+        """Makes pieces smaller."""
+        parts = self.grain // grain
+        for name in self.COLUMNS:
+            setattr(self, name, np.repeat(getattr(self, name), parts))
+        self.reads.split(parts)
+        self.writes.split(parts)
+        self.length *= parts
+        self.grain = grain

@@ -1,0 +1,871 @@
+"""Who runs next.
+
+The group at the lowest block runs first, so that those behind catch up and lanes reconverge where their paths meet. A group runs until it
+diverges, has to wait, ends, or comes to where another one is. Lanes wait in three ways:
+
+* `parked`: at an instruction that a warp executes together, until the lanes that it names are there;
+* `blocked`: at a barrier or for something in flight, until it says they are ready;
+* `deferred`: a group that iterates a loop while others could run lets them go first, as it may be waiting for one of them.
+
+When nobody can go on, operations in flight complete, further CTAs become resident, lanes that may give up do; else it is a deadlock.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine import calling
+from ptxkit.machine.barriers import ClusterBarriers, CtaBarriers
+from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
+from ptxkit.machine.compiling import FILE, Waiting
+from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread
+from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
+
+if TYPE_CHECKING:
+    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.loading import Program
+
+Array = np.ndarray[Any, Any]
+FAR = 1 << 60
+PATIENCE = 4096
+"""So many blocks a group may execute going back and back while others could run."""
+LONG = 64
+"""After so many rounds in which everybody iterated and nobody ended, further CTAs become resident, should these wait for them."""
+ROUNDS = 20_000
+"""So often everybody may give up waiting with nothing changed before it is called a standstill."""
+SHORT = 16
+"""So many instructions are executed for nothing rather than that a group is parted."""
+
+
+class Residents:
+    """The CTAs that are resident: a range of the launch's. What belongs to one of their threads is in a column by its place among them."""
+
+    def __init__(self, launch: Launch, memory: Any) -> None:
+        self.launch = launch
+        self.memory = memory
+        self.agents: Any = None
+        self.threads = launch.threads
+        self.warps_per_cta = -(-launch.threads // WARP)
+        self.writes = 0
+        self.polls = 0
+        """Iterations that a poll which found nothing counts for, so that others soon get their turn."""
+        self.exits = 0
+
+    def begin(self, first_cta: int, ctas: int) -> None:
+        """Makes CTAs resident, in place of those that were."""
+        self.first_cta, self.ctas = first_cta, ctas
+        self.first = first_cta * self.threads
+        self.count = ctas * self.threads
+        self._columns: dict[str, Any] = {}
+        self._kept: dict[Any, Any] = {}
+        self.alive = np.ones(self.count, bool)
+        self.alive_count = self.count
+        self.alive_of_cta = np.full(ctas, self.threads)
+        self.alive_mask = self._masks(ctas)
+        self.barriers = CtaBarriers(self)
+        self.barriers.grow(ctas)
+        self.cluster_barriers = ClusterBarriers(self)
+        self.cluster_barriers.grow(ctas, self.count)
+        self.all = self.launch.lanes_type(self, np.arange(self.count))
+        self.launch.lay_out(self.memory, ctas)
+
+    def grow(self, more: int) -> Lanes:
+        """Makes further CTAs resident; gives their lanes."""
+        before, threads = self.count, self.threads
+        self.ctas += more
+        self.count = self.ctas * threads
+        self._columns = {}
+        new = self.count - before
+        self.alive = np.concatenate([self.alive, np.ones(new, bool)])
+        self.alive_count += new
+        self.alive_of_cta = np.concatenate([self.alive_of_cta, np.full(more, threads)])
+        self.alive_mask = np.concatenate([self.alive_mask, self._masks(more)])
+        self.barriers.grow(self.ctas)
+        self.cluster_barriers.grow(self.ctas, self.count)
+        self.exits += 1
+        self.all = self.launch.lanes_type(self, np.arange(self.count))
+        self.memory.grow(self.ctas)
+        return self.launch.lanes_type(self, np.arange(before, self.count))
+
+    def _masks(self, ctas: int) -> Array:
+        of_cta = np.full(self.warps_per_cta, 0xFFFFFFFF, np.uint32)
+        rest = self.threads % WARP
+        if rest:
+            of_cta[-1] = (1 << rest) - 1
+        return np.tile(of_cta, ctas)
+
+    def groups_per_cta(self, width: int) -> int:
+        return -(-self.threads // width)
+
+    def exit(self, lanes: Lanes) -> None:
+        """These threads have ended."""
+        self.exits += 1
+        self.alive_count -= lanes.count
+        if not self.alive_count:
+            return
+        self.alive[lanes.place] = False
+        self.alive_of_cta -= np.bincount(lanes.cta, minlength=self.ctas)
+        self.alive_mask[lanes.warps] &= ~lanes.warp_mask
+
+    def kept(self, key: Any, factory: Callable[[], Any]) -> Any:
+        found = self._kept.get(key)
+        if found is None:
+            found = self._kept[key] = defaultdict(factory)
+        return found
+
+    # --- columns
+
+    def column(self, name: str) -> Array:
+        found = self._columns.get(name)
+        if found is None:
+            found = self._columns[name] = self._column(name)
+        return found
+
+    def _column(self, name: str) -> Array:
+        if name == "cta":
+            return np.repeat(np.arange(self.ctas), self.threads)
+        if name == "thread":
+            return np.tile(np.arange(self.threads), self.ctas)
+        if name == "lane":
+            return self.column("thread") & 31
+        if name == "warp":
+            return self.column("cta") * self.warps_per_cta + (self.column("thread") >> 5)  # type: ignore[no-any-return]
+        raise KeyError(name)
+
+    def special(self, name: str) -> Any:
+        """A special register of each thread; a scalar where all have the same."""
+        found = self._columns.get(name)
+        if found is None:
+            column = np.asarray(self._special(name)).astype(np.uint32)
+            found = column if column.ndim and (column != column[0]).any() else np.uint32(column.flat[0])
+            self._columns[name] = found
+        return found
+
+    def _special(self, name: str) -> Any:
+        launch = self.launch
+        stem, _, component = name.partition(".")
+        at = "xyz".find(component)
+        if stem == "tid":
+            thread = self.column("thread")
+            x, y, _ = launch.block
+            return (thread % x, thread // x % y, thread // (x * y))[at]
+        if stem in ("ctaid", "clusterid", "cluster_ctaid", "cluster_ctarank"):
+            number = self.first_cta + np.arange(self.ctas)
+            per_cta: Any
+            if stem == "cluster_ctarank":
+                per_cta = number % launch.cluster_size
+            else:
+                per_cta = launch.places(number)[("ctaid", "clusterid", "cluster_ctaid").index(stem)][at]
+            return np.repeat(per_cta, self.threads)
+        lane = self.column("lane")
+        if name == "laneid":
+            return lane
+        if name == "warpid":
+            return self.column("thread") >> 5
+        if name == "smid":
+            return (self.first_cta + self.column("cta")) % launch.multiprocessors
+        one = np.uint64(1) << lane.astype(np.uint64)
+        masks = {"eq": one, "lt": one - 1, "le": 2 * one - 1, "ge": 2**32 - one, "gt": 2**32 - 2 * one}
+        return masks[name.removeprefix("lanemask_")]
+
+    def thread_of(self, place: int) -> Thread:
+        """The index of the CTA and of the thread."""
+        launch = self.launch
+        cta, thread = divmod(int(place), self.threads)
+        found = launch.places(np.array([self.first_cta + cta]))[0]
+        x, y, _ = launch.block
+        return (int(found[0][0]), int(found[1][0]), int(found[2][0])), (thread % x, thread // x % y, thread // (x * y))
+
+
+@attrs.define(eq=False)
+class Blocked:
+    """Lanes that wait at a barrier, or for something in flight."""
+
+    group: Group
+    block: BasicBlock
+    wait: Waiting
+    arguments: tuple[Any, ...]
+    token: Any
+
+
+class Scheduler:
+    """Runs the resident threads of a launch to their end."""
+
+    def __init__(self, program: Program, launch: Launch, residents: Residents) -> None:
+        self.program = program
+        self.launch = launch
+        self.residents = residents
+        self.ready: dict[tuple[int, ...], list[Group]] = {}
+        self.parked: dict[tuple[int, ...], Group] = {}
+        self.blocked: list[Blocked] = []
+        self.deferred: set[tuple[int, ...]] = set()
+        self.patience: dict[tuple[int, ...], int] = {}
+        self.executed = 0
+        self.steps = 0
+        self.next_look = 0
+        self.blanks: dict[int, list[Any]] = {}
+        self.given_up = (0, -1)
+        self.exits_seen = -1
+        self.spinning: tuple[int, int, int] = (0, 0, -1)
+        self.state: Any = None
+        self.standing = 0
+        schedule = launch.schedule
+        self.lot = random.Random(schedule) if isinstance(schedule, int) else None
+        self.policy = schedule
+
+    # --- from the first to the last thread
+
+    def start(self, lanes: Lanes) -> None:
+        """Puts threads at the beginning of the kernel."""
+        body = self.program.entry
+        registers = list(self.blank(body))
+        registers[TOP] = np.uint64(self.program.frames[id(body)])
+        if not body.blocks:
+            self.residents.exit(lanes)
+            return
+        self.put(Group(body, 0, lanes, registers, None))
+
+    def run(self) -> None:
+        """Runs until no thread is left. Raises `Fault`."""
+        while True:
+            group, limit = self.choose()
+            if group is None:
+                return
+            self.advance(group, limit)
+
+    def blank(self, body: Body) -> list[Any]:
+        """The registers of a function before anything is written: zeros."""
+        found = self.blanks.get(id(body))
+        if found is None:
+            found = self.blanks[id(body)] = [np.zeros((), dtype)[()] for dtype in body.dtypes]
+        return found
+
+    def put(self, group: Group) -> None:
+        """A group that can run. Those at the same place are joined when they do."""
+        path = group.path
+        parked = self.parked.pop(path, None)
+        here = self.ready.get(path)
+        if here is None:
+            self.ready[path] = here = []
+        if parked is not None:
+            here.append(parked)
+        here.append(group)
+        self.deferred.discard(path)
+
+    def taken(self, path: tuple[int, ...]) -> Group:
+        """The groups at a path, as one."""
+        groups = self.ready.pop(path)
+        if len(groups) == 1:
+            return groups[0]
+        first = groups[0]
+        return joined(groups, first.body.blocks[first.block].registers, self.blank(first.body))
+
+    def choose(self) -> tuple[Group | None, int]:
+        """The next group, and the block at which it comes to another one."""
+        while True:
+            ready = self.ready
+            if not ready:
+                if not self.unblock():
+                    return None, 0
+                continue
+            if self.lot is not None:
+                return self.drawn()
+            waiting = [path for path in ready if path not in self.deferred] if self.deferred else ready
+            if not waiting:
+                self.deferred.clear()
+                self.unblock_while_others_spin()
+                continue
+            path = min(waiting)
+            group = self.taken(path)
+            limit = FAR
+            if len(waiting) > 1 or (waiting is ready and ready):
+                depth = len(path) - 1
+                rest = [other for other in waiting if other is not path and other[:depth] == path[:depth]]
+                if rest:
+                    lowest = min(rest)
+                    limit = lowest[depth] + (len(lowest) > depth + 1)
+            return group, limit
+
+    def drawn(self) -> tuple[Group | None, int]:
+        """The next group by lot, sometimes only some of its warps."""
+        assert self.lot is not None
+        if len(self.ready) < 2 or self.steps % 64 == 0:
+            self.unblock_while_others_spin()
+        paths = sorted(self.ready)
+        path = self.lot.choice(paths)
+        group = self.taken(path)
+        lanes = group.lanes
+        if lanes.count > WARP and self.lot.random() < 0.5:
+            warps = lanes.warp
+            seed = self.lot.getrandbits(32)
+            chosen = ((warps * 0x9E3779B1 + seed) >> 7 & 1).astype(bool)
+            if chosen.any() and not chosen.all():
+                self.ready[path] = [group.part(np.flatnonzero(~chosen))]
+                group = group.part(np.flatnonzero(chosen))
+        self.quantum = self.lot.randrange(1, 16)
+        return group, -1
+
+    # --- a group
+
+    def advance(self, group: Group, limit: int) -> None:
+        """Runs a group until it diverges, waits, ends, or comes to block `limit` or beyond."""
+        body, lanes, registers, b = group.body, group.lanes, group.registers, group.block
+        blocks = body.blocks
+        count = lanes.count
+        back = 0
+        patience = 0
+        while True:
+            if b < 0:
+                group.registers = registers
+                self.finish(group)
+                return
+            block = blocks[b]
+            run = block.run
+            try:
+                if run is None:
+                    run = self.compile(body, block)
+                value = run(registers, lanes)
+            except Exception as error:
+                group.block = b
+                raise self.fault(error, group, run) from error
+            self.executed += count * (block.end - block.start + (block.last >= 0))
+            self.steps += 1
+            if self.steps >= self.next_look:
+                self.look(group, b)
+            kind = block.kind
+            if kind == "branch":
+                if block.guard < 0:
+                    n = block.taken
+                elif not value.ndim:
+                    n = block.taken if value else block.fall
+                else:
+                    true = int(np.count_nonzero(value))
+                    if true == count:
+                        n = block.taken
+                    elif true == 0:
+                        n = block.fall
+                    elif block.both is not False and (n := self.both_ways(group, block, registers, value, true)) != -2:
+                        pass
+                    else:
+                        group.registers = registers
+                        self.split(group, [(block.fall, np.flatnonzero(~value)), (block.taken, np.flatnonzero(value))])
+                        return
+            elif kind == "fall":
+                n = block.fall
+            else:
+                group.registers = registers
+                group.block = b
+                n = self.special(group, block, value)
+                if n == -2:
+                    return
+                registers = group.registers
+            if n <= b and n >= 0:
+                back += 1 + self.residents.polls
+                self.residents.polls = 0
+                if not patience:
+                    patience = self.patience.get(group.path, PATIENCE) if limit >= 0 else FAR
+                if back > patience:
+                    group.block, group.registers = n, registers
+                    path = group.path
+                    if self.ready or self.blocked or self.parked:
+                        self.patience[path] = max(4, patience // 4)
+                    self.put(group)
+                    self.deferred.add(path)
+                    return
+            if n >= limit or limit < 0:
+                if limit >= 0 or self.exhausted():
+                    if n < 0:
+                        b = n
+                        continue
+                    group.block, group.registers = n, registers
+                    self.put(group)
+                    return
+            b = n
+
+    def exhausted(self) -> bool:
+        self.quantum -= 1
+        return self.quantum <= 0
+
+    def both_ways(self, group: Group, block: BasicBlock, registers: list[Any], value: Any, true: int) -> int:
+        """Where the sides of a branch are short and only compute, all lanes compute both and each picks its own: that is cheaper than to
+        part.
+
+        Gives the block where the sides meet, or -2 if these are no such sides.
+        """
+        both = block.both
+        if both is None:
+            both = block.both = self.sides(group.body, block)
+            if both is False:
+                return -2
+        taken, fall, meet, written = both
+        lanes = group.lanes
+        one = other = registers
+        if taken is not None:
+            one = list(registers)
+            taken.run(one, lanes)
+            self.executed += true * (taken.end - taken.start)
+        if fall is not None:
+            other = list(registers)
+            fall.run(other, lanes)
+            self.executed += (lanes.count - true) * (fall.end - fall.start)
+        for i in written:
+            if one[i] is not other[i]:
+                registers[i] = np.where(value, one[i], other[i])
+        return int(meet)
+
+    def sides(self, body: Body, block: BasicBlock) -> Any:
+        """The sides of a branch that only compute, where they meet, and what of them is needed there; False if it is not that simple."""
+        blocks = body.blocks
+        if block.taken < 0 or block.fall < 0:
+            return False
+        taken, fall = blocks[block.taken], blocks[block.fall]
+        if taken.kind == "fall" and taken.fall == block.fall:
+            pair: tuple[BasicBlock | None, BasicBlock | None] = (taken, None)
+            meet = block.fall
+        elif fall.kind == "fall" and fall.fall == block.taken:
+            pair, meet = (None, fall), block.taken
+        elif taken.kind == fall.kind == "fall" and taken.fall == fall.fall >= 0:
+            pair, meet = (taken, fall), taken.fall
+        else:
+            return False
+        written: set[int] = set()
+        for side in pair:
+            if side is None:
+                continue
+            if side.end - side.start > SHORT:
+                return False
+            try:
+                run = side.run or self.compile(body, side)
+            except Exception:
+                return False
+            if not run.is_pure:
+                return False
+            written.update(run.written)
+        live = blocks[meet].live
+        kept = [i for i in written if live >> i & 1]
+        if any(body.dtypes[i].kind == "V" for i in kept):
+            return False
+        return (*pair, meet, kept)
+
+    def split(self, group: Group, parts: list[tuple[int, Array]]) -> None:
+        """Sends parts of a group to different blocks."""
+        blank = self.blank(group.body)
+        blocks = group.body.blocks
+        for target, positions in parts:
+            if target < 0:
+                part = group.part(positions)
+                part.block = target
+                self.finish(part)
+                continue
+            part = group.part(positions, None, blocks[target].registers, blank)
+            part.block = target
+            self.put(part)
+
+    def compile(self, body: Body, block: BasicBlock) -> Any:
+        return self.program.compiler(body).block(block)
+
+    def finish(self, group: Group) -> None:
+        """A group has come to the end of its function."""
+        if group.frame is None:
+            self.exit(group.lanes)
+        else:
+            calling.leave(self, group)
+
+    def exit(self, lanes: Lanes) -> None:
+        self.launch.exited(lanes)
+        self.residents.exit(lanes)
+
+    def special(self, group: Group, block: BasicBlock, value: Any) -> int:
+        """What is at the end of a block and no branch: the next block, or -2 if the group does not go on (it has been dealt with)."""
+        kind = block.kind
+        if kind == "sync":
+            return self.arrive(group, block)
+        if kind == "exit":
+            self.exit(group.lanes)
+            return -2
+        if kind == "return":
+            self.finish(group)
+            return -2
+        if kind == "call":
+            try:
+                calling.call(self, group, block)
+            except Exception as error:
+                raise self.fault(error, group, None, block.last) from error
+            return -2
+        if kind == "indexed":
+            targets = block.targets
+            wrong = value >= len(targets)
+            if np.any(wrong):
+                raise self.fault(
+                    Stop("branch", "an index beyond the list of targets", wrong if wrong.ndim else None), group, None, block.last
+                )
+            if not value.ndim:
+                return targets[int(value)]
+            places = np.array(targets)[value]
+            self.split(group, [(int(target), np.flatnonzero(places == target)) for target in np.unique(places)])
+            return -2
+        raise self.fault(Stop("trap", "trap"), group, None, block.last)
+
+    # --- waiting
+
+    def arrive(self, group: Group, block: BasicBlock, forced: bool = False) -> int:
+        """A group at an instruction at which lanes may wait: the next block, or -2 if some do."""
+        wait: Waiting = block.wait
+        lanes = group.lanes
+        try:
+            arguments = wait.arguments(group.registers, lanes)
+            if wait.level and not forced and not self.is_complete(lanes, wait, arguments):
+                return self.park(group, wait, arguments)
+            semantics = wait.semantics
+            if self.program.is_watched:
+                lanes = self.watched(group, block, wait, arguments)
+            token = None
+            if semantics.enter is not None:
+                token = semantics.enter(lanes, *arguments)
+            if semantics.ready is not None:
+                ok = semantics.ready(lanes, token, *arguments)
+                if ok is not True and not np.all(ok):
+                    return self.block(group, block, wait, arguments, token, ok)
+            self.perform(group, wait, arguments, token)
+        except Fault:
+            raise
+        except Exception as error:
+            raise self.fault(error, group, None, block.last) from error
+        return block.fall
+
+    def watched(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
+        """Tells the monitors of an instruction at which lanes may wait; gives the lanes at it."""
+        lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
+        for monitor in self.launch.monitors:
+            monitor.instruction(lanes, arguments)
+        if wait.level == "warp" and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
+            missing = self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask
+            for monitor in self.launch.monitors:
+                monitor.partial(lanes, missing)
+        return lanes  # type: ignore[no-any-return]
+
+    def perform(self, group: Group, wait: Waiting, arguments: tuple[Any, ...], token: Any) -> None:
+        """Executes the instruction, and stores what came of it."""
+        semantics = wait.semantics
+        extra = (token,) if semantics.takes_token else ()
+        lanes = group.lanes
+        if self.program.is_watched:
+            lanes = lanes.on(group.body.sites[group.body.blocks[group.block].last])  # type: ignore[attr-defined]
+            for monitor in self.launch.monitors:
+                monitor.passed(lanes, arguments, token)
+        result = semantics.run(lanes, *extra, *arguments) if wait.lanes else semantics.run(*extra, *arguments)
+        wait.put(group.registers, group.lanes, result)
+
+    def is_complete(self, lanes: Lanes, wait: Waiting, arguments: tuple[Any, ...]) -> bool:
+        if wait.level == "warpgroup":
+            return lanes.count == self.residents.alive_count or bool(self.present(lanes, wait, arguments).all())
+        return lanes.is_whole or bool(self.present(lanes, wait, arguments).all())
+
+    def present(self, lanes: Lanes, wait: Waiting, arguments: tuple[Any, ...]) -> Array:
+        """For each lane whether all are there with which it executes the instruction."""
+        residents = self.residents
+        if wait.level == "warpgroup":
+            per_cta = residents.groups_per_cta(4 * WARP)
+            group_of = lanes.cta * per_cta + lanes.thread // (4 * WARP)
+            here = np.bincount(group_of, minlength=residents.ctas * per_cta)
+            everyone = residents.column("cta") * per_cta + residents.column("thread") // (4 * WARP)
+            alive = np.bincount(everyone[residents.alive], minlength=residents.ctas * per_cta)
+            return (here == alive)[group_of]  # type: ignore[no-any-return]
+        missing = residents.alive_mask[lanes.warps] & ~lanes.warp_mask
+        missing = lanes.from_warp(missing)
+        if wait.members >= 0:
+            mask = arguments[wait.members]
+            missing = missing & mask.astype(np.uint32)
+        return missing == 0  # type: ignore[no-any-return]
+
+    def park(self, group: Group, wait: Waiting, arguments: tuple[Any, ...]) -> int:
+        """Lanes wait for others of their warp; those that are complete go on."""
+        there = self.present(group.lanes, wait, arguments)
+        block = group.body.blocks[group.block]
+        if there.any():
+            part = group.part(np.flatnonzero(there), None, block.registers, self.blank(group.body))
+            part.block = group.block
+            group = group.part(np.flatnonzero(~there), None, block.registers, self.blank(group.body))
+            n = self.arrive(part, block, forced=True)
+            if n != -2:
+                self.go(part, n)
+        if group.path in self.parked:
+            # with those that wait here already they may be complete
+            self.put(group)
+        else:
+            self.parked[group.path] = group
+        return -2
+
+    def go(self, group: Group, n: int) -> None:
+        """Sends a group to a block."""
+        group.block = n
+        if n < 0:
+            self.finish(group)
+        else:
+            self.put(group)
+
+    def block(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...], token: Any, ok: Any) -> int:
+        """Lanes wait; those that are ready go on."""
+        here = Blocked(group, block, wait, arguments, token)
+        if np.any(ok):
+            done, here = self.divide(here, ok)
+            self.perform(done.group, wait, done.arguments, done.token)
+            self.blocked.append(here)
+            self.go(done.group, block.fall)
+            return -2
+        self.blocked.append(here)
+        return -2
+
+    def divide(self, one: Blocked, ok: Array) -> tuple[Blocked, Blocked]:
+        """The lanes that are ready, and the others."""
+        parts = []
+        for positions in (np.flatnonzero(ok), np.flatnonzero(~ok)):
+            group = one.group.part(positions)
+            arguments = tuple([_part(x, positions) for x in one.arguments])
+            parts.append(Blocked(group, one.block, one.wait, arguments, _part(one.token, positions, one.group.lanes.count)))
+        return parts[0], parts[1]
+
+    def wake(self) -> bool:
+        """Lets go on who has become ready; whether anybody has."""
+        woken = False
+        if self.parked and self.exits_seen != self.residents.exits:
+            # whom they wait for may have ended
+            self.exits_seen = self.residents.exits
+            for group in list(self.parked.values()):
+                wait = group.body.blocks[group.block].wait
+                if self.present(group.lanes, wait, wait.arguments(group.registers, group.lanes)).any():
+                    del self.parked[group.path]
+                    self.put(group)
+                    woken = True
+        for here in list(self.blocked):
+            try:
+                ok = here.wait.semantics.ready(here.group.lanes, here.token, *here.arguments)  # type: ignore[misc]
+                if ok is False or not np.any(ok):
+                    continue
+                woken = True
+                self.blocked.remove(here)
+                if ok is not True and not np.all(ok):
+                    here, rest = self.divide(here, np.broadcast_to(ok, here.group.lanes.count))
+                    self.blocked.append(rest)
+                self.perform(here.group, here.wait, here.arguments, here.token)
+            except Fault:
+                raise
+            except Exception as error:
+                raise self.fault(error, here.group, None, here.block.last) from error
+            self.go(here.group, here.block.fall)
+        return woken
+
+    def step_agents(self) -> bool:
+        """Lets what is in flight come on; whether anything did."""
+        agents = self.residents.agents
+        if agents is None:
+            return False
+        try:
+            return bool(agents.step(self.policy))
+        except Stop as error:
+            places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
+            raise Fault(
+                error.kind,
+                str(error),
+                threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+                count=len(places),
+                path=self.program.code.path,
+                function=self.program.kernel,
+            ) from error
+
+    def unblock_while_others_spin(self) -> None:
+        """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""
+        self.launch.turns += 1
+        if self.wake():
+            return
+        if self.step_agents():
+            self.wake()
+            return
+        registers, rounds, exits = self.spinning
+        now = self.snapshot()
+        residents = self.residents
+        rounds = rounds + 1 if exits == residents.exits else 0
+        self.spinning = (now, rounds, residents.exits)
+        if self.launch.more_ctas:
+            # with the same registers as before they certainly wait; a loop that counts or backs off may just be long
+            if now == registers or rounds % LONG == LONG - 1:
+                self.launch.admit(self)
+            return
+        state = (now, residents.writes, residents.exits, self.launch.reads)
+        self.standing = self.standing + 1 if state == self.state else 0
+        self.state = state
+        if self.standing > 2 and not residents.memory.host:
+            raise self.deadlock("standstill", "the threads that are left iterate without end: nothing that they read changes")
+
+    def snapshot(self) -> int:
+        """All that the loops of those who can run depend on, registers and places, as a number."""
+        found = []
+        for path in list(self.ready):
+            group = self.taken(path)
+            self.ready[path] = [group]
+            live = group.body.blocks[group.block].registers
+            found.append((path, group.lanes.place.tobytes(), tuple([group.registers[i].tobytes() for i in live])))
+        return hash(tuple(sorted(found)))
+
+    def unblock(self) -> bool:
+        """Nobody can run: whether somebody can now. Raises `Fault` for a deadlock; False if there is nobody left."""
+        self.launch.turns += 1
+        if (self.blocked or self.parked) and self.wake():
+            return True
+        while self.step_agents():
+            if self.wake():
+                return True
+        if not self.blocked and not self.parked:
+            return False
+        if self.launch.more_ctas:
+            self.launch.admit(self)
+            return True
+        for path, group in list(self.parked.items()):
+            wait: Waiting = group.body.blocks[group.block].wait
+            if wait.members < 0:
+                # nobody is named who must be there: it executes with those that are
+                del self.parked[path]
+                n = self.arrive(group, group.body.blocks[group.block], forced=True)
+                if n != -2:
+                    self.go(group, n)
+                return True
+        if self.give_up():
+            return True
+        raise self.deadlock()
+
+    def give_up(self) -> bool:
+        """Lanes that wait for a limited time stop waiting."""
+        tired = [here for here in self.blocked if here.wait.semantics.gives_up]
+        if not tired:
+            return False
+        rounds, writes = self.given_up
+        rounds = rounds + 1 if writes == self.residents.writes else 1
+        self.given_up = (rounds, self.residents.writes)
+        if rounds > ROUNDS:
+            return False
+        for here in tired:
+            self.blocked.remove(here)
+            try:
+                self.perform(here.group, here.wait, here.arguments, here.token)
+            except Exception as error:
+                raise self.fault(error, here.group, None, here.block.last) from error
+            self.go(here.group, here.block.fall)
+        return True
+
+    # --- what ends a launch
+
+    def look(self, group: Group, b: int) -> None:
+        """Whether the budget is used up."""
+        self.next_look = self.steps + 64
+        launch = self.launch
+        if launch.progress is not None:
+            launch.progress(self)
+        budget = launch.budget
+        over = ""
+        if budget.instructions is not None and self.executed + launch.executed > budget.instructions:
+            over = f"more than {budget.instructions} instructions of threads are executed"
+        elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
+            over = f"it takes more than {budget.seconds:g} seconds"
+        if over:
+            group.block = b
+            raise self.fault(Stop("budget", f"{over}: the budget of the launch is used up"), group, None, group.body.blocks[b].start)
+
+    def deadlock(self, kind: str = "deadlock", reason: str = "deadlock: nobody can go on") -> Fault:
+        notes = []
+        threads: list[Thread] = []
+        total = 0
+        first = None
+        waits = [(here.group, here.block.last) for here in self.blocked]
+        waits += [(group, group.body.blocks[group.block].last) for group in self.parked.values()]
+        spinning = len(waits)
+        for groups in self.ready.values():
+            waits += [(group, group.body.blocks[group.block].start) for group in groups]
+        for number, (group, at) in enumerate(waits):
+            site = group.body.sites[at]
+            line, _ = self.program.codes[id(group.body)].index.line_column(self.span(group.body, at).start)
+            count = group.lanes.count
+            total += count
+            few = [self.residents.thread_of(place) for place in group.lanes.place[:SHOWN]]
+            threads += few[: max(0, SHOWN - len(threads))]
+            first = first or (group, at)
+            text = " ".join(site.instruction.body.split()) if hasattr(site.instruction, "body") else site.instruction.opcode.text
+            does = "wait" if number < spinning else "iterate"
+            notes.append(f"{count} thread{'s' if count > 1 else ''} {does}{'s' if count == 1 else ''} on line {line}: `{text}`")
+        assert first is not None
+        group, at = first
+        exited = self.residents.count - self.residents.alive_count
+        if exited:
+            notes.append(f"{exited} thread{'s' if exited > 1 else ''} of the resident CTAs have exited")
+        return Fault(
+            kind,
+            reason,
+            threads=threads,
+            count=total,
+            span=self.span(group.body, at),
+            path=self.program.codes[id(group.body)].path,
+            function=group.body.name,
+            notes=notes,
+        )
+
+    def span(self, body: Body, i: int) -> Any:
+        site = body.sites[i]
+        return self.program.codes[id(body)].index.span(site.path)
+
+    def fault(self, error: Exception, group: Group, run: Any, at: int = -1) -> Fault:
+        """What an error in compiled code or semantics means: which instruction, which threads."""
+        if isinstance(error, Fault) and error.line is not None:
+            return error
+        body = group.body
+        if at < 0 and run is not None:
+            trace = error.__traceback__
+            while trace is not None:
+                if trace.tb_frame.f_code.co_filename == FILE:
+                    at = run.places.get(trace.tb_lineno, at)
+                trace = trace.tb_next
+        if at < 0:
+            block = body.blocks[group.block]
+            at = min(block.start, len(body.sites) - 1)
+            if run is None:
+                # it could not be compiled: the first instruction that nobody can execute
+                at = self.program.compiler(body).first_failing(block, at)
+        lanes = group.lanes
+        mask = getattr(error, "mask", None)
+        places = lanes.place
+        if mask is not None and getattr(mask, "ndim", 0) and len(mask) == len(places):  # type: ignore[arg-type]
+            places = places[mask]
+        kind = getattr(error, "kind", "") or "internal"
+        reason = getattr(error, "reason", "") or str(error)
+        if isinstance(error, MemoryError):
+            kind, reason = "memory", "there is not enough memory on this computer to go on"
+        elif kind == "internal":
+            opcode = body.sites[at].instruction.opcode.text if body.sites else ""
+            reason = f"`{opcode}` failed inside the machine: {type(error).__name__}: {reason}"
+        return Fault(
+            kind,
+            reason,
+            threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+            count=len(places),
+            span=self.span(body, at) if body.sites else None,
+            path=self.program.codes[id(body)].path,
+            function=body.name,
+            notes=getattr(error, "notes", ()),
+        )
+
+
+def _part(x: Any, positions: Array, count: int = -1) -> Any:
+    if isinstance(x, tuple):
+        return tuple([_part(one, positions, count) for one in x])
+    if isinstance(x, np.ndarray) and x.ndim and (count < 0 or len(x) == count):
+        return x.take(positions)
+    return x
+
+
+__all__ = ["FIRST", "STACK", "Blocked", "Bound", "Frame", "Residents", "Scheduler", "take"]

@@ -1,0 +1,51 @@
+"""The barrier of a cluster, and the control of what clusters are launched (ISA 9.7.14.3, 9.7.13.17 of PTX 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.groups import Lanes
+from ptxkit.machine.operation import Operation, Semantics
+
+
+def barrier(op: Operation) -> Semantics:
+    """`barrier.cluster.arrive` and `barrier.cluster.wait` (ISA 9.7.14.3)."""
+    if op.has(".arrive"):
+        return Semantics(lambda lanes: lanes.residents.cluster_barriers.arrive(lanes), lanes=True)
+
+    def enter(lanes: Lanes) -> Any:
+        return lanes.residents.cluster_barriers.token(lanes)
+
+    def ready(lanes: Lanes, token: Any) -> Any:
+        return lanes.residents.cluster_barriers.passed(token)
+
+    return Semantics(lambda lanes: None, lanes=True, enter=enter, ready=ready)
+
+
+def clusterlaunchcontrol(op: Operation) -> Semantics:
+    """`try_cancel` always fails here: every cluster is launched. The answer is 16 bytes of zeros (ISA 9.7.13.17, 9.7.13.18 of PTX 9)."""
+    if op.has(".query_cancel"):
+        if op.has(".is_canceled"):
+            return Semantics(lambda response: (response["lo"] & np.uint64(1)) != 0)
+        if op.has(".v4"):
+            return Semantics(_coordinates)
+        at = next(i for i, word in enumerate((".get_first_ctaid::x", ".get_first_ctaid::y", ".get_first_ctaid::z")) if op.has(word))
+        return Semantics(lambda response: _coordinates(response)[at])
+    space, barrier_space = op.space("a"), op.space("mbar")
+
+    def cancel(lanes: Lanes, a: Any, mbar: Any) -> None:
+        from ptxkit.machine.asynchronous import complete_transaction
+
+        zero = np.uint64(0)
+        lanes.store(space, a, (zero, zero))
+        complete_transaction(lanes, barrier_space, mbar, 16)
+
+    return Semantics(cancel, lanes=True)
+
+
+def _coordinates(response: Any) -> tuple[Any, Any, Any, Any]:
+    lo, hi = response["lo"], response["hi"]
+    shift = np.uint64(32)
+    return (lo >> shift).astype(np.uint32), hi.astype(np.uint32), (hi >> shift).astype(np.uint32), hi.astype(np.uint32) * np.uint32(0)

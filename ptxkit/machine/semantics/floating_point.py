@@ -1,0 +1,225 @@
+"""Floating-point arithmetic of single and double precision (ISA 9.7.3).
+
+Approximate functions give the correctly rounded result, which is within the manual's bounds; for special values its tables hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.operation import Operation, Semantics
+from ptxkit.machine.values import double, single
+from ptxkit.machine.values.extremes import extreme
+from ptxkit.machine.values.floats import canonical, flush, flush_below, saturate
+from ptxkit.machine.values.integers import select, some
+from ptxkit.machine.values.packed import join, split
+from ptxkit.machine.values.rounding import to_single
+
+Function = Callable[..., Any]
+
+_LEAST32, _LEAST64 = 2.0**-126, 2.0**-1022
+_NAN64 = np.uint64(0x7FFFFFFF00000000).view(np.float64)
+"""The NaN of the coarse functions of double precision."""
+
+
+def _mode(op: Operation) -> str:
+    return next((m[1:] for m in op.bound.modifiers if m in (".rn", ".rz", ".rm", ".rp")), "rn")
+
+
+def _single(op: Operation, function: Function, exact: Function | None = None) -> Semantics:
+    """A function of singles with what `.ftz` and `.sat` add, for each element of a packed type.
+
+    A result that is subnormal before the range of exponents ends is flushed too if it is rounded up to a normal one: `exact` gives
+    it, as a double.
+    """
+    run = function
+    if op.has(".ftz"):
+        mode = _mode(op)
+
+        def run(*values: Any) -> Any:
+            values = tuple(flush(v) for v in values)
+            result = flush(function(*values))
+            if exact is None:
+                return result
+            least = np.absolute(result) == _LEAST32
+            if not some(least):
+                return result
+            tiny = least & (np.absolute(to_single(exact(*values) * 2.0**24, mode)) < _LEAST32 * 2.0**24)
+            return select(tiny, np.copysign(np.float32(0), result), result)
+
+    if op.has(".sat"):
+        unlimited = run
+
+        def run(*values: Any) -> Any:
+            return saturate(unlimited(*values))
+
+    if op.type == ".f32x2":
+        element = run
+        return Semantics(lambda *values: join(element(*[split(v, np.float32) for v in values]), np.uint64))
+    return Semantics(run)
+
+
+def _rounded(op: Operation, of_single: Function, of_double: Function) -> Semantics:
+    """Arithmetic that takes a rounding mode as its last argument."""
+    mode = _mode(op)
+    if op.type == ".f64":
+        return Semantics(lambda *values: of_double(*values, mode))
+    return _single(op, lambda *values: of_single(*values, mode), single.EXACT.get(of_single))
+
+
+def testp(op: Operation) -> Semantics:
+    """§ 9.7.3.1: zero counts as normal."""
+    least = _LEAST32 if op.type == ".f32" else _LEAST64
+    tests: dict[str, Function] = {
+        ".finite": np.isfinite,
+        ".infinite": np.isinf,
+        ".number": lambda a: ~np.isnan(a),
+        ".notanumber": np.isnan,
+        ".normal": lambda a: np.isfinite(a) & ((np.absolute(a) >= least) | (a == 0)),
+        ".subnormal": lambda a: (np.absolute(a) < least) & (a != 0),
+    }
+    # Without an operation ptxas makes the first of them.
+    return Semantics(tests[op.slot(".op") or ".finite"])
+
+
+def copysign(op: Operation) -> Semantics:
+    """§ 9.7.3.2: the sign of a, all else of b."""
+    return Semantics(lambda a, b: np.copysign(b, a))
+
+
+def add(op: Operation) -> Semantics:
+    """§ 9.7.3.3"""
+    return _rounded(op, single.add, double.add)
+
+
+def sub(op: Operation) -> Semantics:
+    """§ 9.7.3.4"""
+    return _rounded(op, lambda a, b, mode: single.add(a, -b, mode), double.subtract)
+
+
+def mul(op: Operation) -> Semantics:
+    """§ 9.7.3.5"""
+    return _rounded(op, single.multiply, double.multiply)
+
+
+def fma(op: Operation) -> Semantics:
+    """§ 9.7.3.6"""
+    return _rounded(op, single.fma, double.fma)
+
+
+def mad(op: Operation) -> Semantics:
+    """§ 9.7.3.7: the same as fma on every target there is."""
+    return fma(op)
+
+
+def div(op: Operation) -> Semantics:
+    """§ 9.7.3.8"""
+    if op.has(".approx"):
+        return _single(op, _fast_quotient)
+    return _rounded(op, single.divide, double.divide)
+
+
+def _fast_quotient(a: Any, b: Any) -> Any:
+    """The quotient, but where the reciprocal of b is subnormal it counts as zero: zero, or a NaN if a is infinite."""
+    quotient = single.divide(a, b)
+    large = (np.absolute(b) > 2.0**126) & np.isfinite(b)
+    return select(large, single.multiply(a, np.copysign(np.float32(0), b)), quotient) if some(large) else quotient
+
+
+def abs(op: Operation) -> Semantics:
+    """§ 9.7.3.9"""
+    return _sign(np.absolute) if op.type == ".f64" else _single(op, lambda a: canonical(np.absolute(a)))
+
+
+def neg(op: Operation) -> Semantics:
+    """§ 9.7.3.10"""
+    return _sign(np.negative) if op.type == ".f64" else _single(op, lambda a: canonical(-a))
+
+
+def _sign(ufunc: np.ufunc) -> Semantics:
+    """Of doubles, NaNs keep their sign and are made quiet."""
+    return Semantics(lambda a: double.quiet_nans(select(np.isnan(a), a, ufunc(a))))
+
+
+def min(op: Operation) -> Semantics:
+    """§ 9.7.3.11"""
+    return _extreme(op, "min")
+
+
+def max(op: Operation) -> Semantics:
+    """§ 9.7.3.12"""
+    return _extreme(op, "max")
+
+
+def _extreme(op: Operation, which: str) -> Semantics:
+    nan, xorsign, magnitude = op.has(".NaN"), op.has(".xorsign"), op.has(".abs")
+    function = extreme(which, nan=nan, xorsign=xorsign, magnitude=magnitude)
+    if op.type == ".f64":
+        return Semantics(lambda a, b: double.quiet_nans(function(a, b)))
+    return _single(op, lambda *values: canonical(function(*values)))
+
+
+def rcp(op: Operation) -> Semantics:
+    """§ 9.7.3.13, 9.7.3.14"""
+    if op.type == ".f64" and op.has(".approx"):
+        return Semantics(_coarse(lambda a: 1 / a))
+    one32, one64 = np.float32(1), np.float64(1)
+    # With a rounding .ftz is not of the manual, and changes nothing for doubles.
+    return _rounded(op, lambda a, mode: single.divide(one32, a, mode), lambda a, mode: double.divide(one64, a, mode))
+
+
+def sqrt(op: Operation) -> Semantics:
+    """§ 9.7.3.15"""
+    return _rounded(op, single.square_root, double.square_root)
+
+
+def rsqrt(op: Operation) -> Semantics:
+    """§ 9.7.3.16, 9.7.3.17"""
+    if op.type == ".f64":
+        return Semantics(_coarse(lambda a: 1 / np.sqrt(a)) if op.has(".ftz") else double.reciprocal_square_root)
+    return _approximate(op, lambda a: 1 / np.sqrt(a))
+
+
+def sin(op: Operation) -> Semantics:
+    """§ 9.7.3.18"""
+    return _approximate(op, np.sin)
+
+
+def cos(op: Operation) -> Semantics:
+    """§ 9.7.3.19"""
+    return _approximate(op, np.cos)
+
+
+def lg2(op: Operation) -> Semantics:
+    """§ 9.7.3.20"""
+    return _approximate(op, np.log2)
+
+
+def ex2(op: Operation) -> Semantics:
+    """§ 9.7.3.21"""
+    return _approximate(op, np.exp2)
+
+
+def tanh(op: Operation) -> Semantics:
+    """§ 9.7.3.22"""
+    return _approximate(op, np.tanh)
+
+
+def _approximate(op: Operation, function: Function) -> Semantics:
+    """A function of doubles, for singles."""
+    return _single(op, lambda a: canonical(function(a.astype(np.float64)).astype(np.float32)))
+
+
+def _coarse(function: Function) -> Function:
+    """A function of the upper words of doubles, that gives upper words: the lower ones count as zero, subnormal numbers too."""
+    upper = np.uint64(0xFFFFFFFF00000000)
+
+    def run(a: Any) -> Any:
+        known = flush_below((a.view(np.uint64) & upper).view(np.float64), _LEAST64)
+        result = flush_below((function(known).view(np.uint64) & upper).view(np.float64), _LEAST64)
+        return select(np.isnan(result), _NAN64, result)
+
+    return run

@@ -1,0 +1,433 @@
+"""What the forms of `isa/tcgen05.isa` do: the fifth generation of tensor cores (ISA 9.1: 9.7.16).
+
+Copies, shifts and products are in flight from their instruction on and complete in the order in which a thread has started them; a commit
+has an mbarrier arrived at when they have. Loads and stores of registers are done at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.arguments import by_name
+from ptxkit.machine.asynchronous.mbarrier import change
+from ptxkit.machine.asynchronous.transfers import places
+from ptxkit.machine.fault import Stop
+from ptxkit.machine.matrices import descriptors, sparsity, tensor_memory
+from ptxkit.machine.matrices import tcgen05 as products
+from ptxkit.machine.matrices.elements import BITS, unpacked, widened
+from ptxkit.machine.matrices.fragments import as_written
+from ptxkit.machine.matrices.tensor_memory import COLUMNS, LANES, TensorMemory
+from ptxkit.machine.memory import windows
+from ptxkit.machine.operation import Operation, Semantics, Unsupported
+
+Array = NDArray[Any]
+
+QUEUE = "tcgen05"
+_WIDENED = {".b6x16_p32": 6, ".b4x16_p64": 4}
+
+
+def tcgen05(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16."""
+    if not op.bound.form.modelled:
+        raise Unsupported("the manual for PTX 9.4 is not out: what this form does is not known")
+    for name, make in _MAKERS.items():
+        if op.has(name):
+            return make(op)
+    return Semantics(lambda: None)  # fences, waits for loads and stores: these are done at once
+
+
+def _memories(lanes: Any) -> Any:
+    return lanes.own("tensor memory", TensorMemory)
+
+
+def _warps(lanes: Any, *values: Any) -> Iterator[tuple[int, list[Any]]]:
+    """For each warp the position in `lanes` of its first lane, and that lane's values."""
+    positions = lanes.by_warp(np.arange(lanes.count), -1)
+    for row in positions:
+        first = int(row[row >= 0][0])
+        yield first, [int(np.broadcast_to(v, lanes.count)[first]) for v in values]
+
+
+def _alloc(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.7: the first free columns; the address of them goes to shared memory."""
+    space = op.space("dst")
+
+    def ready(lanes: Any, token: Any, dst: Any, n: Any) -> Array:
+        memories = _memories(lanes)
+        free = np.ones(lanes.count, bool)
+        for first, (columns,) in _warps(lanes, n):
+            cta = lanes.cta[first]
+            free[lanes.cta == cta] &= memories[cta].room(columns) >= 0
+        return free
+
+    def run(lanes: Any, dst: Any, n: Any) -> None:
+        memories = _memories(lanes)
+        for first, (columns,) in _warps(lanes, n):
+            one = lanes.subset(np.array([first]))
+            memory = memories[lanes.cta[first]]
+            if columns not in (32, 64, 128, 256, 512):
+                one.fault(None, f"tcgen05.alloc of {columns} columns: there must be 32, 64, 128, 256 or 512", "tensor memory")
+            if not memory.permit:
+                one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "tensor memory")
+            at = memory.room(columns)
+            if at < 0:
+                one.fault(None, f"tcgen05.alloc of {columns} columns: there are not so many", "tensor memory")
+            memory.taken[at] = columns
+            memory.cells[:, at : at + columns] = tensor_memory.UNDEFINED
+            one.store(space, np.broadcast_to(dst, lanes.count)[first : first + 1], np.full(1, at, np.uint32))
+
+    return Semantics(run, lanes=True, ready=ready)
+
+
+def _dealloc(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.7."""
+
+    def run(lanes: Any, taddr: Any, n: Any) -> None:
+        memories = _memories(lanes)
+        for first, (address, columns) in _warps(lanes, taddr, n):
+            memory = memories[lanes.cta[first]]
+            if memory.taken.get(address) != columns:
+                one = lanes.subset(np.array([first]))
+                one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor memory")
+            del memory.taken[address]
+
+    return Semantics(run, lanes=True)
+
+
+def _relinquish(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.7."""
+
+    def run(lanes: Any) -> None:
+        memories = _memories(lanes)
+        for first, _ in _warps(lanes):
+            memories[lanes.cta[first]].permit = False
+
+    return Semantics(run, lanes=True)
+
+
+def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, columns: int) -> None:
+    """Faults where cells are none, or are not allocated."""
+    if lane + rows > LANES or column + columns > COLUMNS or not memory.allocated(column, column + columns - 1):
+        what = f"lanes {lane} to {lane + rows - 1} and columns {column} to {column + columns - 1} of tensor memory"
+        lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
+
+
+def _cells(op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], packed: bool) -> Iterator[tuple[int, Array, Array, Array]]:
+    """For each warp its row in `by_warp`, the cells of its CTA, and the lane and column of each register of each of its lanes."""
+    memories = _memories(lanes)
+    rows, columns = table
+    for number, (first, (address,)) in enumerate(_warps(lanes, taddr)):
+        memory = memories[lanes.cta[first]]
+        lane, column = tensor_memory.split(address)
+        one = lanes.subset(np.array([first]))
+        quarter = int(lanes.thread[first]) // 32 % 4
+        if lane // 32 != quarter:
+            one.fault(
+                None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor memory"
+            )
+        _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
+        yield number, memory.cells, rows + lane, columns + column
+
+
+def _load(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.8: cells to registers; `.red` gives the least or greatest of a lane's, too."""
+    registers, packed = op.width("r"), op.has(".pack::16b")
+    shape = ".16x32bx2" if op.has(".16x32bx2") else op.slot(".shape") or ".32x32b"
+    table = tensor_memory.cells_of_lanes(shape, registers, packed, int(op.constants.get("off", 0)))
+    reduce = _reduction(op) if op.has(".red") else None
+
+    def run(lanes: Any, taddr: Any, *_: Any) -> Any:
+        held = np.zeros((*lanes.by_warp(np.arange(lanes.count)).shape, registers), np.uint32)
+        for number, cells, rows, columns in _cells(op, lanes, taddr, table, packed):
+            held[number] = cells[rows, columns]
+            if packed:
+                held[number] = held[number] & 0xFFFF | cells[rows, columns + 1] << np.uint32(16)
+        values = tuple(lanes.from_warp(np.ascontiguousarray(held[:, :, r])) for r in range(registers))
+        loaded = as_written(op, "r", values)
+        return loaded if reduce is None else (loaded, as_written(op, "v", [reduce(np.stack(values, -1))]))
+
+    return Semantics(run, lanes=True)
+
+
+def _reduction(op: Operation) -> Callable[[Array], Array]:
+    """The least or greatest of the values of each lane (ISA 9.1: 9.7.16.8.3)."""
+    least, types = op.has(".min"), {".s32": np.int32, ".u32": np.uint32}
+    kind = next((t for name, t in types.items() if op.has(name)), None)
+    if kind is not None:
+        return lambda words: (words.view(kind).min(-1) if least else words.view(kind).max(-1)).view(np.uint32)
+    absolute, keeps = op.has(".abs"), op.has(".NaN")
+
+    def floats(words: Array) -> Array:
+        values = words.view(np.float32)
+        values = np.abs(values) if absolute else values
+        chosen = (np.min if least else np.max) if keeps else (np.fmin if least else np.fmax).reduce
+        found = np.ascontiguousarray(chosen(values, axis=-1)).view(np.uint32)
+        return np.where(np.isnan(found.view(np.float32)), np.uint32(0x7FFFFFFF), found)
+
+    return floats
+
+
+def _store(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.8: registers to cells."""
+    registers, packed = op.width("r"), op.has(".unpack::16b")
+    shape = op.slot(".shape") or ".16x32bx2"
+    table = tensor_memory.cells_of_lanes(shape, registers, packed, int(op.constants.get("off", 0)))
+
+    def run(lanes: Any, taddr: Any, *rest: Any) -> None:
+        r = rest[-1] if isinstance(rest[-1], tuple) else (rest[-1],)
+        held = np.stack([lanes.by_warp(x) for x in r], -1).view(np.uint32)
+        for number, cells, rows, columns in _cells(op, lanes, taddr, table, packed):
+            if packed:
+                cells[rows, columns + 1] = held[number] >> np.uint32(16)
+                cells[rows, columns] = held[number] & 0xFFFF
+            else:
+                cells[rows, columns] = held[number]
+
+    return Semantics(run, lanes=True)
+
+
+# -- what is in flight
+
+
+def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None]) -> None:
+    """Something of each lane is in flight: `one(lane, position)` does it, after what the lane's thread has started before."""
+
+    def land(positions: Array) -> None:
+        lanes.agents.complete_before(lanes.at(positions), QUEUE, flight.number)
+        for position in positions:
+            try:
+                one(lanes.at(np.array([position])), int(position))
+            except Stop as stop:  # by now the launch is elsewhere: say who it was
+                raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
+
+    flight = Flight(lanes, land)
+    lanes.agents.start(flight, QUEUE)
+
+
+def _commit(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.12: one arrival at an mbarrier, or at one in each CTA of a mask, when what the thread has started is complete."""
+    space = op.space("mbar")
+
+    def run(lanes: Any, given: Any) -> None:
+        address = lanes.broadcast(given.mbar)
+        ranks = [None] if given.mask is None else range(lanes.launch.cluster_size)
+        targets = []
+        for rank in ranks:
+            wanted = np.ones(lanes.count, bool) if rank is None else (lanes.broadcast(given.mask).astype(np.int64) >> rank & 1).astype(bool)
+            targets.append((wanted, address if rank is None else windows.cluster_address(address, rank)))
+        signals = np.full((lanes.count, len(targets)), -1, np.int64)
+        name = space if given.mask is None else ".shared::cluster"
+        for column, (wanted, where) in enumerate(targets):
+            chosen = np.flatnonzero(wanted)
+            if len(chosen):
+                signals[chosen, column] = places(lanes.at(chosen), name, where[chosen], 8, "update", 8)[1]
+
+        def land(positions: Array) -> None:
+            lanes.agents.complete_before(lanes.at(positions), QUEUE, flight.number)
+            for wanted, where in targets:
+                chosen = positions[wanted[positions]]
+                if len(chosen):
+                    change(lanes.at(chosen), name, where[chosen], 1, 0)
+
+        flight = Flight(lanes, land, signals)
+        lanes.agents.start(flight)
+
+    return Semantics(by_name(op, run), lanes=True)
+
+
+def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
+    """The CTAs that take part: for each the number among the resident ones and the rank in the cluster (-1: it is alone)."""
+    cta, size = int(lane.cta[0]), int(lane.launch.cluster_size) if op.has(".cta_group::2") else 1
+    if size == 1:
+        return [(cta, -1)]
+    rank = cta % size
+    return [(cta - rank + r, r) for r in (rank & ~1, rank | 1)]
+
+
+def _tile(lane: Any, descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
+    """The bytes of a tile in the shared memory of a CTA: (lines, bytes)."""
+    try:
+        fields = descriptors.decode(np.array([descriptor], np.uint64), "tcgen05")
+    except ValueError as wrong:
+        lane.fault(None, str(wrong), "tensor memory")
+        raise
+    where = descriptors.addresses(fields, lines, chunks, k_major)
+    if rank >= 0:
+        where = windows.cluster_address(where, rank)
+    tile: Array = descriptors.load(lane, np.zeros(1, np.intp), where, ".shared" if rank < 0 else ".shared::cluster")[0]
+    return tile
+
+
+def _copy(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.9: rows of shared memory to lanes; some shapes to the lanes of several warps."""
+    rows, bits = (int(x) for x in op.slot(".shape")[1:-1].split("x"))
+    multicast = op.slot(".multicast")
+    lane_of = np.arange(rows) * (32 if rows == 4 else 1)
+    copies = {".warpx4": [0, 32, 64, 96], ".warpx2::02_13": [0, 64], ".warpx2::01_23": [0, 32]}.get(multicast, [0])
+    if multicast == ".warpx2::01_23":
+        lane_of = lane_of % 32 + 64 * (lane_of // 32)
+    width = _WIDENED.get(op.slot(".src_fmt"), 8)
+
+    def run(lanes: Any, taddr: Any, desc: Any) -> None:
+        address, descriptor = lanes.broadcast(taddr), lanes.broadcast(desc)
+
+        def one(lane: Any, position: int) -> None:
+            memories = _memories(lane)
+            base, column = tensor_memory.split(int(address[position]))
+            for cta, rank in _pair(op, lane):
+                octets = _tile(lane, descriptor[position], rank, rows, bits // 128, True)
+                if width < 8:
+                    octets = widened(octets.reshape(rows, -1, 16), width).reshape(rows, -1) << (2 if width == 4 else 0)
+                words = np.ascontiguousarray(octets).view(np.uint32)
+                _check(lane, memories[cta], base, column, 1, words.shape[1])
+                for at in copies:
+                    memories[cta].cells[(base + at + lane_of) % LANES, column : column + words.shape[1]] = words
+
+        _start(op, lanes, one)
+
+    return Semantics(run, lanes=True)
+
+
+def _shift(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.9: 32 bytes of 32 lanes move to the next lane."""
+
+    def run(lanes: Any, taddr: Any) -> None:
+        address = lanes.broadcast(taddr)
+
+        def one(lane: Any, position: int) -> None:
+            memories = _memories(lane)
+            base, column = tensor_memory.split(int(address[position]))
+            for cta, _ in _pair(op, lane):
+                _check(lane, memories[cta], base, column, 32, 8)
+                part = memories[cta].cells[base : base + 32, column : column + 8]
+                part[:] = tensor_memory.moved_down(part)
+
+        _start(op, lanes, one)
+
+    return Semantics(run, lanes=True)
+
+
+def _multiply(op: Operation) -> Semantics:
+    """§ 9.1: 9.7.16.10: D = A·B + D, or A·B. What the collectors keep makes no difference."""
+    kind = next(m for m in op.bound.modifiers if m.startswith(".kind::"))
+    operand = op.operand("a")
+    in_memory = operand is not None and operand.types[0] == ".u32"
+    sparse, stationary = op.has(".sp"), op.has(".ws")
+
+    def run(lanes: Any, given: Any) -> None:
+        values = {name: _each(lanes, value) for name, value in vars(given).items() if value is not None}
+
+        def one(lane: Any, position: int) -> None:
+            mine = {name: [int(x[position]) for x in value] for name, value in values.items()}
+            try:
+                what = products.decode(mine["idesc"][0], kind, sparse)
+            except ValueError as wrong:
+                lane.fault(None, str(wrong), "tensor memory")
+                raise
+            if mine.get("zeros", [0])[0]:
+                lane.fault(None, "a mask of columns of B that are zero is not modelled", "tensor memory")
+            _multiply_one(op, lane, mine, what, in_memory, stationary)
+
+        _start(op, lanes, one)
+
+    return Semantics(by_name(op, run), lanes=True)
+
+
+def _each(lanes: Any, value: Any) -> list[Array]:
+    """An operand, or the elements of a vector, as arrays over lanes."""
+    return [lanes.broadcast(np.asarray(x)[()]) for x in (value if isinstance(value, tuple) else (value,))]
+
+
+def _multiply_one(op: Operation, lane: Any, given: dict[str, list[int]], what: Any, in_memory: bool, stationary: bool) -> None:
+    memories, ctas = _memories(lane), _pair(op, lane)
+    pair = len(ctas) == 2
+    rows, share = what.m // len(ctas), what.n // len(ctas)
+    sparse = "meta" in given
+    kept = what.k // 2 if sparse else what.k
+    parts = [_multiplicand(lane, given["b"][0], rank, share, what.k, what.btype, what, what.b_transposed) for _, rank in ctas]
+    b = np.concatenate(parts, 0)
+    base, column = tensor_memory.split(given["d"][0])
+    at = tensor_memory.accumulator(rows, what.n, stationary, pair, sparse)
+    folded = stationary or (pair and not sparse)
+    results = []
+    for cta, rank in ctas:
+        memory = memories[cta]
+        _check(lane, memory, base, column, int(at[0].max()) + 1, int(at[1].max()) + 1)
+        if in_memory:
+            a = _from_tensor_memory(lane, memory, given["a"][0], tensor_memory.rows_of(rows, folded), kept, what)
+            if op.has(".ashift"):
+                a = tensor_memory.moved_down(a)
+        else:
+            a = _multiplicand(lane, given["a"][0], rank, rows, kept, what.atype, what, what.a_transposed)
+        cells = memory.cells[base + at[0], column + at[1]]
+        c = products.halves(cells) if what.dtype == ".f16" else cells.view(np.int32 if what.dtype == ".s32" else np.float32)
+        if not given["enable"][0]:
+            c = np.zeros_like(c)
+        elif given.get("scaled", [0])[0]:
+            c = np.ldexp(c, -given["scaled"][0]).astype(c.dtype)
+        chosen = None
+        if sparse:
+            lane_of, first = tensor_memory.split(given["meta"][0])
+            words = 1 if BITS[what.atype] >= 16 else 2
+            index = tensor_memory.metadata(memory.cells, lane_of, first + what.selector * (words == 1), rows, words, folded)
+            chosen = sparsity.spread(index, 16, 32 if what.atype == ".tf32" else 4 if what.packed else 8)
+        scales = None
+        if "ascale" in given:
+            count = _scale_count(op, what)
+            of_a = tensor_memory.scales(memory.cells, tensor_memory.split(given["ascale"][0])[1], what.a_scale, rows, count)
+            of_b = tensor_memory.scales(memory.cells, tensor_memory.split(given["bscale"][0])[1], what.b_scale, what.n, count)
+            scales = of_a[None], of_b.T[None]
+        results.append(products.product(what, op.target, a[None], b.T[None], c[None], chosen, scales)[0])
+    for number, ((cta, _), result) in enumerate(zip(ctas, results, strict=True)):
+        words_of = result.view(np.uint16).astype(np.uint32) if what.dtype == ".f16" else result.view(np.uint32)
+        if "mask" in given:
+            masks = np.array(given["mask"][4 * number : 4 * number + 4], np.uint32)
+            off = np.unpackbits(masks.view(np.uint8), bitorder="little").astype(bool)[base + at[0]]
+            words_of = np.where(off, memories[cta].cells[base + at[0], column + at[1]], words_of)
+        memories[cta].cells[base + at[0], column + at[1]] = words_of
+
+
+def _scale_count(op: Operation, what: Any) -> int:
+    """How many scales a row has."""
+    if not what.packed:
+        return 1
+    return 4 if op.slot(".scale") in (".scale_vec::4X", ".block16") else 2
+
+
+def _multiplicand(lane: Any, descriptor: int, rank: int, size: int, k: int, type: str, what: Any, transposed: bool) -> Array:
+    """A or B in shared memory: (rows of A or columns of B, K) as bits. Elements of 6 and 4 bits have gaps, unless the kind packs them."""
+    bits = 4 if what.packed else BITS[type]
+    lines, line = (k, size) if transposed else (size, k)
+    octets = _tile(lane, descriptor, rank, lines, line * bits // 128, not transposed)
+    narrow = {".e3m2": 6, ".e2m3": 6, ".e2m1": 4}.get(type)
+    if narrow and not what.packed:
+        octets = widened(octets.reshape(lines, -1, 16), narrow).reshape(lines, -1) << (2 if narrow == 4 else 0)
+    elements = unpacked(octets, bits)
+    return elements.T if transposed else elements
+
+
+def _from_tensor_memory(lane: Any, memory: TensorMemory, address: int, rows: Array, kept: int, what: Any) -> Array:
+    """A in tensor memory: (rows, K) as bits."""
+    base, column = tensor_memory.split(address)
+    bits = 4 if what.packed else BITS[what.atype]
+    width = kept * bits // 32
+    _check(lane, memory, base, column, int(rows.max()) + 1, width)
+    return unpacked(memory.cells[base + rows, column : column + width], bits)
+
+
+_MAKERS: dict[str, Callable[[Operation], Semantics]] = {
+    ".alloc": _alloc,
+    ".dealloc": _dealloc,
+    ".relinquish_alloc_permit": _relinquish,
+    ".ld": _load,
+    ".st": _store,
+    ".cp": _copy,
+    ".shift": _shift,
+    ".mma": _multiply,
+    ".commit": _commit,
+}

@@ -1,0 +1,122 @@
+"""What the forms of `isa/wgmma.isa` do: matrix multiply-accumulate by a warpgroup, asynchronously (ISA 9.7.16).
+
+A `wgmma.mma_async` is in flight until the group that it is committed to has been waited for. Its registers get the result at once: nobody
+may look at them before. Its tiles in shared memory are read again when it completes, and if they are no longer what they were the result
+is that of the new ones: who overwrites a tile that is in use sees it, as on a GPU, when operations complete late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.arguments import by_name
+from ptxkit.machine.matrices import descriptors, layouts, sparsity
+from ptxkit.machine.matrices.elements import BITS, format_of, unpacked
+from ptxkit.machine.matrices.fragments import gathered, scattered, words
+from ptxkit.machine.matrices.instructions import FLOATS, REGISTER, product_of, shape_of, types_of
+from ptxkit.machine.operation import Operation, Semantics
+from ptxkit.machine.types import dtype_of
+
+Array = NDArray[Any]
+
+QUEUE = "wgmma"
+
+
+def wgmma(op: Operation) -> Semantics:
+    """§ 9.7.16.5.2, 9.7.16.6.4, 9.7.16.7."""
+    if op.has(".mma_async"):
+        return _multiply(op)
+    if op.has(".commit_group"):
+        return Semantics(lambda lanes: lanes.agents.commit(lanes, QUEUE), lanes=True)
+    if op.has(".wait_group"):
+        return Semantics(lambda lanes, n: lanes.agents.wait(lanes, QUEUE, int(np.ravel(n)[0])), lanes=True)
+    return Semantics(lambda: None)
+
+
+def _multiply(op: Operation) -> Semantics:
+    """§ 9.7.16.5.2, 9.7.16.6.4: D = A·B + D, or A·B."""
+    m, n, k = shape_of(op)
+    dtype, atype, btype = types_of(op)[:3]
+    bits = BITS[atype]
+    sparse = op.has(".sp")
+    kept = k // 2 if sparse else k
+    in_registers = op.width("a") > 1
+    transposed_a = not in_registers and op.constants.get("atrans", 0) == 1
+    transposed_b = op.constants.get("atrans" if in_registers else "btrans", 0) == 1
+    negative = op.constants.get("ascale", 1) * op.constants.get("bscale", 1) == -1
+    sign = format_of(atype).sign if negative and atype in FLOATS else 0
+    a_layout, d_layout = layouts.multiplicand_a(m, kept, bits), layouts.accumulator(m, n)
+    compute = product_of(op, "wgmma", dtype, atype, btype, kept)
+    selector = op.constants.get("sel", 0)
+
+    def run(lanes: Any, given: Any) -> Any:
+        collect = lanes.by_warpgroup
+        first = collect(np.arange(lanes.count)).max(1, initial=0, where=collect(np.ones(lanes.count, bool)))
+        rows = np.arange(len(first))
+        read_b = _reader(lanes, first, given.b, n, k, bits, not transposed_b)
+        if not in_registers:
+            read_a = _reader(lanes, first, given.a, m, kept, bits, not transposed_a)
+        elif bits == 1:
+            held = words(collect, given.a).reshape(-1, 4, 8, 4, 2, 2)  # warps, groups, lanes, steps along K, rows
+            fixed = held.transpose(0, 1, 5, 2, 4, 3).reshape(len(first), 64, 8)
+            read_a = lambda: fixed  # noqa: E731
+        else:
+            matrix = gathered(collect, given.a, bits, a_layout)
+            read_a = lambda: matrix  # noqa: E731
+        chosen = None
+        if sparse:
+            chosen = sparsity.columns(words(lanes.by_warp, given.meta)[:, :, 0], selector, kept, bits).reshape(len(first), m, kept)
+        adds = np.broadcast_to(np.asarray(given.scaled).astype(bool), lanes.count)[first]
+
+        def third() -> Array:
+            c = gathered(collect, given.d, BITS[dtype], d_layout).view(dtype_of(dtype))
+            return c if adds.all() else np.where(adds[:, None, None], c, c.dtype.type(0))
+
+        def result(a: Array, b: Array, c: Array, which: Array) -> Array:
+            of_b = b[which].swapaxes(1, 2)
+            return compute(a[which] ^ a.dtype.type(sign), of_b, c[which], None if chosen is None else chosen[which])
+
+        tiles = read_a(), read_b(), third()
+        matrices = result(*tiles, rows)
+        registers = scattered(lanes.from_warpgroup, matrices, d_layout, REGISTER[dtype])
+
+        def again(positions: Array) -> None:
+            """At completion: what has changed since is multiplied again."""
+            now = read_a(), read_b(), third()
+            changed = [(x != y).reshape(len(first), -1).any(1) for x, y in zip(tiles, now, strict=True)]
+            which = np.flatnonzero(np.logical_or.reduce(changed))
+            if not len(which):
+                return
+            matrices[which] = result(*now, which)
+            mine = np.zeros(lanes.count, bool)
+            mine[positions] = True
+            for register, value in zip(registers, scattered(lanes.from_warpgroup, matrices, d_layout, REGISTER[dtype]), strict=True):
+                register[mine] = value[mine]
+
+        _start(lanes, again)
+        return registers
+
+    return Semantics(by_name(op, run), lanes=True)
+
+
+def _start(lanes: Any, land: Callable[[Array], None]) -> None:
+    lanes.agents.start(Flight(lanes, land), QUEUE)
+
+
+def _reader(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Callable[[], Array]:
+    """What reads A or B: (warpgroups, M or N, K) as bits; words along K for single bits."""
+    fields = descriptors.decode(np.broadcast_to(descriptor, lanes.count)[first], "wgmma")
+    lines, line = (size, k) if k_major else (k, size)
+    where = descriptors.addresses(fields, lines, line * bits // 128, k_major)
+
+    def read() -> Array:
+        octets = descriptors.load(lanes, first, where)
+        elements = octets.view(np.uint32) if bits == 1 else unpacked(octets, bits)
+        return elements if k_major else elements.swapaxes(1, 2)
+
+    return read

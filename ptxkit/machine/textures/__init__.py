@@ -1,0 +1,5 @@
+"""Textures and surfaces: what a handle stands for, and how they are sampled (ISA 5.3, 9.7.11, 9.7.12)."""
+
+from ptxkit.machine.textures.objects import Sampler, Surface, Texture
+
+__all__ = ["Sampler", "Surface", "Texture"]

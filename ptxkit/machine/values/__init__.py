@@ -1,0 +1,1 @@
+"""Number formats and arithmetic that NumPy lacks: arrays in, arrays out; each works for NumPy scalars too."""

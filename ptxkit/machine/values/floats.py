@@ -1,0 +1,49 @@
+"""Bits and special values of floating-point numbers: NaNs, subnormal numbers, the ends of a range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine.values.integers import select, some
+
+NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
+"""The NaN that single-precision instructions give, whatever NaN they are given."""
+
+_SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFFFFF)
+
+
+def canonical(x: Any) -> Any:
+    """Single-precision numbers with every NaN the canonical one."""
+    is_nan = np.isnan(x)
+    return select(is_nan, NAN32, x) if some(is_nan) else x
+
+
+def flush(x: Any) -> Any:
+    """Single-precision numbers with subnormal ones as zero of the same sign (`.ftz`)."""
+    bits = x.view(np.uint32)
+    # Twice the bits are without the sign; zero, less one, is large.
+    small = (bits + bits) - _ONE < _SUBNORMAL
+    return select(small, bits & _SIGN, bits).view(np.float32) if some(small) else x
+
+
+def flush_below(x: Any, least: float) -> Any:
+    """Numbers of any dtype with those nearer to zero than the least normal one as zero of the same sign."""
+    return select(np.absolute(x) < least, np.copysign(x.dtype.type(0), x), x)
+
+
+def saturate(x: Any) -> Any:
+    """Numbers clamped to [+0, 1], NaN as +0 (`.sat`)."""
+    zero, one = x.dtype.type(0), x.dtype.type(1)
+    return np.minimum(np.fmax(x, zero), one) + zero
+
+
+def bfloat_to_single(bits: Any) -> Any:
+    """bfloat16 numbers, as bits, as single-precision ones."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def half_to_single(bits: Any) -> Any:
+    """Half-precision numbers, as such or as bits, as single-precision ones."""
+    return bits.view(np.float16).astype(np.float32)

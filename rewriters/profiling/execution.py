@@ -1,0 +1,77 @@
+"""Launches of a launch file on the machine: no GPU, the same arguments, the outputs as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from ptxkit.rewriters.profiling.comparison import compared
+from ptxkit.rewriters.profiling.contents import of_array, of_scalar
+from ptxkit.rewriters.profiling.launch import Array, Launch, Raw, Scalar
+
+
+@attrs.frozen
+class Execution:
+    """What came of a launch: `outputs` are the bytes of the arrays that are compared, by the number of the argument."""
+
+    launch: Launch
+    instructions: int
+    seconds: float
+    outputs: dict[int, bytes]
+    printed: str = ""
+
+
+def execute(
+    machine: Any,
+    code: Any,
+    launch: Launch,
+    *,
+    schedule: str | int | None = None,
+    budget: Any = None,
+    monitors: tuple[Any, ...] = (),
+    progress: Callable[[Any], None] | None = None,
+) -> Execution:
+    """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays."""
+    arguments: list[Any] = []
+    held: dict[int, bytearray] = {}
+    for i, argument in enumerate(launch.arguments):
+        if isinstance(argument, Raw):
+            arguments.append(argument.data)
+        elif isinstance(argument, Scalar):
+            arguments.append(of_scalar(argument))
+        else:
+            held[i] = bytearray(of_array(argument, launch.seed_of(i)))
+            arguments.append(_given(argument, held[i]))
+    run = machine.launch(
+        code,
+        launch.kernel,
+        *arguments,
+        grid=launch.grid,
+        block=launch.block,
+        cluster=launch.cluster,
+        shared=launch.shared,
+        schedule=schedule,
+        budget=budget,
+        monitors=monitors,
+        progress=progress,
+    )
+    return Execution(launch, run.instructions, run.seconds, {i: bytes(held[i]) for i in compared(launch)}, run.output)
+
+
+def _given(array: Array, data: bytearray) -> Any:
+    """An array as the machine takes it."""
+    if array.kind == "buffer":
+        return memoryview(data)
+    import numpy as np
+
+    from ptxkit import machine
+
+    names = {"bf16": "u2", **{f"{letter}{bits}": f"{letter}{bits // 8}" for letter in "iuf" for bits in (8, 16, 32, 64)}}
+    values = np.frombuffer(data, names[array.type]).reshape(array.shape)
+    if array.kind == "tensormap":
+        return machine.TensorMap(tensor=values, box=array.box, swizzle=array.swizzle, **({"type": ".bf16"} if array.type == "bf16" else {}))
+    if array.kind == "surface":
+        return machine.Surface(array=values)
+    return machine.Texture(array=values)

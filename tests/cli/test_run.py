@@ -1,0 +1,99 @@
+"""`ptxkit run`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+pytest.importorskip("numpy")
+
+from ptxkit.cli import main
+
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry scale(.param .u64 x, .param .u32 n)
+{
+.reg .pred %p; .reg .b32 %r<5>; .reg .b64 %rd<4>;
+ld.param.u64 %rd1, [x]; ld.param.u32 %r1, [n];
+mov.u32 %r2, %tid.x; setp.ge.u32 %p, %r2, %r1; @%p bra END;
+mul.wide.u32 %rd2, %r2, 4; add.s64 %rd3, %rd1, %rd2;
+ld.global.u32 %r3, [%rd3]; mul.lo.s32 %r3, %r3, 3; st.global.u32 [%rd3], %r3;
+END: ret;
+}
+.visible .entry wild(.param .u64 x)
+{
+.reg .b64 %rd<2>;
+mov.u64 %rd1, 16;
+st.global.u64 [%rd1], %rd1;
+ret;
+}
+"""
+
+LAUNCH = """
+[[kernel]]
+entry = "scale"
+grid = 1
+block = 32
+args = [{ buffer = "u32", length = 10, fill = "iota", output = true }, { scalar = "u32", value = 9 }]
+"""
+
+WILD = """
+[[kernel]]
+entry = "wild"
+grid = 1
+block = 1
+args = [{ buffer = "u32", length = 10, fill = "iota", output = true }]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "k.ptx").write_text(PTX)
+    (tmp_path / "launch.toml").write_text(LAUNCH)
+    (tmp_path / "wild.toml").write_text(WILD)
+    (tmp_path / "none.toml").write_text(LAUNCH.replace("scale", "other"))
+    return tmp_path
+
+
+def test_outputs_instructions_and_json(folder: Path) -> None:
+    out = folder / "out.json"
+    result = CliRunner().invoke(main, ["run", str(folder / "k.ptx"), "--launch", str(folder / "launch.toml"), "--json", str(out)])
+    assert result.exit_code == 0, result.output
+    assert "scale <<<1, 32>>> " in result.output
+    assert "argument 0 (10 x u32): 0 3 6 9 12 15 18 21 …" in result.output
+    (launch,) = json.loads(out.read_text())["launches"]
+    assert launch["outcome"] == "ended"
+    assert launch["outputs"] == [{"argument": 0, "type": "u32", "values": [*range(0, 27, 3), 9]}]
+
+
+@pytest.mark.parametrize("schedule", ["late", "early", "7"])
+def test_schedules(folder: Path, schedule: str) -> None:
+    result = CliRunner().invoke(main, ["run", str(folder / "k.ptx"), "--launch", str(folder / "launch.toml"), "--schedule", schedule])
+    assert result.exit_code == 0 and "0 3 6 9 12 15 18 21 …" in result.output
+
+
+def test_a_fault_is_shown_where_it_is(folder: Path) -> None:
+    result = CliRunner().invoke(main, ["run", str(folder / "k.ptx"), "--launch", str(folder / "wild.toml")])
+    assert result.exit_code == 1
+    assert "wild <<<1, 1>>> address" in result.output
+    assert "k.ptx:17:1: error" in result.output and "outside of global memory" in result.output and "thread (0,0,0)" in result.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["k.ptx", "--launch", "none.toml"], "no kernel `other`"),
+        (["k.ptx", "--launch", "absent.toml"], "No such file"),
+        (["absent.ptx", "--launch", "launch.toml"], "absent.ptx"),
+        (["k.ptx", "--launch", "launch.toml", "--schedule", "sometimes"], "'sometimes' is not"),
+        (["launch.toml", "--launch", "launch.toml"], "no kernel"),
+    ],
+)
+def test_what_cannot_be_run(folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str) -> None:
+    monkeypatch.chdir(folder)
+    result = CliRunner().invoke(main, ["run", *arguments])
+    assert result.exit_code == 2 and said in result.output

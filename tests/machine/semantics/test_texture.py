@@ -1,0 +1,179 @@
+"""Textures and surfaces: addressing, filtering, layers, levels; the examples of the CUDA guide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from executing import execute
+from stand_in import Lanes, Stopped, all_lanes
+
+from ptxkit.machine import Machine, Sampler, Surface, Texture
+from ptxkit.machine.memory import Memory
+from ptxkit.machine.textures.objects import handle_of
+
+KERNELS = Path(__file__).parents[3] / "fixtures" / "kernels"
+
+
+def lanes_for(count: int) -> Lanes:
+    memory = Memory()
+    memory.begin(ctas=1, threads=count)
+    return all_lanes(memory)
+
+
+def sampled(texture: Texture, geometry: str, *coordinates: list[float], instruction: str = "", **more: object) -> list:
+    """The first channel at float coordinates."""
+    lanes = lanes_for(len(coordinates[0]))
+    registers = ", ".join(f"%f{i + 5}" for i in range(len(coordinates)))
+    text = instruction or f"tex.{geometry}.v4.f32.f32 {{%f1, %f2, %f3, %f4}}, [%rd1, {{{registers}}}]"
+    c = tuple(np.array(x, np.float32).view(np.uint32) for x in coordinates)
+    return execute(text, lanes, {"t": np.uint64(handle_of(lanes.memory, texture)), "c": c, **more})[0].tolist()
+
+
+LINE = np.array([10, 20, 30, 40], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("sampler", "x", "expected"),
+    [
+        (Sampler(), [0, 0.9, 1, 3.9, 4, -1, 100, -0.1], [10, 10, 20, 40, 40, 10, 40, 10]),
+        (Sampler(address="border"), [0, 3.9, 4, -0.1], [10, 40, 0, 0]),
+        (Sampler(normalized=True, address="wrap"), [0, 0.25, 1, 1.25, -0.25], [10, 20, 10, 20, 40]),
+        (Sampler(normalized=True, address="mirror"), [0, 0.75, 1, 1.25, -0.25, -0.3], [10, 40, 40, 30, 10, 20]),
+        (Sampler(address="wrap"), [5, -1], [40, 10]),
+        (Sampler(filter="linear"), [0.5, 1, 1.25, 0, 4, 3.5], [10, 15, 17.5, 10, 40, 40]),
+        (Sampler(filter="linear", address=("border", "clamp")), [0, 4, -0.5, 0.25], [5, 20, 0, 7.5]),
+        (Sampler(filter="linear", address="border", border=(2, 0, 0, 0)), [1.5, 4], [11, 11.5]),
+        (Sampler(filter="linear", normalized=True, address="wrap"), [0, 1, 0.125], [25, 25, 10]),
+        (Sampler(filter="linear"), [0.5 + 1 / 1024, 0.5 + 1 / 256], [10, 10 + 10 / 256]),
+    ],
+)
+def test_a_line_of_texels(sampler, x, expected):
+    assert sampled(Texture(array=LINE, sampler=sampler), "1d", x) == expected
+
+
+def test_two_and_three_dimensions():
+    plane = np.arange(12, dtype=np.float32).reshape(3, 4)
+    assert sampled(Texture(array=plane), "2d", [1, 3.5], [2, 0.5]) == [9, 3]
+    linear = Texture(array=plane, sampler=Sampler(filter="linear"))
+    assert sampled(linear, "2d", [1, 2], [1, 2]) == [2.5, 7.5]
+    cube = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    assert sampled(Texture(array=cube), "3d", [1], [2], [1], [0]) == [21]
+    assert sampled(Texture(array=cube, sampler=Sampler(filter="linear")), "3d", [1], [1], [1], [0]) == [8.5]
+
+
+def test_layers_and_offsets():
+    plane = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    lanes = lanes_for(2)
+    handle = np.uint64(handle_of(lanes.memory, Texture(array=plane, layered=True)))
+    found = execute("tex.a2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%r1, %f5, %f6, %f7}]", lanes,
+                    {"t": handle, "i": np.uint32(1), "x": np.array([1, 2], np.float32), "y": np.float32(1), "z": np.float32()})  # fmt: skip
+    assert found[0].tolist() == [17, 18]
+    assert execute("txq.array_size.b32 %r1, [%rd1]", lanes, {"a": handle}) == 2
+    assert execute("txq.width.b32 %r1, [%rd1]", lanes, {"a": handle}) == 4
+    line = np.uint64(handle_of(lanes.memory, Texture(array=LINE)))
+    found = execute("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5}], {%r1}", lanes,
+                    {"t": line, "c": (np.array([0.5, 1.5], np.float32).view(np.uint32),), "off": (np.uint32(2),)})  # fmt: skip
+    assert found[0].tolist() == [30, 40]
+
+
+def test_types_and_channels():
+    bytes_ = np.array([[0, 255], [51, 102]], np.uint8)
+    assert sampled(Texture(array=bytes_, as_float=True), "2d", [1, 0], [0, 1]) == [1.0, pytest.approx(0.2)]
+    lanes = lanes_for(1)
+    handle = np.uint64(handle_of(lanes.memory, Texture(array=np.array([[1, -2, 3], [4, 5, 6]], np.int16), channels=True)))
+    found = execute("tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}]", lanes, {"t": handle, "c": (np.uint32(0),)})
+    assert [x.tolist() for x in found] == [[1], [-2], [3], [0]]
+    found = execute("tex.1d.v4.s32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}]", lanes, {"t": handle, "c": (np.uint32(2),)})
+    assert [x.tolist() for x in found] == [[0], [0], [0], [0]]
+    half = np.uint64(handle_of(lanes.memory, Texture(array=np.array([[1, 2]], np.float16), channels=True)))
+    found = execute("tex.1d.v2.f16x2.f32 {%r1, %r2}, [%rd1, {%f1}]", lanes, {"t": half, "c": (np.uint32(0),)})
+    assert found[0].view(np.float16).tolist() == [1, 2]
+
+
+def test_levels_of_detail():
+    texture = Texture(array=np.full(8, 1, np.float32), levels=[np.full(4, 3, np.float32), np.full(2, 7, np.float32)],
+                      sampler=Sampler(normalized=True, mip_filter="linear"))  # fmt: skip
+    lanes = lanes_for(4)
+    handle = np.uint64(handle_of(lanes.memory, texture))
+    c = (np.float32(0.5).view(np.uint32),)
+    found = execute("tex.level.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5}], %f6", lanes,
+                    {"t": handle, "c": c, "lod": np.array([0, 0.5, 2, 9], np.float32).view(np.uint32)})  # fmt: skip
+    assert found[0].tolist() == [1, 2, 7, 7]
+    found = execute("tex.grad.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5}], {%f6}, {%f7}", lanes,
+                    {"t": handle, "c": c, "dx": (np.float32(0.25).view(np.uint32),), "dy": (np.float32(0).view(np.uint32),)})  # fmt: skip
+    assert found[0].tolist() == [3] * 4
+    assert execute("txq.level.width.b32 %r1, [%rd1], %r2", lanes, {"a": handle, "lod": np.uint32(2)}) == 2
+
+
+def test_faces_of_a_cube():
+    faces = np.arange(6, dtype=np.float32)[:, None, None] * np.ones((6, 2, 2), np.float32)
+    directions = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1], [0.2, -3, 1]], np.float32)
+    assert sampled(Texture(array=faces), "cube", *directions.T, [0] * 7) == [0, 1, 2, 3, 4, 5, 3]
+
+
+def test_four_texels_are_gathered():
+    plane = np.arange(12, dtype=np.float32).reshape(3, 4)
+    lanes = lanes_for(1)
+    handle = np.uint64(handle_of(lanes.memory, Texture(array=plane)))
+    c = tuple(np.array([x], np.float32).view(np.uint32) for x in (1.0, 1.0))
+    found = execute("tld4.r.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5, %f6}]", lanes, {"t": handle, "c": c})
+    assert [x.tolist() for x in found] == [[4], [5], [1], [0]]
+
+
+def test_handles_that_are_none():
+    with pytest.raises(Stopped, match="stands for nothing"):
+        lanes = lanes_for(1)
+        execute("tex.1d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f5}]", lanes, {"t": np.uint64(1 << 60), "c": (np.uint32(0),)})
+
+
+@pytest.mark.parametrize(("clamp", "left", "right"), [("zero", 0, 0), ("clamp", 1, 12)])
+def test_surfaces(clamp, left, right):
+    array = np.arange(1, 13, dtype=np.uint32).reshape(3, 4)
+    lanes = lanes_for(4)
+    surface = np.uint64(handle_of(lanes.memory, Surface(array=array)))
+    c = (np.array([0, 4, -4, 16], np.int32), np.array([0, 1, 0, 2], np.int32))
+    assert execute(f"suld.b.2d.b32.{clamp} %r1, [%rd1, {{%r2, %r3}}]", lanes, {"a": surface, "c": c}).tolist() == [1, 6, left, right]
+    execute(f"sust.b.2d.b32.{clamp} [%rd1, {{%r2, %r3}}], %r1", lanes, {"a": surface, "c": c, "v": np.uint32(90)})
+    assert array[0, 0] == array[1, 1] == 90 and array[2, 3] == (12 if clamp == "zero" else 90)
+    execute(f"sured.b.add.2d.u32.{clamp} [%rd1, {{%r2, %r3}}], %r1", lanes,
+            {"a": surface, "c": (np.zeros(4, np.int32), np.zeros(4, np.int32)), "v": np.uint32(2)})  # fmt: skip
+    assert array[0, 0] == 98
+    execute(f"sust.p.2d.b32.{clamp} [%rd1, {{%r2, %r3}}], %r1", lanes, {"a": surface, "c": (np.int32(3), np.int32(0)), "v": np.uint32(5)})
+    assert array[0, 3] == 5
+
+
+def test_a_surface_traps():
+    lanes = lanes_for(2)
+    surface = np.uint64(handle_of(lanes.memory, Surface(array=np.zeros((3, 4), np.float32))))
+    with pytest.raises(Stopped, match="outside of a surface of 4 x 3 texels") as caught:
+        execute("suld.b.2d.b32.trap %r1, [%rd1, {%r2, %r3}]", lanes, {"a": surface, "c": (np.array([0, 16], np.int32), np.int32(0))})
+    assert caught.value.mask.tolist() == [False, True]
+
+
+class TestKernels:
+    RANDOM = np.random.default_rng(1)
+
+    def launched(self, kernel: str, *arguments: object, **shape: object) -> None:
+        machine = Machine("sm_90a")
+        code = machine.load((KERNELS / "texture.sm_90a.ptx").read_text(encoding="utf-8"))
+        machine.launch(code, kernel, *arguments, **shape)
+
+    def test_fetch(self):
+        line, out = self.RANDOM.integers(0, 1000, 500).astype(np.int32), np.zeros(500, np.int32)
+        self.launched("fetch_1d", Texture(array=line), out, 500, grid=4, block=128)
+        assert (out == line[::-1] + 1).all()
+
+    def test_sample(self):
+        plane, out = self.RANDOM.random((37, 45), np.float32), np.zeros((37, 45), np.float32)
+        self.launched("sample_2d", Texture(array=plane), out, 45, 37, grid=(3, 5), block=(16, 8))
+        low = np.pad(plane, ((0, 1), (0, 1)), "edge")
+        near, right, below, across = plane, low[:-1, 1:], low[1:, :-1], low[1:, 1:]
+        assert (out == near + near * np.float32(2) + below + across + right + near).all()
+
+    def test_surface(self):
+        plane, out = self.RANDOM.random((37, 45), np.float32), np.zeros((37, 45), np.float32)
+        before = plane.copy()
+        self.launched("surface_2d", Surface(array=plane), out, 45, 37, grid=(3, 5), block=(16, 8))
+        assert (out == before * np.float32(3)).all() and (plane == out).all()
