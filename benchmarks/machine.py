@@ -51,7 +51,7 @@ def cases(size: int = 1) -> list[Case]:
     streamed = x.copy()
     streamed[:, 0] = x[:, 0] * 2 + 1
     streamed[:, 1] *= 3
-    numbers = random.integers(1, 10**6, 1 << 14, dtype=np.uint32)
+    numbers = random.integers(1, 10**6, 1 << 16, dtype=np.uint32)
     counts = steps(numbers)
     side = 256
     a, b = random.random((side, side), dtype=np.float32), random.random((side, side), dtype=np.float32)
@@ -61,7 +61,7 @@ def cases(size: int = 1) -> list[Case]:
     product = a.astype(np.float64) @ b
     return [
         ("stream", [x, np.zeros_like(x), n], n // 256, 256, lambda r: bool(np.allclose(r[1], streamed)), 256),
-        ("collatz", [numbers, np.zeros_like(numbers), len(numbers)], 128, 128, lambda r: bool((r[1] == counts).all()), 32),
+        ("collatz", [numbers, np.zeros_like(numbers), len(numbers)], 512, 128, lambda r: bool((r[1] == counts).all()), 32),
         ("product", [a, b, np.zeros_like(a), side], (16, 16), (16, 16), lambda r: bool(np.allclose(r[2], product, rtol=1e-4)), 256),
         ("chain", [np.zeros(1 << 16, np.uint32), 200], 256, 256, lambda r: bool(r[0].any()), 256),
         ("histogram", [words, np.zeros(64, np.uint32), len(words)], 64, 256, lambda r: bool((r[1] == bins).all()), 64),

@@ -1,11 +1,11 @@
 """Random modules on the machine: each launch ends, or is a `Fault`; none raises anything else, none goes on past its budget.
 
-    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--whole | --generated [--jobs N]] [--show]
+    python benchmarks/machine_fuzz.py [--inputs 20000] [--seconds SECONDS] [--first 0] [--accepted] [--whole | --generated] [--jobs N]
 
 Inputs are those of `fuzz.py`; with `--whole` those of them that are whole; with `--generated` modules that are right in themselves
-(`machine_modules.py`), of which those count that `check` accepts. Every kernel is launched with one CTA of 32 or 64 threads; arguments are a
-buffer for each parameter of 8 bytes, and zeros for others. With `--accepted` only modules that `check` has no objection to count. A fault of
-the kind `internal` is a mistake of the machine too: it says that a semantics function raised.
+(`machine_modules.py`), of which those count that `check` accepts. Every kernel is launched with one CTA of 32 or 64 threads; arguments are
+a buffer for each parameter of 8 bytes, and zeros for others. With `--accepted` only modules that `check` has no objection to count. A
+fault of the kind `internal` is a mistake of the machine too: it says that a semantics function raised.
 
 Exit status 1 if something else than a fault is raised, or a budget is not kept.
 """
@@ -40,8 +40,8 @@ def _fuzz() -> Any:
 
 def examine(text: str, accepted: bool) -> list[tuple[str, str]]:
     """What came of each kernel: a word, and more."""
-    from ptxkit.analyses.linting import lint
-    from ptxkit.analyses.rule import all_rules
+    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.analyses.framework.rule import all_rules
     from ptxkit.diagnostics import Severity
     from ptxkit.machine import Fault, Machine
     from ptxkit.syntax import parse

@@ -24,8 +24,8 @@ import machine_launches
 from plan import Fixture, fixtures
 
 from ptxkit.analyses.bindings import bindings
-from ptxkit.analyses.routine import Routine
-from ptxkit.analyses.rule import Facts
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import parse
 

@@ -1,11 +1,11 @@
 """The memory model: agreement, speed, and the enumerator against one that tries everything.
 
-    python benchmarks/memory_model.py [--shared FOLDER] [--programs N] [--only agreement|manual|naive|speed|rules]
+    python benchmarks/memory_model.py [--shared FOLDER] [--programs N] [--only agreement|manual|naive|speed|rules|machine]
 
 `agreement`: the tests of others in `../shared/litmus` answered as they expect, and how long each takes. `manual`: `fixtures/litmus`, of
 which every question is answered with yes. `naive`: outcomes and races of generated programs by both enumerators. `speed`: four threads of
-ten operations. `rules`: the lint rules on classic litmus tests written as kernels, against the axioms. Exit status: 1 if something is not
-as it must be.
+ten operations. `rules`: the lint rules on classic litmus tests written as kernels, against the axioms. `machine`: outcomes of generated
+programs on the machine are allowed. Exit status: 1 if something is not as it must be.
 """
 
 from __future__ import annotations
@@ -150,12 +150,51 @@ def rules() -> bool:
     return not wrong
 
 
+SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", 0, 1, 2, 3)
+
+
+def machine(count: int) -> bool:
+    """The machine's outcomes of generated programs, under several schedules, beside those that are allowed."""
+    import numpy as np
+
+    from ptxkit.machine import Machine
+    from ptxkit.machine.fault import Fault
+
+    counts: Counter[str] = Counter()
+    wrong = []
+    for seed in range(count):
+        program = generate(seed, Taste(proxies=seed % 3 == 0, operations=(1, 3)))
+        kernel = to_ptx(program)
+        if not kernel.registers:
+            counts["without a register"] += 1
+            continue
+        allowed = outcomes(program, races=False).values()
+        seen = set()
+        try:
+            for schedule in SCHEDULES:
+                made = Machine()
+                memory = np.frombuffer(bytearray(kernel.memory()), np.uint8)
+                results = np.zeros(len(kernel.registers), np.uint64)
+                made.launch(made.load(kernel.text), "litmus", memory, results, grid=kernel.grid, block=kernel.block, schedule=schedule)
+                seen.add(tuple(int(one) for one in results))
+        except Fault as fault:
+            counts[f"could not run: {str(fault).partition(': ')[2].partition(':')[0]}"] += 1
+            continue
+        counts["allowed" if seen <= allowed else "not allowed"] += 1
+        counts["outcomes seen"] += len(seen & allowed)
+        counts["outcomes allowed"] += len(allowed)
+        if not seen <= allowed:
+            wrong.append(seed)
+    print(f"machine: {dict(counts)}; not allowed: {wrong[:5] or 'none'}")
+    return not wrong
+
+
 def main() -> int:
     """Prints the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shared", type=Path, default=ROOT.parent / "shared" / "litmus")
     parser.add_argument("--programs", type=int, default=5000)
-    parser.add_argument("--only", choices=["agreement", "manual", "naive", "speed", "rules"])
+    parser.add_argument("--only", choices=["agreement", "manual", "naive", "speed", "rules", "machine"])
     given = parser.parse_args()
     steps: dict[str, Callable[[], bool]] = {
         "agreement": lambda: agreement(given.shared),
@@ -163,6 +202,7 @@ def main() -> int:
         "naive": lambda: naive(given.programs),
         "speed": speed,
         "rules": rules,
+        "machine": lambda: machine(given.programs),
     }
     results = [step() for name, step in steps.items() if given.only in (None, name)]
     return 0 if all(results) else 1

@@ -34,7 +34,7 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_to
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.events.mbarriers import uses
+from ptxkit.analyses.events.mbarriers import may_be_same, uses
 from ptxkit.analyses.events.registers_in_flight import Kind
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
@@ -146,7 +146,7 @@ def idle(routine: Routine, _: Routine, i: int) -> frozenset[str]:
     if effect.action is Action.COMMIT:
         named = [use.where for use in uses(routine) if use.instruction == i]
         waits = [use.where for use in uses(routine) if not use.arrives]
-        if None in named or any(wait is None or where is None or wait.may_be(where) for wait in waits for where in named):
+        if None in named or any(wait is None or where is None or may_be_same(wait, where) for wait in waits for where in named):
             return frozenset(("other arrivals",))
         return frozenset()
     waits_ = {j for j, found in effects(routine).items() if any(e.queue == effect.queue and e.action is Action.WAIT for e in found)}

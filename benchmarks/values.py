@@ -22,7 +22,8 @@ import attrs
 from ptxkit.analyses import Routine, registers, routines, ssa
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.numbers.known_bits import Known, top
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.syntax import parse
 
@@ -63,7 +64,7 @@ class Claim:
                 return parameter(str(name), int(str(offset)), int(str(size)))
             return None
 
-        return evaluate(self.term, leaf)
+        return number_of(self.term, leaf)
 
     def holds(self, value: int) -> bool:
         """Whether bits and interval are true of a number that was read."""

@@ -15,7 +15,8 @@ from ptxkit.analyses.cfg.reachability import closure
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.symbolic.environment import rebuilt, settler
-from ptxkit.analyses.symbolic.terms import Term, Terms, evaluate, inside, walk
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term, Terms, inside, walk
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.analyses.uniformity.broadcasts import HandedOut, handed_out
 from ptxkit.frozen import frozen
@@ -103,7 +104,7 @@ def _last_rows(routine: Routine, i: int, operand: str, term: Term) -> int:
     assert isinstance(bound, Bound)
     count = _row_count(routine, i, bound, operand)
     # the address belongs to other bits, no matter what it is
-    fields = {evaluate(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
+    fields = {number_of(term, lambda _, number=number: number) for number in (0, EXAMPLE)}  # type: ignore[misc]
     strides = {number >> STRIDE_BIT & FIELD if number is not None else 0 for number in fields}
     return (count // ROWS - 1) * (strides.pop() << UNIT_BITS) if count and len(strides) == 1 else 0
 
@@ -113,7 +114,7 @@ def matrix_bytes(routine: Routine, i: int, operand: str, term: Term) -> int:
     bound = bindings(routine)[i]
     count, is_turned = _line_count(routine, i, bound, operand) if isinstance(bound, Bound) else (0, False)
     # the address and the stage belong to other bits, no matter what they are
-    words = {evaluate(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
+    words = {number_of(term, lambda _, number=number: number) for number in (0, 1)}  # type: ignore[misc]
     fields = {
         (word >> LEADING_BIT & FIELD, word >> STRIDE_BIT & FIELD, WIDTHS.get(word >> LAYOUT_BIT & 7, 0)) if word is not None else (0, 0, 0)
         for word in words

@@ -15,11 +15,14 @@ from ptxkit.analyses.events.steps import accesses_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import locate
+from ptxkit.analyses.memory.address import Address, Root, may_overlap
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
+from ptxkit.analyses.numbers.intervals import Interval, hull, just, union
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.environment import settler
-from ptxkit.analyses.symbolic.terms import Term, Terms, evaluate, walk
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term, Terms, walk
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
@@ -34,23 +37,13 @@ MOST_JOINS = 4
 MOST_VALUES = 64
 """A ring of more values than this is not followed."""
 
-Range = tuple[int, int]
+Where = Address[Root, Interval]
+"""Where an mbarrier may lie: from the variable, or the unknown that its address starts from."""
 
 
-@frozen
-class Where:
-    """Where an mbarrier may lie."""
-
-    root: Symbol | Term
-    """The variable, or the unknown that the address starts from."""
-    low: int
-    high: int
-
-    def may_be(self, other: Where) -> bool:
-        """Whether it may be the same mbarrier: it is not, if both are known to lie apart from one start, or in different variables."""
-        if self.root is not other.root:
-            return not (isinstance(self.root, Symbol) and isinstance(other.root, Symbol))
-        return self.low < other.high + MBARRIER_BYTES and other.low < self.high + MBARRIER_BYTES
+def may_be_same(one: Where, other: Where) -> bool:
+    """Whether two may be the same mbarrier."""
+    return may_overlap(one, other, MBARRIER_BYTES)
 
 
 def where(routine: Routine, i: int, operand: int) -> Where | None:
@@ -93,11 +86,11 @@ def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | 
         return _hull([_where(routine, route, depth - 1) for route in routes]) if depth else None
     known = locate(values(routine), at)
     offset, parts = at.linear
-    low = high = signed(offset, at.width)
-    root: Symbol | Term | None = known.symbol
+    ends = just(signed(offset, at.width))
+    root: Root | None = known.symbol
     if root is not None:
         offset, parts = known.offset.linear
-        low = high = signed(offset, known.offset.width)
+        ends = just(signed(offset, known.offset.width))
     ranges = _ranges(routine)
     for atom, factor in parts:
         if root is None and factor == 1 and atom.operator == "value" and len(atom.data) == 1:
@@ -105,12 +98,11 @@ def _where(routine: Routine, address: Term, depth: int = MOST_JOINS) -> Where | 
             continue
         if atom not in ranges:
             ranges[atom] = _range(routine, atom)
-        ends = ranges[atom]
-        if ends is None:
-            return Where(root, *known.offset.signed_bounds) if isinstance(root, Symbol) else None
-        scaled = sorted(end * signed(factor, at.width) for end in ends)
-        low, high = low + scaled[0], high + scaled[1]
-    return Where(root, low, high) if root is not None else None
+        own = ranges[atom]
+        if own is None:
+            return Address(root, Interval(*known.offset.signed_bounds)) if isinstance(root, Symbol) else None
+        ends = ends.plus(own.times(signed(factor, at.width)))
+    return Address(root, ends) if root is not None else None
 
 
 def in_its_cta(terms: Terms, address: Term) -> Term:
@@ -157,25 +149,25 @@ def _hull(found: list[Where | None]) -> Where | None:
     if first is None or any(one is None or one.root is not first.root for one in found):
         return None
     known = [one for one in found if one is not None]
-    return Where(first.root, min(one.low for one in known), max(one.high for one in known))
+    return Address(first.root, union([one.offset for one in known]))
 
 
 @fact
-def _ranges(routine: Routine) -> dict[Term, Range | None]:
+def _ranges(routine: Routine) -> dict[Term, Interval | None]:
     """What `_range` has found."""
     return {}
 
 
-def _range(routine: Routine, atom: Term) -> Range | None:
+def _range(routine: Routine, atom: Term) -> Interval | None:
     """Between which numbers something is: by itself, or as the stage of a ring."""
     low, high = atom.signed_bounds
     if low >= 0 and high < 1 << CTA_BITS:
-        return low, high
+        return Interval(low, high)
     values_ = _ring(routine, atom)
     if values_ is None:
         return None
     size = _size(values_)
-    ends = (0, size - 1)
+    ends = Interval(0, size - 1)
     # what every value arrives as keeps to the range, if all that it is made from does
     known: dict[Term, bool] = {}
     if size and all(_keeps(routine, term, ends, known) for term in (*values_.values(), atom)):
@@ -183,21 +175,21 @@ def _range(routine: Routine, atom: Term) -> Range | None:
     return _gone_through(atom, values_.values())
 
 
-def _gone_through(atom: Term, arriving: Collection[Term]) -> Range | None:
+def _gone_through(atom: Term, arriving: Collection[Term]) -> Interval | None:
     """Between which numbers a loop value is that is made from nothing but itself: all are tried that it comes to."""
     steps = [term for term in arriving if term.constant is None]
     if any(set(term.leaves()) != {atom} for term in steps):
         return None
 
     def following(number: int | None) -> list[int | None]:
-        return [evaluate(term, lambda _: None, {atom: number}) for term in steps] if number is not None else []
+        return [number_of(term, None, {atom: number}) for term in steps] if number is not None else []
 
     starts: list[int | None] = [term.constant for term in arriving if term.constant is not None]
     found = list(islice(nearest_first(starts, following), MOST_VALUES + 1))
     numbers = [number for number in found if number is not None]
     if len(found) > MOST_VALUES or len(numbers) < len(found):
         return None
-    return (min(numbers), max(numbers)) if numbers and max(numbers) < 1 << CTA_BITS else None
+    return hull(numbers) if numbers and max(numbers) < 1 << CTA_BITS else None
 
 
 def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
@@ -279,7 +271,7 @@ def _masked(term: Term) -> set[int]:
     return {high + 1} if low >= 0 else set()
 
 
-def _keeps(routine: Routine, term: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _keeps(routine: Routine, term: Term, ends: Interval, known: dict[Term, bool]) -> bool:
     """Whether a value is in a range from 0, if the loop values in it are. `known` remembers what was found for these ends."""
     found = known.get(term)
     if found is None:
@@ -287,17 +279,17 @@ def _keeps(routine: Routine, term: Term, ends: Range, known: dict[Term, bool]) -
     return found
 
 
-def _is_within(routine: Routine, term: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _is_within(routine: Routine, term: Term, ends: Interval, known: dict[Term, bool]) -> bool:
     constant = term.constant
     if constant is not None:
-        return 0 <= constant <= ends[1]
+        return 0 <= constant <= ends.high
     if term.operator == "phi":
         return True
     if term.operator == "join" and isinstance(term.data[0], int):
         chosen = _chosen(routine, term.data[0])
         if chosen.operator == "select":
             return _keeps(routine, chosen, ends, known)
-    if term.operator == "join" or (term.operator == "xor" and not (ends[1] + 1) & ends[1]):
+    if term.operator == "join" or (term.operator == "xor" and not (ends.high + 1) & ends.high):
         return all(_keeps(routine, arg, ends, known) for arg in term.args)
     if term.operator == "select":
         condition, yes, no = term.args
@@ -305,16 +297,16 @@ def _is_within(routine: Routine, term: Term, ends: Range, known: dict[Term, bool
             _keeps(routine, no, ends, known) or _wraps_around(routine, condition, no, ends, known)
         )
     low, high = term.signed_bounds
-    return low >= 0 and high <= ends[1]
+    return low >= 0 and high <= ends.high
 
 
-def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Range, known: dict[Term, bool]) -> bool:
+def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Interval, known: dict[Term, bool]) -> bool:
     """Whether something is one more than a stage, and is not what the ring wraps around at since the condition does not hold."""
     if condition.operator != "eq" or stepped not in condition.args:
         return False
     end = next((side.constant for side in condition.args if side.constant is not None), None)
     offset, parts = stepped.linear
-    return end == ends[1] + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(routine, parts[0][0], ends, known)
+    return end == ends.high + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(routine, parts[0][0], ends, known)
 
 
 # --- who uses them

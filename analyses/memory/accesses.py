@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.memory.address import Address as Based
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.frozen import frozen
@@ -63,15 +64,22 @@ class Access:
 
 @frozen(eq=False)
 class Location:
-    """An address as a variable or a space, and how far from its start."""
+    """An address taken apart, with the space that it lies in."""
 
-    symbol: Symbol | None
+    address: Based[Symbol | None, Term]
+    """The variable, and what is left without variable and window."""
     space: str
     """The space in whose window a generic address lies, or that of the variable; empty if not known."""
     windows: int
     """How many times the start of a window is in it: 1 for a generic address made from one in a space, 0 for one within a space."""
-    offset: Term
-    """What is left without variable and window."""
+
+    @property
+    def symbol(self) -> Symbol | None:
+        return self.address.root
+
+    @property
+    def offset(self) -> Term:
+        return self.address.offset
 
 
 @frozen
@@ -193,7 +201,7 @@ def locate(known: Values, address: Term) -> Location:
                 space = (pointer.space or "") if pointer is not None else ""
     if symbol is not None and not space and (symbol.space == ".global" or not windows):
         space = (symbol.space or "").partition("::")[0]
-    return Location(symbol, space, windows, known.terms.part(address, tuple(rest)))
+    return Location(Based(symbol, known.terms.part(address, tuple(rest))), space, windows)
 
 
 def size_of(symbol: Symbol) -> int | None:

@@ -11,6 +11,7 @@ from bisect import bisect_right
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Location, locate
+from ptxkit.analyses.memory.address import Address
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.terms import Term
@@ -19,7 +20,7 @@ from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.frozen import frozen
 from ptxkit.names import Symbol
 
-Base = tuple[object, Term]
+Base = Address[object, Term]
 """Variable, and the part of the offset that does not go by the index of the thread."""
 BITS = 32
 """Offsets within a variable are counted in so many bits."""
@@ -93,16 +94,11 @@ class Regions:
             return None
         terms = self.values.terms
         whole = terms.extend(where.offset, BITS, False)
-        offset, parts = whole.linear
-        fixed = moving = terms.constant(0, BITS)
-        for atom, factor in parts:
-            if self._is_placed(atom):
-                moving = terms.add(moving, terms.scale(atom, factor))
-            else:
-                fixed = terms.add(fixed, terms.scale(atom, factor))
+        offset = whole.linear[0]
+        moving, fixed = terms.split(whole, self._is_placed)
         symbol = (owner.name, owner.path)
         is_common = all(self._is_common(atom) for atom, _ in fixed.linear[1])
-        return (symbol, fixed), moving, signed(offset, BITS), is_common
+        return Address(symbol, fixed), moving, signed(offset, BITS), is_common
 
     def _is_placed(self, atom: Term) -> bool:
         """Whether a number goes by nothing but the index of the thread."""

@@ -195,6 +195,7 @@ class _Writer:
             for number, one in enumerate(self.results):
                 if one.thread == t:
                     yield f"  st.global.u64 [%rd1+{8 * number}], %{_name(t, one.name)};"
+            yield from self._wait(thread, AsyncWait())  # no copy outlives its shared memory
             yield "  bra END;"
         yield "END:"
         yield "  ret;"

@@ -28,7 +28,8 @@ from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.simulation.fetches import CANCELED, COORDINATE, Fetch, Store, all_fetches, compared, exchanged, plan
 from ptxkit.analyses.simulation.setting import ANY, Setting
 from ptxkit.analyses.symbolic.environment import Environment, Evaluator, launched_settler, rebuilt, settler
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.symbolic.values import alignment_of, values
 from ptxkit.frozen import frozen
@@ -368,7 +369,7 @@ class Tracer:
         found = []
         for thread in threads[:1] if is_same else threads:
             memory = self._memory.setdefault(thread, {})
-            number = evaluate(put, lambda leaf, thread=thread: self._of_thread(leaf, thread), memory)  # type: ignore[misc]
+            number = number_of(put, lambda leaf, thread=thread: self._of_thread(leaf, thread), memory)  # type: ignore[misc]
             if number is None:
                 return None
             found.append(number)
@@ -390,7 +391,7 @@ class Tracer:
         if leaf.operator == "peer":
             rank = leaf.data[0]
             assert isinstance(rank, Term)
-            number = evaluate(self._given(rank), lambda inner: self._of_thread(inner, thread)) if self.is_sized else None
+            number = number_of(self._given(rank), lambda inner: self._of_thread(inner, thread)) if self.is_sized else None
             return None if number is None else (number - self.rank) << RANK
         if leaf.operator == "held":
             return self._held[leaf].get(thread)
@@ -920,7 +921,7 @@ class Tracer:
             threads = threads[:1]
         for other in (0, 1, 1 << 20):
             for thread in threads:
-                number = evaluate(term, lambda leaf, thread=thread, other=other: self._otherwise(leaf, thread, other))  # type: ignore[misc]
+                number = number_of(term, lambda leaf, thread=thread, other=other: self._otherwise(leaf, thread, other))  # type: ignore[misc]
                 if number is None or bool(number) is not holds:
                     return True
         return False

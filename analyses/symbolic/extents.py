@@ -6,8 +6,14 @@ constants can be distinguished, no matter what is not known.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.numbers.arithmetic import signed
+from ptxkit.analyses.numbers.intervals import Interval, hull, just, union
+from ptxkit.analyses.symbolic.domains import intervals, total
+from ptxkit.analyses.symbolic.evaluate import NONE, Domain, evaluate
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.analyses.symbolic.thread_block import thread_block_of
@@ -18,12 +24,13 @@ FAR = 1 << 20
 ADDRESS_BITS = 32
 MOST_CUT = 15
 """Addresses are not rounded down by more bits than this."""
-MOST_DEPTH = 20
 
-Range = tuple[int, int]
-"""The least and the greatest."""
-_Part = tuple[int, int, int]
-"""How often the root is in a term, and the least and the greatest that is added to it."""
+
+class _Distance(NamedTuple):
+    """A term as a multiple of the root, and what is added to that."""
+
+    roots: int
+    added: Interval
 
 
 class Extents:
@@ -33,134 +40,113 @@ class Extents:
         self._terms = values(routine).terms
         self._thread_block = thread_block_of(routine)
         self._rounds = rounds(routine)
-        self._known: dict[tuple[Term, Term], Range | None] = {}
-        self._numbers: dict[Term, Range] = {}
+        self._distances: dict[Term, dict[Term, _Distance | None]] = {}
+        self._intervals: dict[Term, Interval | None] = {}
 
-    def of(self, address: Term, root: Term) -> Range | None:
+    def of(self, address: Term, root: Term) -> Interval | None:
         """How far from a leaf an address may lie, over all threads and rounds; None if it is not known."""
-        key = (address, root)
-        if key not in self._known:
-            found = self._part(address, root, 0)
-            is_known = found is not None and found[0] == 1 and -FAR < found[1] <= found[2] < FAR
-            self._known[key] = found[1:] if found is not None and is_known else None
-        return self._known[key]
+        found = evaluate(address, self._from(root), self._distances.setdefault(root, {}))
+        is_known = found is not None and found.roots == 1 and found.added.low > -FAR and found.added.high < FAR
+        return found.added if found is not None and is_known else None
 
-    def _part(self, term: Term, root: Term, depth: int) -> _Part | None:
-        if term is root:
-            return (1, 0, 0)
-        if depth > MOST_DEPTH:
-            return None
-        if root not in term.leaves():
-            return (0, *self._range(term, depth))
-        if term.operator == SUM:
-            return self._sum(term, root, depth + 1)
-        if term.operator in ("zext", "trunc") and min(term.width, term.args[0].width) >= ADDRESS_BITS:
-            return self._part(term.args[0], root, depth + 1)
-        if term.operator in ("select", "join"):
-            arms = [self._part(arm, root, depth + 1) for arm in (term.args[1:] if term.operator == "select" else term.args)]
-            if not arms or any(arm is None or arm[0] != 1 for arm in arms):
-                return None
-            return (1, min(arm[1] for arm in arms if arm is not None), max(arm[2] for arm in arms if arm is not None))
+    def interval(self, term: Term) -> Interval:
+        """The numbers that a term may be, unsigned."""
+        return evaluate(term, intervals(self._given), self._intervals) or Interval(*term.bounds)
+
+    def _given(self, term: Term) -> Interval | None:
+        """What the numbers of threads and of rings say of a term."""
+        numbers = self._thread_block.vector(term) or (self._rounds.numbers(term) if self._rounds.is_all(term) else None)
+        return hull(numbers) if numbers else None
+
+    def _signed(self, term: Term) -> Interval:
+        """The numbers that a sum may be, signed."""
+        numbers = self._thread_block.vector(term) or (self._rounds.numbers(term) if self._rounds.is_all(term) else None)
+        if numbers:
+            return hull([signed(number, term.width) for number in set(numbers)])
+        self.interval(term)
+        return total(term, self._intervals)
+
+    # --- from a root
+
+    def _from(self, root: Term) -> Domain[_Distance]:
+        """The domain of what starts from a root."""
+
+        def needs(at: Term, found: Mapping[Term, _Distance | None]) -> Sequence[Term]:
+            if at is root or root not in at.leaves():
+                return NONE
+            if at.operator == SUM:
+                return [atom for atom, _ in at.parts if root in atom.leaves()]
+            if _is_converted(at):
+                return at.args
+            if at.operator in ("select", "join"):
+                return _arms(at)
+            cut = self._cut(at)
+            return cut[:1] if cut is not None else NONE
+
+        def value(at: Term, found: Mapping[Term, _Distance | None]) -> _Distance | None:
+            if at is root:
+                return _Distance(1, just(0))
+            if root not in at.leaves():
+                return _Distance(0, self.interval(at))
+            if at.operator == SUM:
+                return self._sum(at, root, found)
+            if _is_converted(at):
+                return found[at.args[0]]
+            if at.operator in ("select", "join"):
+                arms = [found[arm] for arm in _arms(at)]
+                known = [arm.added for arm in arms if arm is not None and arm.roots == 1]
+                return _Distance(1, union(known)) if known and len(known) == len(arms) else None
+            cut = self._cut(at)
+            return None if cut is None else _rounded(found[cut[0]], cut[1], root)
+
+        return Domain(value, needs)
+
+    def _cut(self, term: Term) -> tuple[Term, int] | None:
+        """What the lower bits are swizzled or cut of, and the most that these bits are."""
         if term.operator in ("and", "or", "xor"):
-            return self._of_bits(term, root, depth + 1)
+            for one, other in (term.args, term.args[::-1]):
+                most = (other.constant or 0) ^ (1 << term.width) - 1 if term.operator == "and" else self.interval(other).high
+                if most < 1 << MOST_CUT:
+                    return one, most
         return None
 
-    def _of_bits(self, term: Term, root: Term, depth: int) -> _Part | None:
-        """Of an address whose lower bits are swizzled or cut."""
-        for one, other in (term.args, term.args[::-1]):
-            most = (other.constant or 0) ^ (1 << term.width) - 1 if term.operator == "and" else self._range(other, depth)[1]
-            if most >= 1 << MOST_CUT:
-                continue
-            found = self._part(one, root, depth)
-            if found is None or found[0] != 1:
-                return None
-            step = 1 << most.bit_length()
-            if root.alignment and root.alignment < step:
-                return (1, found[1] - most, found[2] + most)
-            # the bits above stay, of what lies between multiples of so many bytes
-            return (1, found[1] // step * step, found[2] // step * step + step - 1)
-        return None
-
-    def _sum(self, term: Term, root: Term, depth: int) -> _Part | None:
+    def _sum(self, term: Term, root: Term, found: Mapping[Term, _Distance | None]) -> _Distance | None:
         count = 0
-        least = most = signed(term.offset, term.width)
+        added = just(signed(term.offset, term.width))
         # what threads differ in, and what a ring goes through, is kept together
         by_thread = by_iteration = self._terms.constant(0, term.width)
         for atom, factor in term.parts:
             scaled = self._terms.scale(atom, factor)
             if root in atom.leaves():
-                part = self._part(atom, root, depth)
+                part = found[atom]
                 if part is None:
                     return None
                 times = signed(factor, term.width)
-                count, least, most = count + times * part[0], least + min(_ends(times, part[1:])), most + max(_ends(times, part[1:]))
+                count, added = count + times * part.roots, added.plus(part.added.times(times))
             elif self._thread_block.vector(atom) is not None:
                 by_thread = self._terms.add(by_thread, scaled)
             else:
                 by_iteration = self._terms.add(by_iteration, scaled)
-        for rest in (by_thread, by_iteration):
-            own = self._signed(rest, depth)
-            least, most = least + own[0], most + own[1]
-        return (count, least, most)
-
-    def _signed(self, term: Term, depth: int) -> Range:
-        """The numbers that a sum may be, signed."""
-        numbers = self._thread_block.vector(term) or (tuple(self._rounds.numbers(term)) if self._rounds.is_all(term) else None)
-        if numbers:
-            found = [signed(number, term.width) for number in set(numbers)]
-            return min(found), max(found)
-        return self._total(term, depth)
-
-    def _range(self, term: Term, depth: int) -> Range:
-        """The numbers that a term may be, unsigned."""
-        if term not in self._numbers:
-            self._numbers[term] = self._range_of(term, depth + 1)
-        return self._numbers[term]
-
-    def _range_of(self, term: Term, depth: int) -> Range:
-        numbers = self._thread_block.vector(term)
-        if numbers is not None:
-            return min(numbers), max(numbers)
-        if self._rounds.is_all(term):
-            iterations = self._rounds.numbers(term)
-            return min(iterations), max(iterations)
-        if depth > MOST_DEPTH or term.operator not in ("mul", SUM):
-            return term.bounds
-        made = self._product(term, depth) if term.operator == "mul" else self._total(term, depth)
-        return made if made[0] >= 0 and made[1] < 1 << term.width else term.bounds
-
-    def _product(self, term: Term, depth: int) -> Range:
-        (least, most), (other_least, other_most) = (self._range(arg, depth) for arg in term.args)
-        return least * other_least, most * other_most
-
-    def _total(self, term: Term, depth: int) -> Range:
-        offset, linear = term.linear
-        least = most = signed(offset, term.width)
-        parts = {atom: signed(factor, term.width) for atom, factor in linear}
-        for atom, factor in list(parts.items()):
-            divided = _divided(atom)
-            if divided is not None and parts.get(divided[0]) == -factor:
-                # a number without all the times that another goes into it
-                del parts[atom], parts[divided[0]]
-                ends = _ends(-factor, (0, self._range(divided[1], depth)[1] - 1))
-                least, most = least + min(ends), most + max(ends)
-        for atom, factor in parts.items():
-            ends = _ends(factor, self._range(atom, depth))
-            least, most = least + min(ends), most + max(ends)
-        return least, most
+        return _Distance(count, added.plus(self._signed(by_thread)).plus(self._signed(by_iteration)))
 
 
-def _ends(factor: int, ends: Range) -> Range:
-    return factor * ends[0], factor * ends[1]
+def _is_converted(term: Term) -> bool:
+    return term.operator in ("zext", "trunc") and min(term.width, term.args[0].width) >= ADDRESS_BITS
 
 
-def _divided(atom: Term) -> tuple[Term, Term] | None:
-    """Of how often a number goes into another, times that number: the other, and the number."""
-    if atom.operator == "mul":
-        for divided, number in (atom.args, atom.args[::-1]):
-            if divided.operator == "div.u" and divided.args[1] is number:
-                return divided.args[0], number
-    return None
+def _arms(term: Term) -> tuple[Term, ...]:
+    return term.args[1:] if term.operator == "select" else term.args
+
+
+def _rounded(found: _Distance | None, most: int, root: Term) -> _Distance | None:
+    """An address of which bits up to this number are others."""
+    if found is None or found.roots != 1:
+        return None
+    step = 1 << most.bit_length()
+    if root.alignment and root.alignment < step:
+        return _Distance(1, Interval(found.added.low - most, found.added.high + most))
+    # the bits above stay, of what lies between multiples of so many bytes
+    return _Distance(1, Interval(found.added.low // step * step, found.added.high // step * step + step - 1))
 
 
 @fact

@@ -6,15 +6,16 @@ starts as. What loops that other things stop go through is followed as far as it
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute
 from ptxkit.analyses.registers.ssa import Origin, ssa
+from ptxkit.analyses.symbolic.domains import image
 from ptxkit.analyses.symbolic.environment import settler
-from ptxkit.analyses.symbolic.terms import SUM, Term, evaluate
+from ptxkit.analyses.symbolic.evaluate import CLOSED, Domain, evaluate, is_atom, number_of
+from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.analyses.symbolic.values import values
 
 MOST_NUMBERS = 64
@@ -25,7 +26,6 @@ MOST_FOLDED = 24
 """What is made of such a counter is believed to be no more than a stage if it takes no more numbers than this."""
 MOST_CHOICES = 16
 """Paths into the loops around a use that are distinguished."""
-MOST_DEPTH = 200
 
 Numbers = frozenset[int]
 NOTHING: Numbers = frozenset()
@@ -64,11 +64,11 @@ class Rounds:
     def _numbers(self, term: Term) -> Numbers:
         variables = self._variables(term)
         if not variables:
-            number = evaluate(term, _nothing)
+            number = number_of(term)
             return NOTHING if number is None else frozenset((number,))
         if len(variables) > 1:
             return NOTHING
-        found = {evaluate(term, _nothing, {variables[0]: number}) for number in self._taken[variables[0]]}
+        found = set(image(term, variables[0], tuple(self._taken[variables[0]])))
         # something else may stop the counter early
         if len(found) > MOST_FOLDED and variables[0] in self._open:
             return NOTHING
@@ -115,17 +115,17 @@ class Rounds:
         for variable, own in arriving.items():
             for one, inner in own:
                 if inner is None:
-                    add(variable, evaluate(one, _nothing))
+                    add(variable, number_of(one))
                 elif inner in self._taken:
-                    for number in self._taken[inner]:
-                        add(variable, evaluate(one, _nothing, {inner: number}))
+                    for number in image(one, inner, tuple(self._taken[inner])):
+                        add(variable, number)
                 else:
                     fed.setdefault(inner, []).append((variable, one))
         while work:
             inner, number = work.pop()
             if inner not in lost:
                 for variable, one in fed.get(inner, ()):
-                    add(variable, evaluate(one, _nothing, {inner: number}))
+                    add(variable, number_of(one, None, {inner: number}))
         partial = set(lost) | {variable for variable, own in arriving.items() if any(self._is_lost(*one, taken[variable]) for one in own)}
         spread = list(partial)
         while spread:
@@ -134,13 +134,13 @@ class Rounds:
             partial |= new
             spread += new
         self._partial |= partial
-        for variable, numbers in taken.items():
-            self._taken[variable] = NOTHING if variable in lost else frozenset(numbers)
+        for variable, own_numbers in taken.items():
+            self._taken[variable] = NOTHING if variable in lost else frozenset(own_numbers)
 
     def _is_lost(self, arriving: Term, inner: Term | None, taken: Container[int]) -> bool:
         """Whether what arrives may be something else than what is taken."""
         if inner is None:
-            is_lost = evaluate(arriving, _nothing) is None
+            is_lost = number_of(arriving) is None
         else:
             is_lost = inner in self._partial or any(leaf.operator != "phi" for leaf in arriving.leaves() if leaf not in inner.leaves())
         if not is_lost:
@@ -262,39 +262,39 @@ class _First:
         self._choice = choice
         self._done: dict[Term, int | None] = {}
 
-    def number(self, term: Term, depth: int = 0) -> int | None:
-        if term not in self._done:
-            if depth > MOST_DEPTH:
-                return None
-            self._done[term] = self._number(term, depth + 1)
-        return self._done[term]
+    def number(self, term: Term) -> int | None:
+        return evaluate(term, Domain(self._value, self._needs), self._done)
 
-    def _number(self, term: Term, depth: int) -> int | None:
-        if term.operator in ("phi", "join") and isinstance(term.data[0], int):
-            block = self._rounds.block(term.data[0])
-            if block is None:
-                return None
-            if block not in self._choice:
-                raise _Undecided(block)
-            arriving = self._rounds.comes_from(term.data[0], self._choice[block])
-            return None if arriving is None else self.number(arriving, depth)
-        if term.operator == SUM:
-            total = term.offset
-            for atom, factor in term.parts:
-                part = self.number(atom, depth)
-                if part is None:
-                    return None
-                total += part * factor
-            return total & (1 << term.width) - 1
-        if term.operator == "select" and self._goes_on and term.args[1].constant == 0 and _is_end(term.args[0], term.args[2]):
-            return self.number(term.args[2], depth)
-        if term.operator == "select":
-            condition = self.number(term.args[0], depth)
-            return None if condition is None else self.number(term.args[1 if condition else 2], depth)
-        if term.operator not in OPERATORS:
+    def _leaf(self, leaf: Term) -> int | None:
+        if leaf.operator not in ("phi", "join") or not isinstance(leaf.data[0], int):
             return None
-        numbers = [self.number(arg, depth) for arg in term.args]
-        return None if None in numbers else compute(term.operator, term.width, numbers, [arg.width for arg in term.args])  # type: ignore[arg-type]
+        block = self._rounds.block(leaf.data[0])
+        if block is None:
+            return None
+        if block not in self._choice:
+            raise _Undecided(block)
+        arriving = self._rounds.comes_from(leaf.data[0], self._choice[block])
+        # nothing is known of what is made of itself
+        self._done[leaf] = None
+        return None if arriving is None else self.number(arriving)
+
+    def _value(self, at: Term, found: Mapping[Term, int | None]) -> int | None:
+        return found[at.args[2]] if self._is_set_back(at) else self._leaf(at) if is_atom(at) else CLOSED.value(at, found)
+
+    def _needs(self, at: Term, found: Mapping[Term, int | None]) -> Sequence[Term]:
+        """One after the other, so that no path is chosen for what does not matter."""
+        if self._is_set_back(at):
+            return at.args[2:]
+        needed = CLOSED.needs(at, found)
+        for inner in needed:
+            if inner not in found:
+                return (inner,)
+            if found[inner] is None and at.operator == SUM:
+                break
+        return ()
+
+    def _is_set_back(self, at: Term) -> bool:
+        return self._goes_on and at.operator == "select" and at.args[1].constant == 0 and _is_end(at.args[0], at.args[2])
 
 
 @fact
@@ -306,7 +306,3 @@ def rounds(routine: Routine) -> Rounds:
 def _is_end(condition: Term, stage: Term) -> bool:
     """Whether a condition says that a stage has come to an end."""
     return condition.operator == "eq" and stage in condition.args and any(side.constant is not None for side in condition.args)
-
-
-def _nothing(leaf: Term) -> None:
-    return None

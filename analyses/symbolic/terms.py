@@ -9,11 +9,11 @@ whether two addresses differ by 16 is a subtraction.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Sequence
 
 import attrs
 
-from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute, signed
+from ptxkit.analyses.numbers.arithmetic import compute, signed
 from ptxkit.analyses.numbers.known_bits import Known, constant, result, signed_bounds, top, total, unsigned_bounds
 
 SUM = "sum"
@@ -151,58 +151,6 @@ def walk(term: Term, known: Container[Term] = ()) -> list[Term]:
     return order
 
 
-def evaluate(term: Term, leaf: Callable[[Term], int | None], found: dict[Term, int | None] | None = None) -> int | None:
-    """The number that a term is, where `leaf` gives the number of each leaf; None if it depends on one that has none, or is not determined.
-
-    `found` remembers what the terms in it are; pass the same one only with the same leaves.
-    """
-    numbers = {} if found is None else found
-    if term in numbers:
-        return numbers[term]
-    stack = [term]
-    while stack:
-        at = stack[-1]
-        if at in numbers:
-            stack.pop()
-            continue
-        if at.operator == "select" and at.args[0] in numbers:
-            # only the side that is chosen needs a number
-            condition = numbers[at.args[0]]
-            needed: Sequence[Term] = () if condition is None else (at.args[1] if condition else at.args[2],)
-        elif at.operator == "select":
-            needed = at.args[:1]
-        else:
-            needed = at.inner
-        missing = [inner for inner in needed if inner not in numbers]
-        if missing:
-            stack += missing
-            continue
-        stack.pop()
-        numbers[at] = number_of(at, leaf, numbers)
-    return numbers[term]
-
-
-def number_of(at: Term, leaf: Callable[[Term], int | None], numbers: Mapping[Term, int | None]) -> int | None:
-    """The number that a term is, where `numbers` has those of what it is made of."""
-    if at.operator == SUM:
-        value = at.offset
-        for atom, factor in at.parts:
-            number = numbers[atom]
-            if number is None:
-                return None
-            value += number * factor
-        return value & ((1 << at.width) - 1)
-    if at.operator not in OPERATORS:
-        return leaf(at)
-    if at.operator == "select":
-        condition = numbers[at.args[0]]
-        return None if condition is None else numbers[at.args[1] if condition else at.args[2]]
-    arguments = [numbers[arg] for arg in at.args]
-    if any(number is None for number in arguments):
-        return None
-    return compute(at.operator, at.width, arguments, [arg.width for arg in at.args])  # type: ignore[arg-type]
-
-
 class Terms:
     """Makes terms: equal ones once, and in the simplest form it finds."""
 
@@ -336,6 +284,15 @@ class Terms:
     def part(self, a: Term, parts: Parts) -> Term:
         """A sum with no more than these of its parts, which stand in their order."""
         return self._sum(a.width, a.linear[0], parts)
+
+    def split(self, a: Term, belongs: Callable[[Term], bool]) -> tuple[Term, Term]:
+        """The parts of a sum whose atoms belong together, and the others; both without its constant."""
+        parts = a.linear[1]
+        halves: tuple[list[tuple[Term, int]], list[tuple[Term, int]]] = ([], [])
+        for part in parts:
+            halves[not belongs(part[0])].append(part)
+        inside, outside = halves
+        return self._sum(a.width, 0, tuple(inside)), self._sum(a.width, 0, tuple(outside))
 
     def sub(self, a: Term, b: Term) -> Term:
         return self.add(a, self.scale(b, -1))
@@ -745,16 +702,15 @@ def _select(terms: Terms, width: int, args: tuple[Term, ...]) -> Term | None:
 
 def _truth_of_flag(terms: Terms, operator: str, a: Term, b: Term) -> Term | None:
     """A comparison of a number that is made of one predicate with a constant, as that predicate, its opposite, or a constant."""
-    _, parts = a.linear
+    offset, parts = a.linear
     if b.constant is None or len(parts) != 1 or parts[0][0].operator not in ("zext", "sext") or parts[0][0].args[0].width != 1:
         return None
-    flag = parts[0][0].args[0]
+    (atom, factor), mask = parts[0], (1 << a.width) - 1
+    flag = atom.args[0]
     outcomes = []
     for bit in (0, 1):
-        number = evaluate(a, lambda leaf: None, {flag: bit})
-        outcomes.append(None if number is None else compute(operator, 1, [number, b.constant], [a.width, b.width]))
-    if None in outcomes:
-        return None
+        extended = compute(atom.operator, a.width, (bit,), (1,)) or 0
+        outcomes.append(compute(operator, 1, [offset + factor * extended & mask, b.constant], [a.width, b.width]))
     if outcomes[0] == outcomes[1]:
         return terms.constant(outcomes[0] or 0, 1)
     return flag if outcomes[1] else terms.invert(flag)

@@ -11,8 +11,9 @@ import math
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
-from ptxkit.analyses.symbolic.terms import Term, walk
-from ptxkit.analyses.symbolic.vectors import combined
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import Domain, evaluate
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.syntax import constant_value
 
 ASSUMED = (32, 1, 1)
@@ -45,12 +46,13 @@ class ThreadBlock:
     def vector(self, term: Term) -> Vector | None:
         """What a term is for each thread; None if that depends on more than the index of the thread."""
         found = self._vectors
-        for at in walk(term, found):
-            found[at] = self._vector(at)
-        return found[term]
+        return found[term] if term in found else evaluate(term, self._domain(), found)
 
-    def _vector(self, at: Term) -> Vector | None:
-        return self._specials.get(str(at.data[0])) if at.operator == "special" else combined(at, self._vectors, self.size)
+    def _domain(self) -> Domain[Vector]:
+        return lanes(self._leaf, self.size)
+
+    def _leaf(self, leaf: Term) -> Vector | None:
+        return self._specials.get(str(leaf.data[0])) if leaf.operator == "special" else None
 
     def where(self, condition: Term) -> int | None:
         """The threads for which a predicate holds; None if that depends on more than the index of the thread."""

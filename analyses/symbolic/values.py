@@ -22,8 +22,9 @@ from ptxkit.analyses.launch.launch import launch
 from ptxkit.analyses.numbers.known_bits import Known, bits, constant, join, low_known, result, tighten, top, total
 from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.registers.ssa import SSA, Origin, ssa
+from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.recipes import Cook, Input, Output, Recipe, recipe
-from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, evaluate
+from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
@@ -478,7 +479,7 @@ class Values(Cook):
             after: list[int] = []
             for (_, term), condition in zip(steps, conditions, strict=True):
                 memory: dict[Term, int | None] = {leaf: at}
-                if condition is not None and evaluate(condition, _nothing, memory) == 0:
+                if condition is not None and number_of(condition, None, memory) == 0:
                     continue
                 found = _outcomes(term, memory)
                 if found is None:
@@ -518,21 +519,17 @@ class Values(Cook):
         return self.terms.invert(term) if guard.negated != (edges[0].via is Via.NOT_TAKEN) else term
 
 
-def _nothing(leaf: Term) -> None:
-    return None
-
-
 def _outcomes(term: Term, memory: dict[Term, int | None]) -> list[int] | None:
     """The numbers that a term may be; where it selects by what is not known, both sides. None if one of them is not known."""
 
     def sides(at: Term) -> Sequence[Term]:
         if at.operator != "select":
             return at.args if at.operator == "join" else ()
-        condition = evaluate(at.args[0], _nothing, memory)
+        condition = number_of(at.args[0], None, memory)
         return at.args[1:] if condition is None else [at.args[1] if condition else at.args[2]]
 
     parts = list(islice(unfold(term, sides), MOST_ROUNDS))
-    found = [evaluate(at, _nothing, memory) for at in parts if at.operator not in ("join", "select")]
+    found = [number_of(at, None, memory) for at in parts if at.operator not in ("join", "select")]
     known = [number for number in found if number is not None]
     return known if len(parts) < MOST_ROUNDS and len(known) == len(found) else None
 

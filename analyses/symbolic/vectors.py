@@ -60,7 +60,7 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
         parts.append(numbers)
         same = same and numbers[0] == numbers[-1] and numbers.count(numbers[0]) == count
     if same:
-        number = _of_one(at, [numbers[0] for numbers in parts])
+        number = of_one(at, [numbers[0] for numbers in parts])
         return None if number is None else (number,) * count
     if operator == SUM:
         return _sum(at, parts, count)
@@ -71,14 +71,14 @@ def combined(at: Term, found: Mapping[Term, Numbers | None], count: int) -> Numb
     # few of the threads differ in what matters
     results: dict[tuple[int, ...], int] = {}
     for one in set(arguments):
-        result = _of_one(at, one)
+        result = of_one(at, one)
         if result is None:
             return None
         results[one] = result
     return tuple(map(results.__getitem__, arguments))
 
 
-def _of_one(at: Term, numbers: Sequence[int]) -> int | None:
+def of_one(at: Term, numbers: Sequence[int]) -> int | None:
     """What it gives for one thread."""
     if at.operator == SUM:
         return sum([factor * number for number, (_, factor) in zip(numbers, at.parts, strict=True)], at.offset) & ((1 << at.width) - 1)

@@ -17,7 +17,8 @@ from ptxkit.analyses.cfg.dataflow import union
 from ptxkit.analyses.cfg.reachability import unfold
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, signed
 from ptxkit.analyses.symbolic.environment import rebuilt
-from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, number_of, walk
+from ptxkit.analyses.symbolic.evaluate import is_atom, numbers
+from ptxkit.analyses.symbolic.terms import SUM, Term, Terms, walk
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock
 from ptxkit.frozen import frozen
 
@@ -277,7 +278,7 @@ class _Search:
             new = walk(term, seen)
             seen.update(new)
             self.order += new
-        self.leaves = [at for at in self.order if _is_atom(at) and not self._is_index(at)]
+        self.leaves = [at for at in self.order if is_atom(at) and not self._is_index(at)]
         bit = {leaf: 1 << index for index, leaf in enumerate(self.leaves)}
         self.within: dict[Term, int] = {}
         """By term, the leaves in it, as bits."""
@@ -356,10 +357,10 @@ class _Search:
                     yield value
 
     def _evaluate(self, terms: list[Term], model: Mapping[Term, int]) -> None:
-        for thread, numbers in self.numbers.items():
-            leaf = functools.partial(self._leaf, thread, model)
+        for thread, known in self.numbers.items():
+            value = numbers(functools.partial(self._leaf, thread, model)).value
             for at in terms:
-                numbers[at] = number_of(at, leaf, numbers)
+                known[at] = value(at, known)
         self.evaluated += len(terms) * len(self.numbers)
 
     def _right(self, indices: Sequence[int]) -> list[bool]:
@@ -377,11 +378,7 @@ class _Search:
 
 def atoms(term: Term) -> list[Term]:
     """The leaves in a term, and what no number can be worked out for: joins."""
-    return [inner for inner in walk(term) if _is_atom(inner)]
-
-
-def _is_atom(term: Term) -> bool:
-    return (term.is_leaf or term.operator not in OPERATORS) and term.operator != SUM
+    return [inner for inner in walk(term) if is_atom(inner)]
 
 
 def _constants(terms: Iterable[Term]) -> set[int]:

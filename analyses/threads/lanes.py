@@ -9,6 +9,7 @@ taken so that it does.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping, Sequence
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
@@ -17,9 +18,11 @@ from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.domains import needs_of_lanes, of_lanes
+from ptxkit.analyses.symbolic.evaluate import NONE, Domain, evaluate, is_atom
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.values import values
-from ptxkit.analyses.symbolic.vectors import Numbers, combined
+from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.thread_sets import Execution, Runs, all_same, just
 from ptxkit.frozen import frozen
 
@@ -68,11 +71,20 @@ class Lanes:
         """What a term is for each thread when it first comes to a block; None if that depends on more than the index of the thread."""
         moves = self._moves(term)
         found = self._moving.setdefault(block, {}) if moves else self._fixed
-        for at in walk(term, found):
-            # what a leaf starts from may have needed it
-            if at not in found:
-                found[at] = self.numbers(at, block) if moves and not self._moves(at) else self._number(at, block, found)
-        return found[term]
+        if term in found:
+            return found[term]
+        return evaluate(term, self._at_block(block) if moves else Domain(functools.partial(self._number, block), needs_of_lanes), found)
+
+    def _at_block(self, block: int) -> Domain[Numbers]:
+        """The domain of terms that are something else at another block; what is the same everywhere in them is worked out once."""
+
+        def needs(at: Term, found: Mapping[Term, Numbers | None]) -> Sequence[Term]:
+            return needs_of_lanes(at, found) if self._moves(at) else NONE
+
+        def value(at: Term, found: Mapping[Term, Numbers | None]) -> Numbers | None:
+            return self._number(block, at, found) if self._moves(at) else self.numbers(at, block)
+
+        return Domain(value, needs)
 
     def _moves(self, term: Term) -> bool:
         """Whether a term may be something else at another block."""
@@ -84,8 +96,8 @@ class Lanes:
     def _leaf_moves(self, leaf: Term) -> bool:
         return leaf.operator == "phi"
 
-    def _number(self, at: Term, block: int, found: dict[Term, Numbers | None]) -> Numbers | None:
-        return self._leaf(at, block) if at.is_leaf else combined(at, found, len(self.threads))
+    def _number(self, block: int, at: Term, found: Mapping[Term, Numbers | None]) -> Numbers | None:
+        return self._leaf(at, block) if is_atom(at) else of_lanes(at, found, len(self.threads))
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         if leaf.operator == "special":

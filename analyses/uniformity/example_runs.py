@@ -7,7 +7,7 @@ looked at, the first if not said otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import attrs
 
@@ -19,7 +19,7 @@ from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.registers.ssa import Origin, ssa
-from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.thread_sets import Execution, Runs, just
 from ptxkit.analyses.uniformity.levels import Level
@@ -59,14 +59,27 @@ class World(First):
         self.known = known
         self.choice = choice
         self._nested = 0
+        self._joins: dict[Term, Sequence[Term]] = {}
 
     # --- what leaves are
 
-    def _number(self, at: Term, block: int, found: dict[Term, Numbers | None]) -> Numbers | None:
-        return self._join(at) if at.operator == "join" else super()._number(at, block, found)
+    def numbers(self, term: Term, block: int) -> Numbers | None:
+        """What a term is for each thread when it comes to a block; None if that is not known."""
+        for join in self._joins_in(term):
+            # from the inside out: a chain of them is as deep as it is long
+            super().numbers(join, block)
+        return super().numbers(term, block)
+
+    def _joins_in(self, term: Term) -> Sequence[Term]:
+        found = self._joins.get(term)
+        if found is None:
+            found = self._joins[term] = tuple([at for at in walk(term) if at.operator == "join" and at is not term])
+        return found
 
     def _leaf(self, leaf: Term, block: int) -> Numbers | None:
         kind = leaf.operator
+        if kind == "join":
+            return self._join(leaf)
         if kind == "parameter":
             return self._all_same(self._example(leaf))
         if kind == "special":

@@ -13,8 +13,10 @@ from functools import cached_property
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
-from ptxkit.analyses.symbolic.terms import Term, evaluate, walk
-from ptxkit.analyses.symbolic.vectors import Numbers, combined
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate, number_of
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread, threads_of
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.syntax import constant_value
@@ -101,8 +103,7 @@ class Template:
 
     def _leaf(self, leaf: Term, thread: int) -> int | None:
         if leaf.operator == "special":
-            found = self.special(str(leaf.data[0]), thread)
-            return None if found is None else found & ((1 << leaf.width) - 1)
+            return self.special(str(leaf.data[0]), thread)
         source = self._source(leaf) if self._source is not None and leaf.operator == "value" else None
         return None if source is None else self.number(source[0], thread - thread % WARP + source[1])
 
@@ -110,7 +111,8 @@ class Template:
         """What a term is for one thread."""
         if thread >= self.count:
             return None
-        return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._samples.setdefault(thread, {}))
+        found = self._samples.setdefault(thread, {})
+        return found[term] if term in found else number_of(term, lambda leaf: self._leaf(leaf, thread), found)
 
     def is_known(self, term: Term) -> bool:
         """Whether a term depends on the index of the thread alone."""
@@ -119,11 +121,11 @@ class Template:
     def numbers(self, term: Term) -> Numbers | None:
         """What a term is for each thread."""
         found = self._vectors
-        for at in walk(term, found):
-            found[at] = self._of_leaf(at) if at.is_leaf else combined(at, found, self.count)
-        return found[term]
+        return found[term] if term in found else evaluate(term, lanes(self._of_leaf, self.count), found)
 
     def _of_leaf(self, leaf: Term) -> Numbers | None:
+        if leaf.operator == "special":
+            return self.specials(str(leaf.data[0]))
         if self._leaf(leaf, 0) is None:
             return None
         leaves = [self._leaf(leaf, thread) for thread in range(self.count)]

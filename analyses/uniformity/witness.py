@@ -13,7 +13,9 @@ from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.numbers.bits import bits
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import holding, is_free
@@ -147,16 +149,16 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
     if not names & {"%tid.x", "%tid.y", "%tid.z", "%laneid"}:
         return None, ""
     count = min(WARP, reach.template.count)
+
+    def index(leaf: Term) -> Numbers | None:
+        found = reach.template.specials(str(leaf.data[0]))
+        return None if found is None else found[:count]
+
     for tried in TRIED:
         chosen = {leaf: _example(reach, leaf, tried) for leaf in leaves if _is_chosen(leaf)}
-        numbers = []
-        for thread in range(count):
-            memory: dict[Term, int | None] = dict(chosen)
-            numbers.append(evaluate(condition, lambda leaf, thread=thread: reach.template.special(str(leaf.data[0]), thread), memory))  # type: ignore[misc]
-        if None not in numbers and len(set(numbers)) == 2:
-            first = numbers[0]
-            rest = [first or 0] * (reach.template.count - count)
-            return tuple([number or 0 for number in numbers] + rest), ", ".join(_spoken(chosen))
+        numbers = evaluate(condition, lanes(index, count), {leaf: (number,) * count for leaf, number in chosen.items()})
+        if numbers is not None and len(set(numbers)) == 2:
+            return numbers + numbers[:1] * (reach.template.count - count), ", ".join(_spoken(chosen))
     return None, ""
 
 

@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -284,7 +281,9 @@ def _coordinates(map: TensorMap, number: str) -> str:
         else:
             span, least = size + box // 2, -(box // 2)
         first = 3 * d + (box // 2 if not map.im2col else 0)
-        lines.append(f"mul.lo.u32 %x{d}, {number}, {7 + 4 * d}; add.u32 %x{d}, %x{d}, {first}; rem.u32 %x{d}, %x{d}, {span}; add.s32 %x{d}, %x{d}, {least};")
+        lines.append(
+            f"mul.lo.u32 %x{d}, {number}, {7 + 4 * d}; add.u32 %x{d}, %x{d}, {first}; rem.u32 %x{d}, %x{d}, {span}; add.s32 %x{d}, %x{d}, {least};"
+        )
         if unit > 1:
             lines.append(f"mul.lo.s32 %x{d}, %x{d}, {unit};")
     return " ".join(lines)
@@ -480,6 +479,3 @@ def _sequence(form: Form, opcode: str, extra: str, generic: bool, expects: bool)
     text = cta(1024, ".reg .b64 %gbar; .reg .b32 %x;", "\n".join(lines))
     arguments = (Buffer("sets", ("b64",), 128), Buffer("zeros", ("b8",), 1024, output=True))
     yield Test(arrival, "mbarrier", place_of(form), text, arguments, 1, BLOCK)
-
-
-assert ctypes and itertools and math and Sequence

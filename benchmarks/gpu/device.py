@@ -38,7 +38,8 @@ class Result(NamedTuple):
     """What came of a test: its outputs, one after another, or why there are none."""
 
     status: str
-    """ran, varies (from run to run), rejected (by the compiler), refused (by the driver, what it was to be launched with), failed (on the device), hung or late."""
+    """ran, varies (from run to run), rejected (by the compiler), refused (by the driver: what it was to be launched with), failed (on the
+    device), hung or late."""
     outputs: bytes = b""
     detail: str = ""
 
@@ -55,6 +56,11 @@ def module_text(tests: Sequence[Test]) -> tuple[str, list[int]]:
     return "\n".join(parts), starts
 
 
+def renumbered(text: str, numbers: Sequence[int]) -> str:
+    """The text with kernel `t0` named by the first of these numbers, and so on."""
+    return re.sub(r"(?<=\.entry )t(\d+)", lambda found: f"t{numbers[int(found[1])]}", text)
+
+
 def compiled(tests: Sequence[Test], folder: Path) -> tuple[bytes | None, dict[int, str]]:
     """The binary of the tests that ptxas takes, each kernel under its number among all; and of the others, why it does not."""
     rejected: dict[int, str] = {}
@@ -62,7 +68,7 @@ def compiled(tests: Sequence[Test], folder: Path) -> tuple[bytes | None, dict[in
     while len(rejected) < len(tests):
         left = [number for number in range(len(tests)) if number not in rejected]
         text, starts = module_text([tests[number] for number in left])
-        text = re.sub(r"(?<=\.entry )t(\d+)", lambda found: f"t{left[int(found[1])]}", text)
+        text = renumbered(text, left)
         source.write_text(text)
         ran = subprocess.run(["ptxas", f"-arch={TARGET}", str(source), "-o", str(target)], capture_output=True, text=True, check=False)
         if ran.returncode == 0:

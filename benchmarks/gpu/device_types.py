@@ -10,6 +10,9 @@ import attrs
 import numpy as np
 import operands
 
+Raw = bytes
+"""The type by another name: classes here have a property that is called `bytes`."""
+
 
 def launcher() -> Any:
     """The module that calls the driver (imported where there is one)."""
@@ -63,7 +66,7 @@ class TensorMap:
     def dims(self) -> tuple[int, ...]:
         """Sizes of the tensor, the innermost first."""
         if self.im2col:
-            return (*(max(self.channels * 2, 32), 9, 8, 7, 6)[:self.rank - 1], 3)
+            return (*(max(self.channels * 2, 32), 9, 8, 7, 6)[: self.rank - 1], 3)
         inner = (16 if self.interleave == 1 else 32) // self.item if self.interleave else 208 // self.item
         return (inner, 7, 5, 3, 2)[: self.rank]
 
@@ -108,7 +111,7 @@ class TensorMap:
         words += [f"lower={self.lower} upper={self.upper} {self.channels}x{self.pixels}"] if self.im2col else []
         return " ".join(words)
 
-    def data(self) -> bytes:
+    def data(self) -> Raw:
         """The tensor before the launch."""
         return operands.packed(operands.fragments((self.kind,), self.bytes // self.item, 9))
 
@@ -168,7 +171,7 @@ class TensorMap:
         )
         return made.encoded(buffer.address)
 
-    def reader(self, held: Any) -> Callable[[], bytes]:
+    def reader(self, held: Any) -> Callable[[], Raw]:
         """What reads the tensor back."""
         address, size = _tensors.pop(id(held))
         return lambda: launcher().read(address, size)
@@ -197,11 +200,15 @@ HOST, IN_ARRAY = 1, 3
 class Copy3D(ctypes.Structure):
     """CUDA_MEMCPY3D."""
 
+    _side = (
+        *(("x", ctypes.c_size_t), ("y", ctypes.c_size_t), ("z", ctypes.c_size_t), ("lod", ctypes.c_size_t), ("type", ctypes.c_int)),
+        *(("host", ctypes.c_void_p), ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p)),
+        *(("pitch", ctypes.c_size_t), ("height", ctypes.c_size_t)),
+    )
     _fields_ = [
-        *[(f"{side}_{name}", kind) for side in ("source", "target") for name, kind in (
-            ("x", ctypes.c_size_t), ("y", ctypes.c_size_t), ("z", ctypes.c_size_t), ("lod", ctypes.c_size_t), ("type", ctypes.c_int), ("host", ctypes.c_void_p),
-            ("device", ctypes.c_uint64), ("array", ctypes.c_void_p), ("reserved", ctypes.c_void_p), ("pitch", ctypes.c_size_t), ("height", ctypes.c_size_t))],
-        ("width", ctypes.c_size_t), ("rows", ctypes.c_size_t), ("depth", ctypes.c_size_t),
+        *[("source_" + name, kind) for name, kind in _side],
+        *[("target_" + name, kind) for name, kind in _side],
+        *(("width", ctypes.c_size_t), ("rows", ctypes.c_size_t), ("depth", ctypes.c_size_t)),
     ]  # fmt: skip
 
 
@@ -218,7 +225,8 @@ class Image:
     salt: int = 21
 
     SIZES: ClassVar[dict[str, tuple[int, int, int]]] = {
-        "1d": (64, 0, 0), "2d": (32, 16, 0), "3d": (16, 8, 8), "a1d": (32, 0, 5), "a2d": (16, 8, 5), "cube": (16, 16, 6), "acube": (8, 8, 18),
+        "1d": (64, 0, 0), "2d": (32, 16, 0), "3d": (16, 8, 8), "a1d": (32, 0, 5), "a2d": (16, 8, 5), "cube": (16, 16, 6),
+        "acube": (8, 8, 18),
     }  # fmt: skip
     """Width, height and depth or layers, as the driver takes them."""
 
@@ -232,7 +240,7 @@ class Image:
         depth = depth if self.geometry != "3d" else max(depth >> level, 1)
         return max(width >> level, 1), max(height >> level, 1), max(depth, 1)
 
-    def data(self, level: int = 0) -> bytes:
+    def data(self, level: int = 0) -> Raw:
         """The elements of a level: small floats, or any integers."""
         count = self.channels * int(np.prod(self.size(level)))
         raw = operands.words(self.salt + level, count)
@@ -273,7 +281,7 @@ class Image:
             self.copy(one, self.data(level), True, level)
         return array
 
-    def copy(self, array: Any, data: Any, there: bool, level: int = 0) -> bytes:
+    def copy(self, array: Any, data: Any, there: bool, level: int = 0) -> Raw:
         """Copies a level's elements into an array, or (not `there`) out of it."""
         width, height, depth = self.size(level)
         host = ctypes.create_string_buffer(data, len(data))
@@ -394,7 +402,7 @@ class Surface:
     def bytes(self) -> int:
         return len(self.image.data())
 
-    def reader(self, held: Any) -> Callable[[], bytes]:
+    def reader(self, held: Any) -> Callable[[], Raw]:
         """What reads the image back."""
         array = _tensors.pop(id(held))
         return lambda: self.image.copy(array, self.image.data(), False)

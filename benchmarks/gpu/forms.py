@@ -78,7 +78,8 @@ def prepare(options: argparse.Namespace) -> None:
     for group, count in sorted(groups.items()):
         print(f"{group:20} {count:6} tests, {sizes[group] / 2**20:7.1f} MiB of outputs")
     print(
-        f"{len(tests)} tests of {len({test.form for test in tests})} forms, in {len(device.chunks(tests))} modules ({time.monotonic() - begun:.0f} s)"
+        f"{len(tests)} tests of {len({test.form for test in tests})} forms, "
+        f"in {len(device.chunks(tests))} modules ({time.monotonic() - begun:.0f} s)"
     )
     if not options.assemble:
         return

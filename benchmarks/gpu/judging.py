@@ -16,7 +16,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import approximations
@@ -120,7 +120,7 @@ def by_semantics(test: Test) -> list[Any]:
     listed = list(results) if len(registers.writes) > 1 and isinstance(results, tuple) else [results]
     if len(listed) != len(registers.writes):
         raise ValueError(f"{len(listed)} results where {len(registers.writes)} are written")
-    found = []
+    found: list[Any] = []
     kinds = list(test.arguments[1].kinds)
     for (name, element_types), result in zip(registers.writes, listed, strict=True):
         parts = list(result) if isinstance(result, tuple) else [result]
@@ -150,6 +150,10 @@ def _register(value: Any, type: str, dtype: Any) -> Any:
 # --- the machine -----------------------------------------------------------------------------------------------------------------
 
 
+def _read(buffer: Any) -> bytes:
+    return bytes(buffer.read(np.uint8).tobytes())
+
+
 def by_machine(test: Test) -> bytes:
     """The outputs of a test by launching its kernel on the machine."""
     try:
@@ -171,7 +175,7 @@ def by_machine(test: Test) -> bytes:
         buffer.write(data)
         parameters.append(buffer)
         if argument.output:
-            outputs.append(lambda buffer=buffer, size=len(data): buffer.read(np.uint8, (size,)).tobytes())  # type: ignore[misc]
+            outputs.append(partial(_read, buffer))
     machine.launch(
         code, "t0", *parameters, grid=test.grid, block=test.block, cluster=test.cluster if test.cluster > 1 else None, shared=test.shared
     )
@@ -187,6 +191,8 @@ def unspecified(test: Test) -> Any:
     if registers is None:
         return None
     mnemonic = registers.opcode.partition(".")[0]
+    if registers.opcode in ("testp.f32", "testp.f64"):
+        return np.ones(test.arguments[0].count, np.bool_)
     if mnemonic in ("div", "rem") and test.group == "integer":
         source = test.arguments[0]
         return operands.sets(source.kinds, source.count, source.salt)[registers.reads["b"][0]] == 0
@@ -266,7 +272,7 @@ def _differences(test: Test, expected: bytes, got: bytes, cut: bool) -> Verdict:
 
 def _example(test: Test, at: int, number: int, old: Any, new: Any) -> str:
     def shown(value: Any) -> str:
-        return value.tobytes()[::-1].hex()
+        return bytes(value.tobytes()[::-1]).hex()
 
     words = f"output {number}[{at}] {shown(new[at])}, the GPU has {shown(old[at])}"
     source = test.arguments[0]
@@ -306,7 +312,8 @@ def judge(record: Any, tests: Sequence[Test], options: argparse.Namespace) -> in
             continue
         share = sum(verdict.kind == "equal" for _, verdict in judged) / len(judged) if judged else 0
         print(
-            f"{name}: {len(pairs)} tests, bit-equal {100 * share:.1f} % ({', '.join(f'{kind} {count}' for kind, count in sorted(kinds.items()))})"
+            f"{name}: {len(pairs)} tests, bit-equal {100 * share:.1f} % "
+            f"({', '.join(f'{kind} {count}' for kind, count in sorted(kinds.items()))})"
         )
         shown = 0
         for test, verdict in pairs:
@@ -320,7 +327,8 @@ def judge(record: Any, tests: Sequence[Test], options: argparse.Namespace) -> in
     of = sum(forms[kind] for kind in ("equal", "bound", "different", "error"))
     if of:
         print(
-            f"forms bit-equal in all their tests: {100 * forms['equal'] / of:.2f} % of {of} that were judged ({time.monotonic() - begun:.0f} s)"
+            f"forms bit-equal in all their tests: {100 * forms['equal'] / of:.2f} % of {of} that were judged "
+            f"({time.monotonic() - begun:.0f} s)"
         )
     if options.json:
         found = {name: [{"test": test.key, **attrs.asdict(verdict)} for test, verdict in pairs] for name, pairs in by_form.items()}

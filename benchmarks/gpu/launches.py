@@ -144,7 +144,8 @@ def run(options: argparse.Namespace) -> None:
     options.record.parent.mkdir(parents=True, exist_ok=True)
     options.record.write_bytes(lzma.compress(json.dumps({"machine": about, "launches": results}).encode(), preset=9))
     print(
-        f"{len(results)} launches of {len(jobs)} modules: {dict(counts)} ({time.monotonic() - begun:.0f} s), {options.record.stat().st_size} bytes, {about}"
+        f"{len(results)} launches of {len(jobs)} modules: {dict(counts)} ({time.monotonic() - begun:.0f} s), "
+        f"{options.record.stat().st_size} bytes, {about}"
     )
 
 

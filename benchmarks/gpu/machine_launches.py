@@ -69,9 +69,8 @@ def run(
     schedule: str | int | None = None,
     text: str | None = None,
     budget: float | None = 120,
-    loaded: dict[str, Any] | None = None,
 ) -> list[launcher.Output]:
-    """What a launch leaves in its outputs. Raises Fault; AttributeError where the machine lacks textures. `loaded` keeps modules by text."""
+    """What a launch leaves in its outputs. Raises Fault."""
     from ptxkit.machine import Machine
 
     machine = Machine(target=fixture.target)

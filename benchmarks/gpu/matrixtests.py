@@ -117,6 +117,7 @@ def _wmma(form: Form) -> Iterator[Test]:
             if bound is None or not possible(bound.requirement) or (bound.removed and ".aligned" not in candidate.modifiers):
                 continue
             operand = bound.operand("r")
+            assert operand is not None
             type = operand.types[0]
             bits, width = types()[type].bits, max(operand.width, 1)
             space = candidate.slots.get(".ss", ".generic")

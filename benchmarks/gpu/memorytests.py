@@ -26,6 +26,9 @@ CONST_WORDS = 512
 CONST = ".const .align 16 .b64 table[{}] = {{{}}};".format(CONST_WORDS, ", ".join(str(int(word)) for word in words(77, CONST_WORDS)))
 PARAM_BYTES = 512
 
+Raw = bytes
+"""The type by another name: classes here have a property that is called `bytes`."""
+
 
 @attrs.frozen
 class Bytes:
@@ -35,7 +38,7 @@ class Bytes:
     salt: int
     output: bool = False
 
-    def data(self) -> bytes:
+    def data(self) -> Raw:
         """What is passed."""
         return words(self.salt, self.bytes // 8).tobytes()
 
@@ -201,6 +204,10 @@ def _stores(form: Form) -> Iterator[Test]:
         )
 
 
+def _vector(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
+
+
 def _atomics(form: Form) -> Iterator[Test]:
     for candidate, space in spaces(form, (".generic", ".global", ".shared", ".shared::cta", ".shared::cluster")):
         opcode = form.mnemonic + "".join(candidate.modifiers)
@@ -223,8 +230,7 @@ def _atomics(form: Form) -> Iterator[Test]:
         weak = "" if space == ".generic" else ".shared" if "shared" in space else space
         for n, name in enumerate(old):
             code.append(f"st{weak}.b{bits} [%ta+{n * bits // 8}], {name};")
-        one = lambda names: names[0] if vector == 1 else "{" + ", ".join(names) + "}"  # noqa: E731
-        instruction = f"{opcode} {one(d) + ', ' if atom else ''}[%ta], {one(b)}{', %c' if cas else ''}{operand};"
+        instruction = f"{opcode} {_vector(d) + ', ' if atom else ''}[%ta], {_vector(b)}{', %c' if cas else ''}{operand};"
         code += [policy, instruction]
         if variables:
             code.append(_copy(".global", "%tm", ".shared", "%ta", size))

@@ -304,7 +304,8 @@ def magnitude(values: Bits, kind: str) -> Bits:
         return values
     bits = _bits(scalar)
     mask = sum(((1 << (bits - 1)) - 1) << (bits * lane) for lane in range(lanes))
-    return values & values.dtype.type(mask)
+    found: Bits = values & values.dtype.type(mask)
+    return found
 
 
 def packed(values: Sequence[Bits]) -> bytes:

@@ -20,7 +20,8 @@ from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.numbers.known_bits import top
 from ptxkit.analyses.registers.registers import CARRY, Register, registers
 from ptxkit.analyses.registers.ssa import ssa
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.names import Kind, Symbol
 from ptxkit.rewriters import AddParameter, After, AtEntry, Declare, Site, apply, fresh
@@ -231,7 +232,7 @@ def judge(kernel: Probed, launch: Mapping[str, Any], arguments: list[bytes], thr
             where = f"{kernel.routine.name} slot {slot} thread {thread}"
             tally.contradictions.append(f"{where}: `{text}` {kind} {claim}, was {found.last:#x} ({found.times} times); {term}")
 
-        number = evaluate(term, leaf.certain, exactly)
+        number = number_of(term, leaf.certain, exactly)
         if number is not None:
             tally.exact += 1
             number = (number + shift) & mask
@@ -245,7 +246,7 @@ def judge(kernel: Probed, launch: Mapping[str, Any], arguments: list[bytes], thr
                 wrong("is in", known)
         if found.times != 1:
             continue
-        options = [evaluate(one, leaf.seen, derived) for one in (term.args if term.operator == "join" else (term,))]
+        options = [number_of(one, leaf.seen, derived) for one in (term.args if term.operator == "join" else (term,))]
         if term.operator == "value" or (shift and len(options) > 1) or not all(option is not None for option in options):
             continue
         tally.derived += 1

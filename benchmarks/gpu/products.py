@@ -1,7 +1,7 @@
 """Matrix products: whether two results are both what some order of accumulation gives.
 
-The sum of the magnitudes of all products, and of what is added, is what the same instruction gives on operands without their signs. Whatever
-the order, each of the k additions rounds a partial sum no larger than that.
+The sum of the magnitudes of all products, and of what is added, is what the same instruction gives on operands without their signs.
+Whatever the order, each of the k additions rounds a partial sum no larger than that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Tests of textures and surfaces: every geometry and way to ask, with samplers of several modes."""
 
-
-
 from __future__ import annotations
 
 from collections.abc import Iterator

@@ -55,6 +55,8 @@ class Residents:
         self.threads = launch.threads
         self.warps_per_cta = -(-launch.threads // WARP)
         self.writes = 0
+        self.polls = 0
+        """Iterations that a poll which found nothing counts for, so that others soon get their turn."""
         self.exits = 0
 
     def begin(self, first_cta: int, ctas: int) -> None:
@@ -366,7 +368,8 @@ class Scheduler:
                     return
                 registers = group.registers
             if n <= b and n >= 0:
-                back += 1
+                back += 1 + self.residents.polls
+                self.residents.polls = 0
                 if not patience:
                     patience = self.patience.get(group.path, PATIENCE) if limit >= 0 else FAR
                 if back > patience:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Lanes:
         self.agents = self.state.setdefault("agents", Agents(memory))
 
         self.place = self.index
+        self.residents = SimpleNamespace(polls=0, writes=0)
 
     def subset(self, mask: Any) -> Lanes:
         return self.at(np.flatnonzero(np.broadcast_to(mask, self.count)))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.launch import WARP, launch
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.frozen import frozen
 
@@ -29,13 +31,9 @@ class Differing:
 def differing(routine: Routine, term: Term) -> Differing | None:
     """Two threads of a warp that hold different numbers in a term, wherever they come to it together; None if that is not certain."""
     terms = values(routine).terms
-    _, parts = term.linear
-    own = terms.constant(0, term.width)
-    for atom, factor in parts:
-        if all(_is_index(leaf) for leaf in atom.leaves()):
-            own = terms.add(own, terms.scale(atom, factor))
-        elif not all(_is_shared(routine, leaf) for leaf in atom.leaves()):
-            return None
+    own, rest = terms.split(term, lambda atom: all(map(_is_index, atom.leaves())))
+    if not all(_is_shared(routine, leaf) for leaf in rest.leaves()):
+        return None
     leaves = own.leaves()
     if not any(map(_is_index, leaves)):
         return None
@@ -44,20 +42,19 @@ def differing(routine: Routine, term: Term) -> Differing | None:
         return None
     width, height, _ = shape or (WARP, 1, 1)
     count = launch(routine).count or WARP
-    first: int | None = None
-    for thread in range(count):
-        index = {
-            "%tid.x": thread % width,
-            "%tid.y": thread // width % height,
-            "%tid.z": thread // (width * height),
-            "%laneid": thread % WARP,
-        }
-        number = evaluate(own, lambda leaf, index=index: index.get(str(leaf.data[0])))  # type: ignore[misc]
-        if number is None:
-            return None
-        if thread % WARP == 0 or first is None:
-            first = number
-        elif number != first:
+    threads = range(count)
+    index = {
+        "%tid.x": tuple([thread % width for thread in threads]),
+        "%tid.y": tuple([thread // width % height for thread in threads]),
+        "%tid.z": tuple([thread // (width * height) for thread in threads]),
+        "%laneid": tuple([thread % WARP for thread in threads]),
+    }
+    numbers = evaluate(own, lanes(lambda leaf: index.get(str(leaf.data[0])), count))
+    if numbers is None:
+        return None
+    for thread, number in enumerate(numbers):
+        first = numbers[thread - thread % WARP]
+        if number != first:
             only_lane = all(leaf.data[0] == "%laneid" for leaf in leaves)
             return Differing(thread - thread % WARP, thread, (number - first) % (1 << term.width), shape is None and not only_lane)
     return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from ptxkit.analyses.events.mbarriers import Use, Where, uses
+from ptxkit.analyses.events.mbarriers import Use, Where, may_be_same, uses
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier.usage import Location, usage
@@ -29,7 +29,7 @@ class Group:
 
     def overlaps(self, locations: Iterable[Where]) -> bool:
         """Whether some of its mbarriers may be among these."""
-        return any(one.may_be(other) for one in self.locations for other in locations)
+        return any(may_be_same(one, other) for one in self.locations for other in locations)
 
 
 def groups(found: Iterable[Use]) -> list[Group]:
@@ -37,7 +37,7 @@ def groups(found: Iterable[Use]) -> list[Group]:
     made: list[Group] = []
     for use in found:
         where = use.where
-        if where is None or where.high - where.low > MOST_BYTES:
+        if where is None or where.offset.length > MOST_BYTES:
             continue
         own = [group for group in made if group.overlaps((where,))]
         locations = tuple({one for group in own for one in group.locations} | {where})
@@ -49,9 +49,9 @@ def groups(found: Iterable[Use]) -> list[Group]:
 def locations_of(use: RingUse) -> list[Location]:
     """The mbarriers of a use, without what lies outside of where they are known to be."""
     at = use.where
-    if use.is_known or at is None or at.high - at.low > MOST_BYTES:
+    if use.is_known or at is None or at.offset.length > MOST_BYTES:
         return use.locations
-    return [location for location in use.locations if at.low <= location[1] <= at.high]
+    return [location for location in use.locations if at.offset.has(location.offset)]
 
 
 @fact

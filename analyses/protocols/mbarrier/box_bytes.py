@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarriers import Where, uses
+from ptxkit.analyses.events.mbarriers import Where, may_be_same, uses
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import accesses
@@ -40,7 +40,7 @@ def _expected(routine: Routine, copy: int) -> int:
 
 
 def _may_be_of(use: Use, locations: list[Where | None]) -> bool:
-    return any(use.where is None or location is None or use.where.may_be(location) for location in locations)
+    return any(use.where is None or location is None or may_be_same(use.where, location) for location in locations)
 
 
 def _number(term: Term | None) -> int:

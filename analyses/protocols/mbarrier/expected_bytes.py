@@ -74,7 +74,7 @@ def _room(routine: Routine, ring: Ring, copies: list[Use]) -> int | None:
         parts = address_parts(routine, copy.step.target) if copy.step.target is not None else None
         if parts is None:
             return None
-        base, offset, index = parts
+        (base, offset), index = parts
         numbers = sorted(rounds(routine).numbers(index))
         if len(numbers) != len(ring.offsets):
             return None

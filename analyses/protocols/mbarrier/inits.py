@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.paths import comes_without, onward
+from ptxkit.analyses.events.mbarriers import may_be_same
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
@@ -41,7 +42,7 @@ def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
             if use.is_fixed:
                 message = "the mbarrier object is never initialized"
             else:
-                after, count = location[1] - min(use.offsets), len(use.offsets)
+                after, count = location.offset - min(use.offsets), len(use.offsets)
                 message = f"{count} mbarrier objects are used here in turn, and that {after} bytes behind the first is never initialized"
             yield Finding(
                 use.instruction,
@@ -55,12 +56,12 @@ def uninitialized(routine: Routine, known: Usage) -> Iterator[Finding]:
 def _may_be(init: Use, use: Use, location: Location) -> bool:
     """Whether what initializes mbarriers may initialize one that is used."""
     if init.base == use.base and init.is_known:
-        return location[1] in init.offsets
+        return location.offset in init.offsets
     if use.where is None or init.where is None:
         return True
     if init.where.root is use.where.root and use.is_fixed:
-        return init.where.may_be(use.where)
-    return init.where.may_be(use.where)
+        return may_be_same(init.where, use.where)
+    return may_be_same(init.where, use.where)
 
 
 def unpublished(routine: Routine, known: Usage) -> Iterator[Finding]:

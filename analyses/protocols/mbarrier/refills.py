@@ -13,6 +13,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.mbarriers import guarded
 from ptxkit.analyses.events.steps import LEAST_BYTES, Does
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.memory.address import Address
 from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.protocols.mbarrier.usage import Location, Ring, Use, address_parts, rings, usage
 from ptxkit.analyses.symbolic.environment import Evaluator, settler
@@ -49,11 +50,11 @@ def _refills(routine: Routine) -> Iterator[Refill]:
             wait = _asked(routine, ring, copy) if copy.step.target is not None and not copy.is_remote else None
             if wait is None or wait.step.address is None or copy.step.target is None:
                 continue
-            base, offset, index = address_parts(routine, settler(routine).term(guarded(routine, wait.instruction, wait.step.address)))
+            (base, offset), index = address_parts(routine, settler(routine).term(guarded(routine, wait.instruction, wait.step.address)))
             for target, stage_offset in _stages(routine, settler(routine).term(copy.step.target), index):
                 region = regions(routine).region(target, LEAST_BYTES, thread_block_of(routine).everyone)
                 if region is not None:
-                    yield Refill(copy.instruction, region, wait.instruction, (base, offset + stage_offset), copy.step.is_multicast)
+                    yield Refill(copy.instruction, region, wait.instruction, Address(base, offset + stage_offset), copy.step.is_multicast)
 
 
 def _asked(routine: Routine, ring: Ring, copy: Use) -> Use | None:

@@ -10,6 +10,7 @@ from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.memory.address import Address
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Location, Usage, Use, rings
 
@@ -20,7 +21,7 @@ def lengths_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     for use in known.uses:
         if use.does is not Does.INIT and use.is_known and use.iterates and use.base is not None:
             # a loop unrolled by two has an instruction for every other stage
-            circles.setdefault(((use.base, min(use.offsets)), _step(use)), []).append(use)
+            circles.setdefault((Address(use.base, min(use.offsets)), _step(use)), []).append(use)
     for own in circles.values():
         sizes = Counter([len(use.offsets) for use in own])
         waited, signalled = [{len(use.offsets) for use in own if (use.does is Does.WAIT) is is_wait} for is_wait in (True, False)]
@@ -66,7 +67,7 @@ def _fits(known: Usage, use: Use, size: int) -> bool:
     first = min(use.offsets)
     counts = set()
     for stage in range(size):
-        inits = known.mbarriers.get((use.base, first + stage * (_step(use) or MBARRIER_BYTES)))
+        inits = known.mbarriers.get(Address(use.base, first + stage * (_step(use) or MBARRIER_BYTES)))
         if inits is None:
             return False
         counts.add(inits[0].step.amount)
@@ -76,7 +77,7 @@ def _fits(known: Usage, use: Use, size: int) -> bool:
 def counts_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
     """Stages of one ring that expect different numbers of arrivals."""
     for ring in rings(routine):
-        if not ring.moves or any(len(known.mbarriers[ring.base, offset]) > 1 for offset in ring.offsets):
+        if not ring.moves or any(len(known.mbarriers[Address(ring.base, offset)]) > 1 for offset in ring.offsets):
             continue
         inits = [use for use in ring.of(Does.INIT) if use.step.amount is not None and use.step.amount.constant is not None]
         counts = Counter([use.step.amount.constant for use in inits if use.step.amount is not None])

@@ -15,8 +15,9 @@ from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, thread
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings
 from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.induction import rounds
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 
 _WAITING = frozenset((Does.BARRIER_SYNC, Does.CLUSTER_WAIT, Does.WAIT, Does.TAKE))
@@ -98,7 +99,7 @@ def _goes_on_by(routine: Routine, loop: Loop, uses: dict[Term, Use], ring: Ring)
     dominates = dominators(routine).tree.dominates
     positions = [position for position, before in enumerate(flow.blocks[loop.header].predecessors) if dominates(loop.header, before)]
     steps_ = {
-        evaluate(values(routine).of(numbering.values[number].operands[position]), lambda one: 0 if one is leaf else None)
+        number_of(values(routine).of(numbering.values[number].operands[position]), lambda one: 0 if one is leaf else None)
         for position in positions
     }
     return steps_ == {len(uses) % len(ring.offsets)}

@@ -11,10 +11,11 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from ptxkit.analyses.cfg.graph import control_flow
-from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, mbarrier_operand, where
+from ptxkit.analyses.events.mbarriers import MBARRIER_BYTES, Where, guarded, in_its_cta, may_be_same, mbarrier_operand, where
 from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, Step, steps
 from ptxkit.analyses.framework.bindings import bindings, has_such
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.memory.address import Address
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.environment import settler
@@ -27,7 +28,7 @@ from ptxkit.isa.binding import Bound
 
 Base = tuple[tuple[int, int], ...]
 """What an address is made of besides its offset: serials of terms, with their factors."""
-Location = tuple[Base, int]
+Location = Address[Base, int]
 """An mbarrier: what its address starts from, and the offset."""
 
 MOST_SHARES = 32
@@ -69,7 +70,7 @@ class Use:
 
     @property
     def locations(self) -> list[Location]:
-        return [(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
+        return [Address(self.base, offset) for offset in sorted(self.offsets)] if self.base is not None else []
 
 
 @frozen(eq=False)
@@ -139,7 +140,7 @@ def _uses(routine: Routine) -> Iterator[Use]:
 
 
 def _use(routine: Routine, step: Step, at: Where | None, address: Term, threads: int | None) -> Use:
-    base, offset, index = address_parts(routine, address)
+    (base, offset), index = address_parts(routine, address)
     steps_taken = rounds(routine).numbers(index)
     # shared memory is addressed by 32 bits, however wide the register is
     mask = (1 << min(index.width, SHARED_ADDRESS_BITS)) - 1
@@ -166,10 +167,7 @@ def _shares(routine: Routine, use: Use) -> list[Use]:
     if use.base is None or use.step.address is None or len(use.base) < 2 or not template.has_indices:
         return []
     address = settler(routine).term(guarded(routine, use.instruction, use.step.address))
-    part = terms.constant(0, address.width)
-    for atom, factor in address.linear[1]:
-        if template.is_known(atom):
-            part = terms.add(part, terms.scale(atom, factor))
+    part, _ = terms.split(address, template.is_known)
     numbers = template.numbers(part) if part.constant is None else None
     if numbers is None:
         return []
@@ -188,19 +186,12 @@ def _iterates(index: Term) -> bool:
     return all(term.operator == "phi" for term in within if term.is_leaf) and not any(term.operator == "join" for term in within)
 
 
-def address_parts(routine: Routine, address: Term) -> tuple[Base, int, Term]:
-    """An address as what it starts from, a constant and what goes by the stage."""
+def address_parts(routine: Routine, address: Term) -> tuple[Location, Term]:
+    """An address as where it starts, and what goes by the stage."""
     terms = values(routine).terms
     at = in_its_cta(terms, settler(routine).term(address))
-    offset, parts = at.linear
-    index = terms.constant(0, at.width)
-    base = []
-    for atom, factor in parts:
-        if rounds(routine).numbers(atom):
-            index = terms.add(index, terms.scale(atom, factor))
-        else:
-            base.append((atom.serial, factor))
-    return tuple(sorted(base)), offset, index
+    index, base = terms.split(at, lambda atom: bool(rounds(routine).numbers(atom)))
+    return Address(tuple([(atom.serial, factor) for atom, factor in base.linear[1]]), at.linear[0]), index
 
 
 # --- rings
@@ -258,7 +249,7 @@ def _rings(known: Usage) -> tuple[Ring, ...]:
     groups: dict[Location, set[int]] = {}
     for location in list(chosen):
         if location in known.mbarriers:
-            groups.setdefault(find(location), set()).add(location[1])
+            groups.setdefault(find(location), set()).add(location.offset)
     found = []
     for (base, _), offsets in groups.items():
         uses = [use for use in known.uses if use.base == base and use.offsets & offsets]
@@ -271,7 +262,7 @@ def _rings(known: Usage) -> tuple[Ring, ...]:
 def _is_elsewhere(use: Use, base: Base, offsets: Numbers, hull: list[Where | None]) -> bool:
     if use.base == base and use.is_known:
         return True
-    return use.where is not None and not any(one is None or use.where.may_be(one) for one in hull)
+    return use.where is not None and not any(one is None or may_be_same(use.where, one) for one in hull)
 
 
 @frozen(eq=False)

@@ -16,8 +16,11 @@ from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.registers.ssa import ssa
-from ptxkit.analyses.symbolic.terms import Term, evaluate
+from ptxkit.analyses.symbolic.domains import lanes
+from ptxkit.analyses.symbolic.evaluate import evaluate
+from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.uniformity.interprocedural import solution
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.template import INDICES
@@ -67,7 +70,7 @@ class WarpAccesses:
         self._routine = routine
         self._uniformity = uniformity(routine)
         self._template = solution(routine, self._uniformity.context).template
-        self._numbers: dict[int, dict[Term, int | None]] = {}
+        self._numbers: dict[tuple[int, ...], dict[Term, Numbers | None]] = {}
         self._starts: dict[Term, Term | None] = {}
 
     def of(self, access: Access) -> WarpAccess | None:
@@ -83,10 +86,10 @@ class WarpAccesses:
         opened: set[Term] = set()
         while parts:
             atom, factor = parts.pop()
-            numbers = [self._number(atom, thread) for thread in threads]
+            numbers = self._of_threads(atom, threads)
             start = self._start(atom) if atom.operator == "phi" and atom not in opened else None
-            if None not in numbers:
-                total = [before + factor * number for before, number in zip(total, numbers, strict=True)]  # type: ignore[operator]
+            if numbers is not None:
+                total = [before + factor * number for before, number in zip(total, numbers, strict=True)]
             elif self._is_uniform(atom, block):
                 bits = ~(atom.known.zeros | atom.known.ones)
                 residue += factor * atom.known.ones
@@ -110,15 +113,19 @@ class WarpAccesses:
         lanes = [lane for lane in range(access.lanes or WARP) if warps[number] >> lane & 1]
         return tuple([WARP * number + lane for lane in lanes])
 
-    def _number(self, term: Term, thread: int) -> int | None:
-        """What a term is for a thread, in the first iteration of the loops around."""
-        return evaluate(term, lambda leaf: self._leaf(leaf, thread), self._numbers.setdefault(thread, {}))
+    def _of_threads(self, term: Term, threads: tuple[int, ...]) -> Numbers | None:
+        """What a term is for each of some threads, in the first iteration of the loops around."""
 
-    def _leaf(self, leaf: Term, thread: int) -> int | None:
-        if leaf.operator != "phi":
-            return self._template.number(leaf, thread)
-        start = self._start(leaf)
-        return None if start is None else self._number(start, thread)
+        def of_leaf(leaf: Term) -> Numbers | None:
+            if leaf.operator == "phi":
+                start = self._start(leaf)
+                return None if start is None else self._of_threads(start, threads)
+            if leaf.operator not in ("special", "value"):
+                return None
+            found = [self._template.number(leaf, thread) for thread in threads]
+            return None if None in found else tuple(found)  # type: ignore[arg-type]
+
+        return evaluate(term, lanes(of_leaf, len(threads)), self._numbers.setdefault(threads, {}))
 
     def _start(self, phi: Term) -> Term | None:
         """What a value of a loop is when the loop is entered, if it is the same from wherever; never made of itself."""

@@ -38,6 +38,7 @@ from ptxkit.analyses.memory.accesses import Access, accesses, locate
 from ptxkit.analyses.numbers.arithmetic import signed
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.environment import settler
+from ptxkit.analyses.symbolic.evaluate import Domain
 from ptxkit.analyses.symbolic.extents import ADDRESS_BITS, extents
 from ptxkit.analyses.symbolic.terms import Parts, Term, Terms, walk
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, Vector, thread_block_of
@@ -544,12 +545,17 @@ class _First(ThreadBlock):
         super().__init__(block_shape.shape, block_shape.is_assumed)
         self._sources = sources
 
-    def _vector(self, at: Term) -> Vector | None:
-        if at.operator == "value" and (source := self._sources.of(at)) is not None:
-            held = self.vector(source[0])
-            lanes = [thread - thread % WARP + source[1] for thread in range(self.size)]
-            return tuple([held[lane] for lane in lanes]) if held is not None and max(lanes) < self.size else (0,) * self.size
-        return super()._vector(at) or (0,) * self.size
+    def _domain(self) -> Domain[Vector]:
+        lanes = super()._domain()
+        return attrs.evolve(lanes, value=lambda at, found: lanes.value(at, found) or (0,) * self.size)
+
+    def _leaf(self, leaf: Term) -> Vector | None:
+        source = self._sources.of(leaf) if leaf.operator == "value" else None
+        if source is None:
+            return super()._leaf(leaf)
+        held = self.vector(source[0])
+        lanes = [thread - thread % WARP + source[1] for thread in range(self.size)]
+        return tuple([held[lane] for lane in lanes]) if held is not None and max(lanes) < self.size else None
 
 
 @fact

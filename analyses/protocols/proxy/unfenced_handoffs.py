@@ -14,7 +14,7 @@ import attrs
 from ptxkit.analyses.cfg.paths import comes_to, states
 from ptxkit.analyses.events.descriptors import ASYNC
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.events.mbarriers import Where, uses
+from ptxkit.analyses.events.mbarriers import Where, may_be_same, uses
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier.arriver_conventions import Outlier, arrival_outliers, arrivals, arrivals_by_ring
 from ptxkit.analyses.protocols.proxy.crossings import (
@@ -134,7 +134,7 @@ def _handed_on(
     """What an arrival signals, with what the thread that waits there comes to that may be of the same bytes; None if there is nothing."""
     locations = [use.where for use in uses(routine) if use.instruction == outlier.instruction and use.where is not None]
     waited = [use for use in uses(routine) if not use.arrives and use.where is not None]
-    waits = [use.instruction for use in waited for location in locations if use.where is not None and use.where.may_be(location)]
+    waits = [use.instruction for use in waited for location in locations if use.where is not None and may_be_same(use.where, location)]
     signalled = [access for access in writes if access.instruction in outlier.accessed]
     for read in reads:
         if any(comes_to(routine, wait, read.instruction) for wait in waits):
@@ -218,7 +218,7 @@ def _fenced_late(routine: Routine, wrong: list[Crossing]) -> UnfencedHandoff | N
 
 
 def _may_be(one: Where | None, other: Where | None) -> bool:
-    return one is None or other is None or one.may_be(other)
+    return one is None or other is None or may_be_same(one, other)
 
 
 def _is_of(location: Where | None, locations: list[Where | None]) -> bool:
@@ -266,11 +266,11 @@ def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: 
 
 def _signalled_to(routine: Routine, barriers: set[int], read: int) -> int:
     """The first of some arrivals at an mbarrier that the thread that reads has waited for; -1 if that is not seen of any."""
-    known = [use for use in uses(routine) if use.where is not None and use.where.high - use.where.low < MOST_BYTES]
+    known = [use for use in uses(routine) if use.where is not None and use.where.offset.length < MOST_BYTES]
     locations = [use.where for use in known if not use.arrives and comes_to(routine, use.instruction, read)]
     for use in known:
         if use.instruction in barriers and any(
-            use.where.may_be(location) for location in locations if use.where is not None and location is not None
+            may_be_same(use.where, location) for location in locations if use.where is not None and location is not None
         ):
             return use.instruction
     return -1

@@ -133,7 +133,7 @@ def _first_stage(routine: Routine, ring: _Ring, uses: tuple[Use, ...]) -> int | 
             found |= {offset - begin for offset in use.offsets}
             continue
         numbers = {stage for stage, _, _ in rounds(routine).first(use.index, use.index)}
-        offset = address_parts(routine, settler(routine).term(guarded(routine, use.instruction, use.step.address)))[1]
+        offset = address_parts(routine, settler(routine).term(guarded(routine, use.instruction, use.step.address)))[0].offset
         width = min(use.index.width, SHARED_ADDRESS_BITS)
         for number in numbers or {None}:
             if number is None:

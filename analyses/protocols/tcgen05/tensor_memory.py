@@ -9,7 +9,7 @@ from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.cfg.paths import comes_to, states
 from ptxkit.analyses.cfg.reachability import nearest_first
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
-from ptxkit.analyses.events.mbarriers import uses
+from ptxkit.analyses.events.mbarriers import may_be_same, uses
 from ptxkit.analyses.events.registers_in_flight import Program, RegisterAccess, accesses_in_flight, program
 from ptxkit.analyses.events.steps import may_synchronize
 from ptxkit.analyses.framework.bindings import bindings
@@ -329,7 +329,7 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
     arrivals = [use.where for use in uses(routine) if use.arrives]
     for use in uses(routine) if None not in arrivals else ():
         where = use.where
-        if not use.arrives and where is not None and not any(where.may_be(other) for other in arrivals if other is not None):
+        if not use.arrives and where is not None and not any(may_be_same(where, other) for other in arrivals if other is not None):
             yield Finding(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
             return
 

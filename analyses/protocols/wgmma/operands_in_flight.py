@@ -17,9 +17,10 @@ from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.memory.accesses import Access, accesses
+from ptxkit.analyses.memory.address import Address
 from ptxkit.analyses.memory.regions import Region, regions
 from ptxkit.analyses.protocols.mbarrier.refills import refills
-from ptxkit.analyses.protocols.mbarrier.usage import Base, Location, address_parts, usage
+from ptxkit.analyses.protocols.mbarrier.usage import Location, address_parts, usage
 from ptxkit.analyses.protocols.wgmma.register_fences import QUEUE, wgmma
 from ptxkit.analyses.symbolic.environment import settler
 from ptxkit.analyses.symbolic.terms import Term
@@ -84,7 +85,7 @@ class _Reading(Observer):
         for refill in refills(routine):
             self.refilled.setdefault(refill.location, []).append(refill.region)
         self.terms: dict[int, tuple[Term, ...]] = {i: tuple([row for row, _ in rows]) for i, rows in self.rows.items()}
-        self.terms |= {i: (index,) for i, (_, _, index) in self.arrivals.items()}
+        self.terms |= {i: (index,) for i, (_, index) in self.arrivals.items()}
         self.terms |= {i: (access.address,) for i, access in self.writes.items() if access.address is not None}
         self.found: dict[int, Finding] = {}
         self.failures = 0
@@ -113,9 +114,9 @@ class _Reading(Observer):
                 yield region
 
     def _arrive(self, moment: Moment) -> None:
-        base, offset, _ = self.arrivals[moment.instruction]
+        (base, offset), _ = self.arrivals[moment.instruction]
         iteration = moment.terms[0].constant
-        freed = self.refilled.get((base, offset + iteration), ()) if iteration is not None else ()
+        freed = self.refilled.get(Address(base, offset + iteration), ()) if iteration is not None else ()
         for operation in moment.pending(QUEUE) if freed else ():
             threads = operation.threads & moment.threads
             read = list(self._read(operation, threads)) if threads else []
@@ -148,7 +149,7 @@ class _Reading(Observer):
         self.found[moment.instruction] = Finding(moment.instruction, message, moment.witness(operation), is_certain)
 
 
-def _arrivals(routine: Routine) -> dict[int, tuple[Base, int, Term]]:
+def _arrivals(routine: Routine) -> dict[int, tuple[Location, Term]]:
     """The arrivals at mbarriers that a copy waits at, with what their addresses are made of.
 
     Who copies into several CTAs waits for all of them: an arrival at the mbarrier of another CTA is for such copies.

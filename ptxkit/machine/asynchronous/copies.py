@@ -10,7 +10,7 @@ import numpy as np
 from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, places
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -83,7 +83,7 @@ def arrive(op: Operation) -> Semantics:
     space, counted = op.space("m"), not op.has(".noinc")
 
     def run(lanes: Any, m: Any) -> None:
-        _, at = places(lanes, space, m, 8, "update", 8, "generic")
+        at = mbarriers_at(lanes, space, m, "generic")
         if counted:
             change(lanes, space, m, -1, 0)
         address = lanes.broadcast(m)
@@ -143,7 +143,7 @@ def bulk(op: Operation) -> Semantics:
 
         def read(lane: int) -> Array:
             first, size = int(start[lane] + left[lane]), int(sizes[lane] - left[lane] - right[lane])
-            memory.accessed(lanes.at(np.array([lane])), here, np.array([first]), size, "read", "async")
+            tell(lanes, lane, here, first, size, "read")
             return here.span(first, size).copy()
 
         Transfer(lanes, read, write, barriers, sizes).start("" if barriers is not None else BULK)
@@ -167,7 +167,7 @@ def writer(
                 continue
             first = at + (int(skip[lane]) if skip is not None else 0)
             kind = "write" if change is None else "update"
-            lanes.memory.accessed(lanes.at(np.array([lane])), there, np.array([first]), len(data), kind, "async")
+            tell(lanes, lane, there, first, len(data), kind)
             span = there.span(first, len(data))
             if change is not None:
                 combine(span, data, change, there is lanes.memory.globals)

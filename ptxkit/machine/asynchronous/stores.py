@@ -8,7 +8,7 @@ import numpy as np
 
 from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.asynchronous.arguments import by_name
-from ptxkit.machine.asynchronous.transfers import complete_transactions, places
+from ptxkit.machine.asynchronous.transfers import complete_transactions, mbarriers_at, places
 from ptxkit.machine.memory.combining import combining
 from ptxkit.machine.memory.updates import serially
 from ptxkit.machine.operation import Operation, Semantics
@@ -41,7 +41,8 @@ def reduce_asynchronously(op: Operation) -> Semantics:
     """`red.async`: an atomic reduction; its bytes are counted on an mbarrier, if there is one."""
     change = combining(op.slot(".op"), op.type, False)
     dtype = change.dtype
-    space = op.space("a")
+    # the table allows both windows where none is named: then the address is generic
+    space = op.space("a") if op.slot(".ss") else ".generic"
 
     def run(lanes: Any, given: Any) -> None:
         there, to = places(lanes, space, given.a, dtype.itemsize, "update", dtype.itemsize)
@@ -61,7 +62,7 @@ def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int) -> None:
     if mbar is None:
         lanes.agents.start(Flight(lanes, land))
         return
-    _, at = places(lanes, space, mbar, 8, "update", 8)
+    at = mbarriers_at(lanes, space, mbar)
 
     def both(positions: Array) -> None:
         land(positions)

@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import ELEMENTS, SIZE, Described, described
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, places
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining, flushed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -241,7 +241,7 @@ def tensor(op: Operation) -> Semantics:
         def write(lane: int, data: Array) -> None:
             for at in columns[lane].tolist():
                 if at >= 0:
-                    memory.accessed(lanes.at(np.array([lane])), there, np.array([at]), len(data), "write", "async")
+                    tell(lanes, lane, there, at, len(data), "write")
                     spread(there, at, data, plans[lane][0])
 
         def read(lane: int) -> Array:
@@ -259,7 +259,7 @@ def tensor(op: Operation) -> Semantics:
 
         def read(lane: int) -> Any:
             size = int(sizes[lane])
-            memory.accessed(lanes.at(np.array([lane])), here, start[lane : lane + 1], size, "read", "async")
+            tell(lanes, lane, here, int(start[lane]), size, "read")
             return collected(here, int(start[lane]), size, plans[lane][0])
 
         def write(lane: int, data: Array) -> None:

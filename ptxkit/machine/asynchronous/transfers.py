@@ -43,9 +43,17 @@ def complete_transactions(lanes: Any, at: Array, count: Any) -> None:
     objects.check(lanes, old, 0, tx)
 
 
+def mbarriers_at(lanes: Any, space: str, address: Any, proxy: str = "async") -> Array:
+    """Where in shared memory the mbarriers are that completion is told. Faults where an address is of anything else."""
+    found, at = places(lanes, space, address, 8, "update", 8, proxy)
+    if found is not lanes.memory.shared:
+        lanes.fault(None, "an asynchronous operation signals an mbarrier that is not in shared memory", "mbarrier")
+    return at
+
+
 def complete_transaction(lanes: Any, space: str, address: Any, count: int) -> None:
     """Completes `count` transactions on the mbarriers at addresses, at once."""
-    _, at = places(lanes, space, address, 8, "update", 8)
+    at = mbarriers_at(lanes, space, address)
     complete_transactions(lanes, at, count)
 
 
@@ -58,6 +66,12 @@ def in_ctas(memory: Any, at: Array, mask: Array) -> Array:
     every = (first[:, None] + rank) * stride + offset[:, None]
     named = mask.astype(np.int64)[:, None] >> rank & 1
     return np.where(named == 1, every, -1)
+
+
+def tell(lanes: Any, lane: int, buffer: Buffer, at: int, size: int, kind: str) -> None:
+    """Tells the monitors of an access of one lane through the async proxy."""
+    if lanes.memory.watch is not None:
+        lanes.memory.accessed(lanes.at(np.array([lane])), buffer, np.array([at]), size, kind, "async")
 
 
 class Transfer:

@@ -12,6 +12,8 @@ from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 _WORD = np.dtype(np.uint64)
+_POLL = 256
+"""Iterations of a loop that a futile test of a phase counts for."""
 
 
 def mbarrier(op: Operation) -> Semantics:
@@ -110,6 +112,8 @@ def _wait(op: Operation) -> Semantics:
             # Who polls must see it at last: what is in flight to this mbarrier completes before the next look at it.
             barriers(lanes, given, np.broadcast_to(~np.asarray(found), lanes.count))
             lanes.agents.signal_wanted()
+            if not np.any(found):
+                lanes.residents.polls = _POLL
         return found
 
     if op.has(".test_wait"):

@@ -62,4 +62,4 @@ def test_a_stage_keeps_to_its_ring(start: str, step: str, last: int | None) -> N
     (use,) = uses(routine)
 
     assert use.where is not None
-    assert (use.where.low == 0 and use.where.high == 8 * (last or 0)) is (last is not None)
+    assert (use.where.offset.low == 0 and use.where.offset.high == 8 * (last or 0)) is (last is not None)

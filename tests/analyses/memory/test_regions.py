@@ -9,7 +9,8 @@ import ptxkit
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.memory.regions import Region, Regions, regions
 from ptxkit.analyses.numbers.known_bits import bits as known_bits
-from ptxkit.analyses.symbolic.terms import Terms, evaluate
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Terms
 
 SOURCE = """.version 8.0
 .target sm_80
@@ -79,6 +80,6 @@ class TestSwizzles:
         swizzled = terms.apply("xor", 32, (address, turned))
         number = base * 1024 + value + offset & (1 << 32) - 1
 
-        found = evaluate(swizzled, lambda leaf: base * 1024 & (1 << 32) - 1 if leaf is start else value)
+        found = number_of(swizzled, lambda leaf: base * 1024 & (1 << 32) - 1 if leaf is start else value)
 
         assert found == number ^ (number >> shift & mask)

@@ -14,8 +14,9 @@ import ptxkit
 from ptxkit.analyses import Routine, routines, ssa
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute
 from ptxkit.analyses.numbers.known_bits import Known, constant, join, result, tighten, total
+from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.recipes import OPERATORS as WORDS
-from ptxkit.analyses.symbolic.terms import Term, Terms, evaluate
+from ptxkit.analyses.symbolic.terms import Term, Terms
 from ptxkit.analyses.symbolic.values import Values, values
 from ptxkit.isa.notation import Call
 from ptxkit.isa.table import forms, mnemonics
@@ -130,7 +131,7 @@ def test_terms_are_what_they_were_made_of(draw: random.Random) -> None:
         if outcome is None:
             continue
         term = terms.apply(operator, width, tuple([one for one, _ in chosen]))
-        assert evaluate(term, leaves.get) == outcome
+        assert number_of(term, leaves.get) == outcome
         assert holds(term.known, outcome, width)
         pool.append((term, outcome))
 
@@ -205,7 +206,7 @@ def check_claims(routine: Routine, special: dict[str, int], parameters: dict[str
             term = known.written(i)[place]
             assert term.width == table[ssa(routine).values[number].register].bits
             assert holds(term.known, after[name], term.width), (routine.instructions[i].text, str(term), after[name], term.known)
-            said = evaluate(term, lambda leaf: leaf_value(thread, leaf))
+            said = number_of(term, lambda leaf: leaf_value(thread, leaf))
             assert said is None or said == after[name], (routine.instructions[i].text, str(term), said, after[name])
             exact += said is not None
     return exact

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxkit.analyses.symbolic.terms import Term, Terms, evaluate
+from ptxkit.analyses.symbolic.evaluate import number_of
+from ptxkit.analyses.symbolic.terms import Term, Terms
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock
 from ptxkit.analyses.symex.path_condition import MOST_EVALUATED, Choices, _Search, atoms, comparison, conjuncts, unnegated
 
@@ -74,7 +75,7 @@ class TestChoices:
         model = chosen.model(TEAM, (0,))
 
         assert model is not None
-        assert evaluate(exactly, lambda leaf: model.get(leaf)) == 1
+        assert number_of(exactly, lambda leaf: model.get(leaf)) == 1
 
     def test_no_model_for_what_cannot_be(self) -> None:
         terms = Terms()

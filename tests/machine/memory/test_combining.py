@@ -18,8 +18,10 @@ FLOATS = [0.0, -0.0, 1.0, -1.5, 3e-39, -1e-45, 1e38, 3.0e38, np.inf, -np.inf, np
 def test_at_once_is_one_after_another(data):
     op, type = data.draw(
         st.sampled_from(
-            [(".add", ".u32"), (".add", ".f32"), (".add", ".f16"), (".add", ".bf16"), (".min", ".f16"), (".inc", ".u32"), (".dec", ".u32")]
-            + [(".exch", ".b64"), (".max", ".s64"), (".xor", ".b32"), (".cas", ".b32")]
+            [
+                *((".add", ".u32"), (".add", ".f32"), (".add", ".f16"), (".add", ".bf16"), (".min", ".f16"), (".inc", ".u32")),
+                *((".dec", ".u32"), (".exch", ".b64"), (".max", ".s64"), (".xor", ".b32"), (".cas", ".b32")),
+            ]
         )
     )
     change = combining(op, type)
