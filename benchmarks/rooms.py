@@ -95,37 +95,6 @@ def ids(every: Mapping[str, Path]) -> list[str]:
     ]
 
 
-def untested(every: Mapping[str, Path]) -> list[str]:
-    """The public functions of engines that no test calls by their names: what a test reaches through others only is not counted."""
-    doors = _names(ast.parse(every["ptxkit.analyses"].read_text("utf-8")))
-    called: set[str] = set()
-    for path in (ROOT / "tests").rglob("test_*.py"):
-        tree = ast.parse(path.read_text("utf-8"))
-        names = _names(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Call):
-                first, dot, rest = ast.unparse(node.func).partition(".")
-                called.add(names.get(first, "") + dot + rest)
-    called |= {doors[name.removeprefix("ptxkit.analyses.")] for name in called if name.removeprefix("ptxkit.analyses.") in doors}
-    return [
-        f"{name}.{node.name}"
-        for name, path in every.items()
-        if name.startswith("ptxkit.analyses.") and room(name) in ENGINES
-        for node in ast.parse(path.read_text("utf-8")).body
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and f"{name}.{node.name}" not in called
-    ]
-
-
-def _names(tree: ast.Module) -> dict[str, str]:
-    """What a module imports: by the name that it has there, where it comes from."""
-    return {
-        alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.module
-        for alias in node.names
-    }
-
-
 def worklists(every: Mapping[str, Path]) -> list[str]:
     """The loops of the analyses that take from a list which they add to, or iterate until nothing changes, by module and line.
 
@@ -173,6 +142,37 @@ def _taken_from(nodes: Iterable[ast.AST]) -> set[str]:
             elif node.func.attr == "heappop":
                 found.add(ast.unparse(node.args[0]))
     return found
+
+
+def untested(every: Mapping[str, Path]) -> list[str]:
+    """The public functions of engines that no test calls by their names: what a test reaches through others only is not counted."""
+    doors = _names(ast.parse(every["ptxkit.analyses"].read_text("utf-8")))
+    called: set[str] = set()
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        names = _names(tree)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call):
+                first, dot, rest = ast.unparse(node.func).partition(".")
+                called.add(names.get(first, "") + dot + rest)
+    called |= {doors[name.removeprefix("ptxkit.analyses.")] for name in called if name.removeprefix("ptxkit.analyses.") in doors}
+    return [
+        f"{name}.{node.name}"
+        for name, path in every.items()
+        if name.startswith("ptxkit.analyses.") and room(name) in ENGINES
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and f"{name}.{node.name}" not in called
+    ]
+
+
+def _names(tree: ast.Module) -> dict[str, str]:
+    """What a module imports: by the name that it has there, where it comes from."""
+    return {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module
+        for alias in node.names
+    }
 
 
 def main() -> None:
