@@ -41,7 +41,7 @@ def reduce_asynchronously(op: Operation) -> Semantics:
     """`red.async`: an atomic reduction; its bytes are counted on an mbarrier, if there is one."""
     change = combining(op.slot(".op"), op.type, False)
     dtype = change.dtype
-    space = op.space("a")
+    space = op.space("a") if op.slot(".ss") else ".generic"
 
     def run(lanes: Any, given: Any) -> None:
         there, to = places(lanes, space, given.a, dtype.itemsize, "update", dtype.itemsize)
