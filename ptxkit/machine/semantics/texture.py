@@ -31,7 +31,7 @@ def tex(op: Operation) -> Semantics:
         if whole:
             where = [p.view(np.int32).astype(np.int64) for p in at]
             where = [w + o for w, o in zip(where, offsets, strict=False)] if offsets else where
-            level = lanes.broadcast(given.lod).view(np.int32) if given.lod is not None else np.zeros(lanes.count, np.int64)
+            level = lanes.broadcast(given.lod).view(np.int32) if given.lod is not None else None
             return sampling.fetched(texture, where, layer, level)
         floats: Any = [p.view(np.float32) for p in at]
         if "cube" in geometry:
