@@ -110,7 +110,7 @@ ENGINES = {
     "memory": "cfg framework launch numbers registers symbolic",
     "uniformity": "cfg framework launch memory numbers registers symbolic threads",
     "events": "cfg framework launch memory numbers registers symbolic uniformity",
-    "symex": "cfg events framework memory numbers symbolic",
+    "symex": "cfg events framework launch memory numbers symbolic",
     "simulation": "cfg events framework launch memory numbers registers symbolic uniformity",
 }
 """Whom the engines import: the map in analyses/README.md. Nobody imports a room that stands below it here, so there is no circle."""

@@ -1,22 +1,19 @@
 """What terms are for each thread of a CTA, where they depend on nothing but the thread's index in it.
 
-Without `.reqntid` a shape is assumed that the kernel can be launched with: as large as `.maxntid` says, or else a warp; a single thread
-if the kernel looks at its index in y or z. What is found for it holds for a launch of that shape.
+Without `.reqntid` a shape is assumed that the kernel can be launched with (`launch.inputs`). What is found for it holds for a launch of
+that shape.
 """
 
 from __future__ import annotations
 
 import math
 
-from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.launch import MOST_THREADS, WARP, launch
+from ptxkit.analyses.launch.inputs import assumed_block
+from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.symbolic.domains import lanes
 from ptxkit.analyses.symbolic.evaluate import Domain, evaluate
 from ptxkit.analyses.symbolic.terms import Term
-from ptxkit.syntax import constant_value
-
-ASSUMED = (32, 1, 1)
 
 Vector = tuple[int, ...]
 
@@ -69,18 +66,5 @@ class ThreadBlock:
 
 @fact
 def thread_block_of(routine: Routine) -> ThreadBlock:
-    """The threads of a CTA that runs a function."""
-    exactly = launch(routine).threads
-    if exactly is not None and math.prod(exactly) <= MOST_THREADS:
-        return ThreadBlock(exactly, False)
-    if specials(routine) & {"%tid", "%tid.y", "%tid.z"}:
-        # how its threads are laid out is up to the launch
-        return ThreadBlock((1, 1, 1), True)
-    for directive in routine.function.header.directives:
-        if directive.name == ".maxntid":
-            sizes = [constant_value(argument) for argument in directive.arguments]
-            if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
-                x, y, z = [*map(int, sizes), 1, 1][:3]  # type: ignore[arg-type]
-                if x * y * z <= MOST_THREADS:
-                    return ThreadBlock((x, y, z), True)
-    return ThreadBlock(ASSUMED, True)
+    """The threads of a CTA that runs a function: see `launch.inputs.assumed_block`."""
+    return ThreadBlock(*assumed_block(routine))

@@ -8,13 +8,13 @@ with numbers. That is not all there is to contradict: before a path is shown as 
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from ptxkit.analyses.cfg.dataflow import union
 from ptxkit.analyses.cfg.reachability import unfold
+from ptxkit.analyses.launch.inputs import candidates, fitted, starts
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, signed
 from ptxkit.analyses.symbolic.environment import rebuilt
 from ptxkit.analyses.symbolic.evaluate import is_atom, numbers
@@ -30,47 +30,6 @@ MOST_EVALUATED = 200_000
 """So many times a term is worked out for a thread; where numbers are found, they are after some hundred, or thousand if terms are large."""
 MOST_WITHIN = 8
 """So many of the predicates within another are looked at, those that stand less deep."""
-_NEAR = 1 << 16
-"""Numbers of 32 bits and more that are so near to the greatest signed one are not tried: sums overflow, as with sizes that nobody has."""
-_STARTS = (0, 1, 64, 1000)
-"""What all leaves are at first, by iterations."""
-_USUAL = (
-    0,
-    1,
-    2,
-    3,
-    4,
-    5,
-    6,
-    7,
-    8,
-    9,
-    10,
-    12,
-    15,
-    16,
-    31,
-    32,
-    33,
-    64,
-    96,
-    127,
-    128,
-    129,
-    160,
-    192,
-    256,
-    257,
-    320,
-    384,
-    512,
-    640,
-    768,
-    1024,
-    2048,
-    4096,
-    65536,
-)
 
 FLEETING = ("value", "skipped")
 """Leaves that stand for something else in each iteration, if their data say in which."""
@@ -296,10 +255,10 @@ class _Search:
     def run(self) -> Model | None:
         if len(self.leaves) > MOST_LEAVES:
             return None
-        for start in _STARTS:
+        for start in starts():
             if self._is_enough():
                 break
-            model = self._climb({leaf: self._nearest(leaf, start) for leaf in self.leaves})
+            model = self._climb({leaf: fitted(start, leaf.alignment, leaf.bounds) for leaf in self.leaves})
             if model is not None:
                 return model
         return None
@@ -336,25 +295,8 @@ class _Search:
                 break
         return model if all(right) else None
 
-    def _nearest(self, leaf: Term, number: int) -> int:
-        low, high = leaf.bounds
-        return min(max(low, number * (leaf.alignment or 1)), high)
-
     def _candidates(self, leaf: Term) -> Iterator[int]:
-        mask = (1 << leaf.width) - 1
-        known = leaf.known
-        bounds = [n for low_high in [self.ranges.get(leaf, ())] for n in low_high]
-        shifted = [number << shift for shift in range(1, 12) for number in range(1, 10)]
-        seen = set()
-        constants = sorted(self.constants, key=lambda number: (abs(number), number < 0))
-        for number in itertools.chain(bounds, constants, _USUAL, (-1,), shifted):
-            for scaled in (number, number * (leaf.alignment or 1)):
-                value = scaled & mask
-                fits = not value & known.zeros and value & known.ones == known.ones and (value - known.low) & mask <= known.span
-                overflows = leaf.width >= 32 and abs(value - (mask >> 1)) < _NEAR
-                if fits and not overflows and value not in seen:
-                    seen.add(value)
-                    yield value
+        return candidates(leaf.width, leaf.known, leaf.alignment, self.constants, self.ranges.get(leaf, ()))
 
     def _evaluate(self, terms: list[Term], model: Mapping[Term, int]) -> None:
         for thread, known in self.numbers.items():

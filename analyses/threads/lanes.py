@@ -16,6 +16,7 @@ from ptxkit.analyses.cfg.graph import Edge, Via, control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.inputs import certain_block
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.domains import needs_of_lanes, of_lanes
@@ -55,7 +56,7 @@ class Lanes:
         self.routine = routine
         self.values = values(routine)
         self.launch = launch(routine)
-        self.threads = threads_of(self.launch.threads or (1, 1, 1))
+        self.threads = threads_of(certain_block(routine))
         self._flow = control_flow(routine)
         self._dominance = dominators(routine)
         self._loops = loops(routine)

@@ -15,6 +15,7 @@ from ptxkit.analyses.cfg.graph import Edge
 from ptxkit.analyses.cfg.loops import Loop
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.inputs import arguments, fitted, special_number
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.numbers.bits import bits, mask_of
@@ -28,10 +29,10 @@ from ptxkit.analyses.uniformity.uniformity import Uniformity, uniformity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-TRIED = (17, 1, 100, 1000, 0)
-"""What arguments are taken to be."""
 EXAMPLE = (".global", ".const")
 """Where the program finds what it works on."""
+GRID = (2, 1, 1)
+"""Thread blocks of the grid, and of each cluster: two, so that there is another."""
 MOST_NESTED = 20
 
 
@@ -42,7 +43,7 @@ class Choice:
     level: Level = Level.CTA
     """What threads of such a group have in common, and nobody knows, is a number too; so nothing follows for threads of different
     groups."""
-    number: int = TRIED[0]
+    number: int = arguments()[0]
     """What each argument is, and each value that all threads load in common."""
     loaded: tuple[int, int, int] | None = None
     """A lane, what it loads, and what the other lanes load, where each thread loads its own."""
@@ -96,20 +97,12 @@ class World(First):
         return (number,) * len(self.threads)
 
     def _example(self, leaf: Term) -> int:
-        number = self.choice.number * max(1, leaf.alignment) & ((1 << leaf.width) - 1)
-        least, most = leaf.bounds
-        return min(max(number, least), most)
+        return fitted(self.choice.number, leaf.alignment, leaf.bounds, leaf.width)
 
     def _special_same(self, leaf: Term) -> Numbers | None:
         name = str(leaf.data[0])
-        if name.startswith(("%tid", "%lane")) or not self.template.has_indices:
-            return None
-        if name.startswith("%ntid"):
-            last = self.threads[-1]
-            return self._all_same({"x": last.x, "y": last.y, "z": last.z}[name[-1]] + 1)
-        if name.startswith(("%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_nctarank")):
-            return self._all_same(2 if name[-1] in "xk" else 1)
-        return self._all_same(0) if name.startswith(("%ctaid", "%clusterid", "%cluster_cta")) else None
+        number = special_number(name, self.template.shape, GRID) if self.template.has_indices else None
+        return None if number is None else self._all_same(number)
 
     def _phi(self, leaf: Term, block: int) -> Numbers | None:
         number: int = leaf.data[0]  # type: ignore[assignment]
@@ -253,7 +246,7 @@ class Worlds:
 
     def all(self, level: Level) -> Iterable[World]:
         """Those with different arguments, for what threads of such groups do."""
-        for number in TRIED:
+        for number in arguments():
             yield self.of(Choice(level, number))
 
     def iteration(self, choice: Choice, loop: Loop, iteration: int) -> World:

@@ -12,6 +12,7 @@ from functools import cached_property
 
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.inputs import widest_block
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.symbolic.domains import lanes
 from ptxkit.analyses.symbolic.evaluate import evaluate, number_of
@@ -38,14 +39,13 @@ class Template:
     """The threads of a CTA, counted as the hardware does, and their numbers."""
 
     def __init__(self, routine: Routine, flat: bool, source: Source | None = None) -> None:
-        known = launch(routine)
-        shape = known.threads
+        shape = launch(routine).threads
         self.is_certain = shape is not None
         """Whether a CTA has exactly these threads; else it may have fewer."""
         self.has_indices = shape is not None or flat
         """Whether the index of each thread is known; else only its lane."""
         self.assumption = "" if shape is not None or not flat else ONE_DIMENSION
-        self.shape = shape or (known.most[0], 1, 1)
+        self.shape = widest_block(routine)
         self.count = math.prod(self.shape)
         """How many threads there are."""
         self._sizes = dict(zip(("%ntid.x", "%ntid.y", "%ntid.z"), shape or (), strict=False))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via
+from ptxkit.analyses.launch.inputs import arguments, special_number
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.domains import lanes
@@ -24,8 +25,9 @@ from ptxkit.analyses.uniformity.propagation import Propagation
 from ptxkit.analyses.uniformity.reaching_threads import Coming, Reach
 
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
-TRIED = (17, 1, 100)
-"""What arguments are taken to be, where they decide."""
+MOST_ARGUMENTS = 3
+"""So many arguments are tried: what differs for none of them, `example_runs` looks at."""
+GRID = (1, 1, 1)
 
 
 def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | None:
@@ -154,7 +156,7 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
         found = reach.template.specials(str(leaf.data[0]))
         return None if found is None else found[:count]
 
-    for tried in TRIED:
+    for tried in arguments(MOST_ARGUMENTS):
         chosen = {leaf: _example(reach, leaf, tried) for leaf in leaves if _is_chosen(leaf)}
         numbers = evaluate(condition, lanes(index, count), {leaf: (number,) * count for leaf, number in chosen.items()})
         if numbers is not None and len(set(numbers)) == 2:
@@ -170,10 +172,7 @@ def _example(reach: Reach, leaf: Term, tried: int) -> int:
     name = str(leaf.data[0])
     if leaf.operator == "parameter":
         return tried
-    if name.startswith("%ntid"):
-        shape = reach.template.threads[-1]
-        return {"x": shape.x, "y": shape.y, "z": shape.z}[name[-1]] + 1
-    return 1 if name.startswith("%nctaid") else 0
+    return special_number(name, reach.template.shape, GRID) or 0
 
 
 def _spoken(chosen: dict[Term, int]) -> Iterator[str]:

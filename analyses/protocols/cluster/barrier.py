@@ -15,6 +15,7 @@ from ptxkit.analyses.cfg.paths import met
 from ptxkit.analyses.events.barriers import BarrierUse, barriers
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.launch.call_graph import callgraph
+from ptxkit.analyses.launch.inputs import example_threads
 from ptxkit.analyses.symbolic.thread_block import thread_block_of
 from ptxkit.analyses.symex.path_condition import atoms
 from ptxkit.analyses.symex.path_search import paths_to
@@ -124,14 +125,13 @@ class _Automaton:
     def _on_a_path(self, use: BarrierUse, wrong: State) -> Fault | None:
         """The fault with a path to it that can be taken; None if none is found."""
         thread_block = thread_block_of(self.routine)
-        threads = dict.fromkeys([0, *[t for t in (1, 31, 32, 64, 96, 128, thread_block.size - 1) if t < thread_block.size]])
         for path in paths_to(self.routine, use.instruction, self.events, self.entry, lambda i, _: self.after(i, State.NONE)):
             if path.state != wrong:
                 continue
             leaves = {leaf for term in path.choices.taken for leaf in atoms(term)}
             if sum(leaf.operator not in ("special", "parameter", "phi") for leaf in leaves) > 1:
                 continue
-            for thread in threads:
+            for thread in example_threads(thread_block.size):
                 model = path.choices.model(thread_block, [thread])
                 if model is not None:
                     given = [f"{leaf} = {number}" for leaf, number in model.items() if leaf.operator in ("special", "parameter")]

@@ -14,6 +14,7 @@ from ptxkit.analyses.cfg.reachability import closure, nearest_first
 from ptxkit.analyses.events.barriers import term_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.launch.inputs import arguments, loads_of_lanes
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.protocols.convergence.participation import Divergence, Search, reconverge
@@ -21,14 +22,14 @@ from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.vectors import Numbers
 from ptxkit.analyses.threads.lanes import Thread
 from ptxkit.analyses.threads.thread_sets import Runs
-from ptxkit.analyses.uniformity.example_runs import TRIED, Choice, World, worlds
+from ptxkit.analyses.uniformity.example_runs import Choice, World, worlds
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import enters_whole
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-LOADED = ((0, 5), (5, 0), (-5, 5))
-"""What the lane that is asked and the others load, where each loads its own."""
+MOST_ARGUMENTS = 2
+"""So many arguments are tried with each example of what lanes load."""
 
 
 @frozen
@@ -201,8 +202,8 @@ def _worlds_for(routine: Routine, i: int, bound: Bound) -> Iterator[World]:
     lane = term_of(routine, i, bound.operand("b"))
     if lane is None or lane.constant is None:
         return
-    for number in TRIED[:2]:
-        for own, others in LOADED:
+    for number in arguments(MOST_ARGUMENTS):
+        for own, others in loads_of_lanes():
             yield known.of(Choice(Level.WARP, number, (lane.constant % WARP, own, others)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.launch.inputs import warp_block
 from ptxkit.analyses.launch.launch import WARP, launch
 from ptxkit.analyses.symbolic.domains import lanes
 from ptxkit.analyses.symbolic.evaluate import evaluate
@@ -40,8 +41,8 @@ def differing(routine: Routine, term: Term) -> Differing | None:
     shape = launch(routine).threads
     if shape is None and any(leaf.data[0] in ("%tid.y", "%tid.z") for leaf in leaves):
         return None
-    width, height, _ = shape or (WARP, 1, 1)
-    count = launch(routine).count or WARP
+    width, height, depth = warp_block(routine)
+    count = width * height * depth
     threads = range(count)
     index = {
         "%tid.x": tuple([thread % width for thread in threads]),

@@ -18,7 +18,8 @@ from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, steps
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.launch import MOST_THREADS, cluster_size, launch
+from ptxkit.analyses.launch.inputs import block_shapes, block_sizes
+from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault, RaceFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation import shared_room as room
@@ -28,10 +29,6 @@ from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
 from ptxkit.analyses.uniformity.uniformity import Level, uniformity
 
 MOST_CTAS = 4
-LIKELY = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
-"""Threads that a kernel is launched with that does not say it."""
-SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 4), (64, 4), (8, 32), (128, 2))
-"""The same if threads are laid out in two dimensions."""
 MOST_INSTRUCTIONS = 20_000
 RACE = RaceFault.SMEM_RACE
 
@@ -50,7 +47,7 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
     if not block.is_assumed:
         return _Run(routine, ranks, block).found
     best: tuple[Finding, ...] = ()
-    sizes = _sizes(routine)
+    sizes = block_sizes(routine)
     if not sizes:
         return _in_two_dimensions(routine) if ranks == 1 else ()
     for threads in sizes:
@@ -72,7 +69,7 @@ def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding
         return ()
     before = room.extents(routine, followed)
     most: _Run | None = None
-    for threads in sorted([size for size in _sizes(routine) if size > few and size % few == 0]):
+    for threads in sorted([size for size in block_sizes(routine) if size > few and size % few == 0]):
         run = _Run(routine, 1, ThreadBlock((threads, 1, 1), True))
         extent = room.extents(routine, run.followed)
         if not room.has_room(extent) or extent == before:
@@ -95,16 +92,14 @@ def _in_two_dimensions(routine: Routine) -> tuple[Finding, ...]:
         return ()
     best: tuple[Finding, ...] = ()
     tried: list[str] = []
-    for width, height in SHAPES:
-        if width * height > launch(routine).most[0]:
-            continue
-        run = _Run(routine, 1, ThreadBlock((width, height, 1), True), is_short=True)
+    for shape in block_shapes(routine):
+        run = _Run(routine, 1, ThreadBlock(shape, True), is_short=True)
         extents = room.extents(routine, run.followed)
         if not extents or not room.has_room(extents):
             continue
         if not run.found or any(one.kind != RACE for one in run.found):
             return ()
-        tried.append(f"{width} x {height}")
+        tried.append(f"{shape[0]} x {shape[1]}")
         best = best or run.found
     note = f"the kernel does not say with which shape of block it is launched: this happens with {', '.join(tried)}"
     return tuple([attrs.evolve(one, notes=(*one.notes, note), is_certain=False) for one in best])
@@ -134,17 +129,8 @@ def likely_thread_block(routine: Routine) -> ThreadBlock | None:
     block = thread_block_of(routine)
     if not block.is_assumed:
         return block
-    sizes = _sizes(routine)
+    sizes = block_sizes(routine)
     return ThreadBlock((sizes[0], 1, 1), True) if sizes else None
-
-
-def _sizes(routine: Routine) -> list[int]:
-    """The numbers of threads that a kernel may be launched with, most likely ones first; none if they are laid out in y or z."""
-    known = launch(routine)
-    if specials(routine) & {"%tid.y", "%tid.z"}:
-        return []
-    most = known.most[0]
-    return list(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in LIKELY if size <= most]]))
 
 
 def judged(
