@@ -29,6 +29,11 @@ from ptxkit.syntax import constant_value
 
 Shape = tuple[int, int, int]
 
+ONE_BLOCK = (1, 1, 1)
+"""The grid where what differs between the threads of one thread block is looked for: nothing else need be there."""
+TWO_BLOCKS = (2, 1, 1)
+"""The grid, and each cluster, where threads are followed: the smallest in which a thread block has another beside it."""
+
 _ONE_THREAD = (1, 1, 1)
 _ONE_WARP = (WARP, 1, 1)
 _SIZES = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
@@ -124,7 +129,7 @@ def example_threads(size: int) -> tuple[int, ...]:
 def special_number(name: str, block: Shape, grid: Shape) -> int | None:
     """What a special register is for all threads of the first thread block of a launch; None if it says something else.
 
-    Clusters and their grid are as large as `grid`, which is an example of the one as much as of the other.
+    Each cluster, and the grid counted in clusters, is taken to be as large as `grid` (`ONE_BLOCK` or `TWO_BLOCKS`).
     """
     stem, _, component = name.partition(".")
     position = max(0, "xyz".find(component))

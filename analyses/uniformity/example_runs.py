@@ -15,7 +15,7 @@ from ptxkit.analyses.cfg.graph import Edge
 from ptxkit.analyses.cfg.loops import Loop
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.inputs import arguments, fitted, special_number
+from ptxkit.analyses.launch.inputs import TWO_BLOCKS, arguments, fitted, special_number
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.numbers.bits import bits, mask_of
@@ -31,8 +31,6 @@ from ptxkit.isa.binding import Bound
 
 EXAMPLE = (".global", ".const")
 """Where the program finds what it works on."""
-GRID = (2, 1, 1)
-"""Thread blocks of the grid, and of each cluster: two, so that there is another."""
 MOST_NESTED = 20
 
 
@@ -101,7 +99,7 @@ class World(First):
 
     def _special_same(self, leaf: Term) -> Numbers | None:
         name = str(leaf.data[0])
-        number = special_number(name, self.template.shape, GRID) if self.template.has_indices else None
+        number = special_number(name, self.template.shape, TWO_BLOCKS) if self.template.has_indices else None
         return None if number is None else self._all_same(number)
 
     def _phi(self, leaf: Term, block: int) -> Numbers | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via
-from ptxkit.analyses.launch.inputs import arguments, special_number
+from ptxkit.analyses.launch.inputs import ONE_BLOCK, arguments, special_number
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.domains import lanes
@@ -27,7 +27,6 @@ from ptxkit.analyses.uniformity.reaching_threads import Coming, Reach
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
 MOST_ARGUMENTS = 3
 """So many arguments are tried: what differs for none of them, `example_runs` looks at."""
-GRID = (1, 1, 1)
 
 
 def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | None:
@@ -172,7 +171,7 @@ def _example(reach: Reach, leaf: Term, tried: int) -> int:
     name = str(leaf.data[0])
     if leaf.operator == "parameter":
         return tried
-    return special_number(name, reach.template.shape, GRID) or 0
+    return special_number(name, reach.template.shape, ONE_BLOCK) or 0
 
 
 def _spoken(chosen: dict[Term, int]) -> Iterator[str]:
