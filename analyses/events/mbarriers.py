@@ -6,11 +6,9 @@ it is made from stays in that range: so two arrays are seen not to overlap.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import islice
+import functools
 
-from ptxkit.analyses.cfg.graph import Via, control_flow
-from ptxkit.analyses.cfg.reachability import nearest_first
+from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.events.steps import accesses_of
 from ptxkit.analyses.framework.bindings import bindings, such
 from ptxkit.analyses.framework.routine import Routine, fact
@@ -21,8 +19,8 @@ from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.numbers.intervals import Interval, hull, just, union
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.environment import settler
-from ptxkit.analyses.symbolic.evaluate import number_of
-from ptxkit.analyses.symbolic.terms import Term, Terms, walk
+from ptxkit.analyses.symbolic.induction import Rounds, rounds
+from ptxkit.analyses.symbolic.terms import Term, Terms
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
@@ -34,8 +32,6 @@ CTA_BITS = 18
 MBARRIER_BYTES = 8
 MOST_JOINS = 4
 """Where paths merge one after the other, so many locations are looked through."""
-MOST_VALUES = 64
-"""A ring of more values than this is not followed."""
 
 Where = Address[Root, Interval]
 """Where an mbarrier may lie: from the variable, or the unknown that its address starts from."""
@@ -163,150 +159,26 @@ def _range(routine: Routine, atom: Term) -> Interval | None:
     low, high = atom.signed_bounds
     if low >= 0 and high < 1 << CTA_BITS:
         return Interval(low, high)
-    values_ = _ring(routine, atom)
-    if values_ is None:
-        return None
-    size = _size(values_)
-    ends = Interval(0, size - 1)
-    # what every value arrives as keeps to the range, if all that it is made from does
-    known: dict[Term, bool] = {}
-    if size and all(_keeps(routine, term, ends, known) for term in (*values_.values(), atom)):
-        return ends
-    return _gone_through(atom, values_.values())
+    for known in (rounds(routine), _rounds_by_thread(routine)):
+        if known.is_all(atom):
+            ends = hull(known.numbers(atom))
+            return ends if ends.high < 1 << CTA_BITS else None
+    return None
 
 
-def _gone_through(atom: Term, arriving: Collection[Term]) -> Interval | None:
-    """Between which numbers a loop value is that is made from nothing but itself: all are tried that it comes to."""
-    steps = [term for term in arriving if term.constant is None]
-    if any(set(term.leaves()) != {atom} for term in steps):
-        return None
-
-    def following(number: int | None) -> list[int | None]:
-        return [number_of(term, None, {atom: number}) for term in steps] if number is not None else []
-
-    starts: list[int | None] = [term.constant for term in arriving if term.constant is not None]
-    found = list(islice(nearest_first(starts, following), MOST_VALUES + 1))
-    numbers = [number for number in found if number is not None]
-    if len(found) > MOST_VALUES or len(numbers) < len(found):
-        return None
-    return hull(numbers) if numbers and max(numbers) < 1 << CTA_BITS else None
+@fact
+def _rounds_by_thread(routine: Routine) -> Rounds:
+    """The numbers that terms take where rings start at what the index of a thread says."""
+    return Rounds(routine, functools.partial(_of_threads, routine))
 
 
-def _ring(routine: Routine, atom: Term) -> dict[Term, Term] | None:
-    """What arrives at the loop values that something is made from, and at those that these are made from; None if they are too many."""
-    numbering = ssa(routine).values
-    found: dict[Term, Term] = {}
-
-    def is_loop_value(leaf: Term) -> bool:
-        number = leaf.data[0] if leaf.operator == "phi" else None
-        return isinstance(number, int) and numbering[number].origin is Origin.PHI
-
-    def arriving(leaf: Term) -> Iterator[Term]:
-        number: int = leaf.data[0]  # type: ignore[assignment]
-        for operand in numbering[number].operands:
-            if operand >= 0:
-                term = _chosen(routine, operand)
-                starts = _of_locations(routine, term, numbering[number].block)
-                found.update({one: one for one in starts or (term,)})
-                yield from () if starts else term.leaves()
-
-    for leaf in nearest_first(atom.leaves(), arriving):
-        if len(found) > MOST_VALUES or not is_loop_value(leaf):
-            return None
-    return found if len(found) <= MOST_VALUES else None
-
-
-def _of_locations(routine: Routine, term: Term, block: int) -> list[Term]:
+def _of_threads(routine: Routine, term: Term, block: int) -> list[int]:
     """The numbers that a term is for the threads that come to a block, if it depends on nothing but their indices."""
     reach = uniformity(routine).reach
-    location = settler(routine).term(term)
-    if location.constant is not None or not reach.template.has_indices or not reach.template.is_known(location):
+    if term.constant is not None or not reach.template.has_indices or not reach.template.is_known(term):
         return []
-    numbers = reach.template.numbers(location)
-    own = {numbers[thread] for thread in bits(reach.block(block).ever)} if numbers is not None else set()
-    return [values(routine).terms.constant(number, term.width) for number in sorted(own)]
-
-
-def _chosen(routine: Routine, number: int) -> Term:
-    """A value; where two paths merge again, of which one only passes a branch by, what the branch chooses."""
-    known, value, flow = values(routine), ssa(routine).values[number], control_flow(routine)
-    term = known.of(number)
-    routes = flow.blocks[value.block].predecessors
-    if term.operator != "join" or value.origin is not Origin.PHI or len(value.operands) != 2 or len(routes) != 2:
-        return term
-    for location, route in enumerate(routes):
-        other = routes[1 - location]
-        edges = flow.blocks[route].edges
-        # from here control comes to the meeting at once or by the other path, which is come to from nowhere else
-        if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or tuple(flow.blocks[other].predecessors) != (route,):
-            continue
-        condition = known.guard(flow.blocks[route].end - 1)
-        past, iteration = known.of(value.operands[location]), known.of(value.operands[1 - location])
-        if condition is None or past.width != term.width or iteration.width != term.width:
-            return term
-        holds = next(edge.via is Via.TAKEN for edge in edges if edge.target == value.block)
-        return known.terms.apply("select", term.width, (condition, past, iteration) if holds else (condition, iteration, past))
-    return term
-
-
-def _size(arriving: dict[Term, Term]) -> int:
-    """How many stages a ring has: the number that it is set back at, or one more than what it is masked to."""
-    sizes = set()
-    for term in arriving:
-        for inner in walk(term):
-            if inner.operator == "select" and inner.args[0].operator == "eq":
-                apart = {side.constant for side in inner.args[0].args if side.constant is not None}
-                sizes |= {number for number in apart if number < 1 << CTA_BITS}
-        sizes |= {number for number in _masked(term) if number < 1 << CTA_BITS}
-    return max(sizes, default=0)
-
-
-def _masked(term: Term) -> set[int]:
-    """One more than what a value, or one of those that it is chosen from, is at most by itself."""
-    if term.operator in ("join", "select"):
-        return set[int]().union(*[_masked(arg) for arg in (term.args if term.operator == "join" else term.args[1:])])
-    if term.operator == "xor":
-        return {1 << arg.constant.bit_length() for arg in term.args if arg.constant is not None}
-    low, high = term.signed_bounds
-    return {high + 1} if low >= 0 else set()
-
-
-def _keeps(routine: Routine, term: Term, ends: Interval, known: dict[Term, bool]) -> bool:
-    """Whether a value is in a range from 0, if the loop values in it are. `known` remembers what was found for these ends."""
-    found = known.get(term)
-    if found is None:
-        found = known[term] = _is_within(routine, term, ends, known)
-    return found
-
-
-def _is_within(routine: Routine, term: Term, ends: Interval, known: dict[Term, bool]) -> bool:
-    constant = term.constant
-    if constant is not None:
-        return 0 <= constant <= ends.high
-    if term.operator == "phi":
-        return True
-    if term.operator == "join" and isinstance(term.data[0], int):
-        chosen = _chosen(routine, term.data[0])
-        if chosen.operator == "select":
-            return _keeps(routine, chosen, ends, known)
-    if term.operator == "join" or (term.operator == "xor" and not (ends.high + 1) & ends.high):
-        return all(_keeps(routine, arg, ends, known) for arg in term.args)
-    if term.operator == "select":
-        condition, yes, no = term.args
-        return _keeps(routine, yes, ends, known) and (
-            _keeps(routine, no, ends, known) or _wraps_around(routine, condition, no, ends, known)
-        )
-    low, high = term.signed_bounds
-    return low >= 0 and high <= ends.high
-
-
-def _wraps_around(routine: Routine, condition: Term, stepped: Term, ends: Interval, known: dict[Term, bool]) -> bool:
-    """Whether something is one more than a stage, and is not what the ring wraps around at since the condition does not hold."""
-    if condition.operator != "eq" or stepped not in condition.args:
-        return False
-    end = next((side.constant for side in condition.args if side.constant is not None), None)
-    offset, parts = stepped.linear
-    return end == ends.high + 1 and offset == 1 and len(parts) == 1 and parts[0][1] == 1 and _keeps(routine, parts[0][0], ends, known)
+    numbers = reach.template.numbers(term)
+    return sorted({numbers[thread] for thread in bits(reach.block(block).ever)}) if numbers is not None else []
 
 
 # --- who uses them

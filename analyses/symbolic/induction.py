@@ -6,14 +6,14 @@ starts as. What loops that other things stop go through is followed as far as it
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 
 from ptxkit.analyses.cfg.dominators import dominators
-from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.cfg.graph import Via, control_flow
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.domains import image
-from ptxkit.analyses.symbolic.environment import settler
+from ptxkit.analyses.symbolic.environment import rebuilt, settler
 from ptxkit.analyses.symbolic.evaluate import CLOSED, Domain, evaluate, is_atom, number_of
 from ptxkit.analyses.symbolic.terms import SUM, Term
 from ptxkit.analyses.symbolic.values import values
@@ -29,6 +29,8 @@ MOST_CHOICES = 16
 
 Numbers = frozenset[int]
 NOTHING: Numbers = frozenset()
+Starts = Callable[[Term, int], Collection[int]]
+"""The numbers of a term that arrives at a block; none if they are not known."""
 Firsts = tuple[int | None, int | None, int | None]
 """A stage, the same had it never been set back to 0, and a parity; None for a number that is not known."""
 
@@ -36,12 +38,15 @@ Firsts = tuple[int | None, int | None, int | None]
 class Rounds:
     """The numbers that the terms of a function take."""
 
-    def __init__(self, routine: Routine) -> None:
+    def __init__(self, routine: Routine, starts: Starts | None = None) -> None:
+        self._starts = starts
+        """What is known of what arrives at a block besides, as from the indices of the threads that come there."""
         self._known = values(routine)
         self._ssa = ssa(routine)
         self._flow = control_flow(routine)
         self._dominates = dominators(routine).tree.dominates
         self._settle = settler(routine).term
+        self._selected: dict[Term, Term] = {}
         self._taken: dict[Term, Numbers] = {}
         self._open: set[Term] = set()
         self._partial: set[Term] = set()
@@ -53,13 +58,16 @@ class Rounds:
     def numbers(self, term: Term) -> Numbers:
         """Numbers that a term takes, unsigned, if control takes every path and loops iterate for long; none if they are not known."""
         if term not in self._found:
-            self._work_out(term)
-            self._found[term] = self._numbers(term)
+            unbranched = self._unbranched(term)
+            self._work_out(unbranched)
+            self._found[term] = self._numbers(unbranched)
         return self._found[term]
 
     def is_all(self, term: Term) -> bool:
         """Whether a term takes no numbers but those."""
-        return bool(self.numbers(term)) and not any(one in self._partial or one in self._open for one in self._variables(term))
+        if not self.numbers(term):
+            return False
+        return not any(one in self._partial or one in self._open for one in self._variables(self._unbranched(term)))
 
     def _numbers(self, term: Term) -> Numbers:
         variables = self._variables(term)
@@ -191,12 +199,69 @@ class Rounds:
 
     def _arriving(self, variable: Term) -> list[Term]:
         if variable.operator != "phi":
-            return list(variable.args[1:] if variable.operator == "select" else variable.args)
+            return [self._unbranched(arg) for arg in (variable.args[1:] if variable.operator == "select" else variable.args)]
         number = variable.data[0]
         value = self._ssa.values[number] if isinstance(number, int) else None
         if value is None or value.origin is not Origin.PHI:
             return []
-        return [self._settle(self._known.of(operand)) for operand in value.operands if operand >= 0]
+        arriving = [self._settle(self._known.of(operand)) for operand in value.operands if operand >= 0]
+        if self._starts is None:
+            return [self._unbranched(term) for term in arriving]
+        found = []
+        for term in arriving:
+            numbers = self._starts(term, value.block)
+            found += [self._known.terms.constant(number, term.width) for number in numbers] or [self._unbranched(term)]
+        return found
+
+    def _unbranched(self, term: Term) -> Term:
+        """A term with a selection for what a branch chooses that passes by the one block in which it is another."""
+        done = self._selected
+        opened: set[Term] = set()
+        stack = [term]
+        while stack:
+            at = stack[-1]
+            if at in done:
+                stack.pop()
+                continue
+            chosen = self._chosen(at) if at.operator == "join" else None
+            if at.is_leaf or (at.operator == "join" and (chosen is None or (at in opened and chosen not in done))):
+                # a join that is made of itself stays one
+                done[at] = at
+            elif chosen is not None and chosen not in done:
+                opened.add(at)
+                stack.append(chosen)
+            elif chosen is not None:
+                done[at] = done[chosen]
+            elif missing := [one for one in at.inner if one not in done]:
+                stack += missing
+            else:
+                same = all(done[one] is one for one in at.inner)
+                done[at] = at if same else rebuilt(self._known.terms, at, done)
+        return done[term]
+
+    def _chosen(self, join: Term) -> Term | None:
+        """What a branch chooses where two paths merge again, of which one only passes it by; None if it is not that."""
+        number = join.data[0]
+        value = self._ssa.values[number] if isinstance(number, int) else None
+        if value is None or value.origin is not Origin.PHI or self._known.of(number) is not join:  # type: ignore[arg-type]
+            return None
+        paths = self._flow.blocks[value.block].predecessors
+        if len(value.operands) != 2 or len(paths) != 2:
+            return None
+        for position, path in enumerate(paths):
+            other = paths[1 - position]
+            edges, others = self._flow.blocks[path].edges, self._flow.blocks[other].predecessors
+            # from here control comes to where they merge at once or by the other path, which is come to from nowhere else
+            if len(edges) != 2 or {edge.target for edge in edges} != {value.block, other} or others != (path,):
+                continue
+            condition = self._known.guard(self._flow.blocks[path].end - 1)
+            past, by_other = self._known.of(value.operands[position]), self._known.of(value.operands[1 - position])
+            if condition is None or past.width != join.width or by_other.width != join.width:
+                return None
+            holds = next(edge.via is Via.TAKEN for edge in edges if edge.target == value.block)
+            sides = (past, by_other) if holds else (by_other, past)
+            return self._known.terms.apply("select", join.width, (condition, *sides))
+        return None
 
     # --- the first time
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxkit.analyses.numbers.arithmetic import OPERATORS
-from ptxkit.analyses.symbolic.domains import image, lanes
+from ptxkit.analyses.numbers.intervals import Interval
+from ptxkit.analyses.symbolic.domains import image, intervals, lanes
 from ptxkit.analyses.symbolic.evaluate import Domain, evaluate, is_atom, number_of, numbers, operands
 from ptxkit.analyses.symbolic.terms import Term, Terms
 
@@ -163,3 +164,30 @@ def test_another_domain() -> None:
 
     assert evaluate(term, Domain[int](value)) == 3
     assert numbers({x: 2}.get).needs(term, {}) == term.inner
+
+
+@given(st.data(), st.integers(0, 255), st.integers(0, 255), st.integers(0, 40), st.integers(0, 40))
+def test_the_interval_holds_the_number(data: st.DataObject, a: int, b: int, below: int, above: int) -> None:
+    terms = Terms()
+    x, y = leaf(terms, "x"), leaf(terms, "y")
+    term = data.draw(made(terms, (x, y)))
+    given_ = {x: Interval(max(0, a - below), min(255, a + above)), y: Interval(b, b)}
+
+    number, found = number_of(term, {x: a, y: b}.get), evaluate(term, intervals(given_.get))
+
+    assert found is not None
+    assert number is None or found.has(number)
+
+
+def test_intervals_of_sums_and_products() -> None:
+    terms = Terms()
+    x, y = leaf(terms, "x", 32), leaf(terms, "y", 32)
+    given_ = {x: Interval(0, 3), y: Interval(2, 5)}.get
+
+    assert evaluate(terms.add(terms.scale(x, 16), terms.constant(4, 32)), intervals(given_)) == (4, 52)
+    assert evaluate(terms.apply("mul", 32, (x, y)), intervals(given_)) == (0, 15)
+    # below zero it wraps around: only the bounds are left
+    assert evaluate(terms.sub(x, y), intervals(given_)) == (0, (1 << 32) - 1)
+    # what is left of a number without the times that another goes into it
+    rest = terms.sub(x, terms.apply("mul", 32, (terms.apply("div.u", 32, (x, y)), y)))
+    assert evaluate(rest, intervals(given_)) == (0, 4)
