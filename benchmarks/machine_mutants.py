@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 import machine_launches
 from plan import Fixture, fixtures
 
-from ptxkit.analyses.bindings import bindings
+from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts
 from ptxkit.isa.binding import Bound

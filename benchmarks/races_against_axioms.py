@@ -1,9 +1,10 @@
-"""The machine against the axioms of chapter 8: `python benchmarks/races_against_axioms.py [--programs N] [--start SEED] [--seeds N] [--processes N]`.
+"""The machine against the axioms of chapter 8: `python benchmarks/races_against_axioms.py [--programs N] [--start SEED] [--proxies]`.
 
-Generated programs (scopes, fences, atomics, barriers, messages) run on the machine as kernels, under the schedules lockstep, late and early and
-under seeds. Two figures: whether every outcome is one that the axioms allow, and whether the race monitor finds a race under some schedule
-exactly if an allowed execution has one. A race that no schedule shows is tried again with `--more` seeds, and else listed as missed: the
-machine is sequentially consistent, so a race behind a weak outcome stays out of its reach. Exit status 1 if an outcome is not allowed or a race is false.
+Generated programs (scopes, fences, atomics, barriers, messages; with `--proxies` asynchronous ones) run on the machine as kernels, under
+the schedules lockstep, late and early and under seeds. Two figures: whether every outcome is one that the axioms allow, and whether the
+race monitor finds a race under some schedule exactly if an allowed execution has one. A race that no schedule shows is tried again with
+`--more` seeds, and else listed as missed: the machine is sequentially consistent, so a race behind a weak outcome stays out of its reach.
+Exit status 1 if an outcome is not allowed or a race is false.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ def observed(program: Program, seeds: int, stop: bool) -> tuple[set[tuple[int, .
     return seen, race
 
 
-def judged(work: tuple[int, int, int]) -> Result:
-    seed, seeds, more = work
-    program = generate(seed, Taste())
+def judged(work: tuple[int, int, int, bool]) -> Result:
+    seed, seeds, more, proxies = work
+    program = generate(seed, Taste(proxies=proxies))
     try:
         seen, race = observed(program, seeds, stop=False)
         allowed = outcomes(program, races=False).values()
@@ -83,11 +84,12 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--more", type=int, default=150)
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--proxies", action="store_true")
     asked = parser.parse_args()
     started = time.monotonic()
     verdicts: Counter[str] = Counter()
     bad = seen = allowed = 0
-    work = [(seed, asked.seeds, asked.more) for seed in range(asked.start, asked.start + asked.programs)]
+    work = [(seed, asked.seeds, asked.more, asked.proxies) for seed in range(asked.start, asked.start + asked.programs)]
     with ProcessPoolExecutor(asked.processes) as pool:
         for result in pool.map(judged, work, chunksize=20):
             verdicts[result.verdict] += 1

@@ -48,11 +48,11 @@ def solve(
         order += [block for block in range(count) if block not in flow.reachable]
     if backward:
         order.reverse()
-    sources: Sequence[tuple[int, ...]] = [b.successors if backward else b.predecessors for b in flow.blocks]
+    sources = flow.successors if backward else flow.predecessors
     boundaries = [boundary(block) for block in range(count)]
 
     def update(block: int) -> bool:
-        incoming = [outputs[source] for source in sources[block]]
+        incoming = [outputs[source] for source in sources(block)]
         outside = boundaries[block]
         if outside is not None:
             incoming.append(outside)

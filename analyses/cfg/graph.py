@@ -78,13 +78,15 @@ class ControlFlow:
     block_of: tuple[int, ...]
     """By instruction, the block that it is in."""
 
-    def successors(self, block: int) -> tuple[int, ...]:
-        """The blocks that come after one."""
-        return self.blocks[block].successors
+    @cached_property
+    def successors(self) -> Callable[[int], tuple[int, ...]]:
+        """The blocks that come after one, as a relation."""
+        return tuple([block.successors for block in self.blocks]).__getitem__
 
-    def predecessors(self, block: int) -> tuple[int, ...]:
-        """The blocks that come before one."""
-        return self.blocks[block].predecessors
+    @cached_property
+    def predecessors(self) -> Callable[[int], tuple[int, ...]]:
+        """The blocks that come before one, as a relation."""
+        return tuple([block.predecessors for block in self.blocks]).__getitem__
 
     @cached_property
     def order(self) -> tuple[int, ...]:

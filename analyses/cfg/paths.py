@@ -85,25 +85,22 @@ def states(
     if kept not in known:
         known[kept] = next_among({block: flow.blocks[block].successors for block in flow.order}, kept)
     ahead = known[kept]
-    sources: dict[int, list[int]] = {block: [] for block in ahead}
-    for block, following in ahead.items():
-        for after in following:
-            sources[after].append(block)
-    ends: dict[int, frozenset[int]] = dict.fromkeys(ahead, frozenset())
-
-    def arriving(block: int) -> frozenset[int]:
-        return frozenset().union(*[ends[source] for source in sources[block]])
+    before: dict[int, frozenset[int]] = dict.fromkeys(ahead, frozenset())
+    grown: list[int] = []
 
     def update(block: int) -> bool:
-        old, state = ends[block], arriving(block)
+        state = before[block]
         for i in by_block[block]:
             state = step(i, state)
-        ends[block] = state
-        return state != old
+        grown[:] = [after for after in ahead[block] if not state <= before[after]]
+        for after in grown:
+            before[after] |= state
+        return bool(grown)
 
-    fixpoint(tuple(ahead), update, ahead.__getitem__)
+    # only those to which something new has come are updated again
+    fixpoint(tuple(ahead), update, lambda _: grown)
     for block, own in sorted(by_block.items()):
-        state = arriving(block)
+        state = before[block]
         for i in own:
             yield i, state
             state = step(i, state)

@@ -1,6 +1,6 @@
 """A symbolic address: what it starts from, and how far from there it is.
 
-The root is a variable, or else whatever an address is made of that is not known. The offset stands in the domain that the asker needs, as
+The root is a variable, or else anything an address is made of that is not known. The offset stands in the domain that the asker needs, as
 `symbolic.domains` has them: a term, a number, or the interval of all that it may be.
 """
 

@@ -1,6 +1,6 @@
 """The memory consistency model of PTX (chapter 8 of the ISA), to be executed.
 
-A `Program` is a few threads with their place in the grid and the operations that each executes (`program`): loads, stores, atomics,
+A `Program` is a few threads with their CTAs and the operations that each executes (`program`): loads, stores, atomics,
 fences, proxy fences, barriers, asynchronous copies, arithmetic and branches.
 
     program = Program(

@@ -33,7 +33,7 @@ class Phase:
 
 @frozen
 class Meeting:
-    """One way in which the barriers of an execution complete. `stuck` are threads and the event that each waits at for ever."""
+    """How the barriers of an execution complete. `stuck` are threads and the event that each never leaves."""
 
     phases: tuple[Phase, ...]
     stuck: tuple[tuple[int, int], ...]
@@ -51,7 +51,7 @@ class _State:
 
 
 def meetings(threads: Sequence[Sequence[Arrival]], awaits_all: bool) -> list[Meeting]:
-    """Every way in which these arrivals, by thread of one CTA, can meet.
+    """All meetings that these arrivals, by thread of one CTA, can have.
 
     `awaits_all`: a barrier without a count waits for all threads that have not exited; else for those that come to it (again).
     """

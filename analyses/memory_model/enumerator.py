@@ -2,8 +2,8 @@
 
 For every path of every thread and every meeting of barriers, reads are given a write to read from, one after the other, and the relations
 of chapter 8 are computed from what is chosen so far. They only ever grow, and every axiom forbids something to be related: so what
-contradicts an axiom early is never completed. Reads on which the outcome depends come first; once an outcome is known, one way to complete
-it is enough. Writes and fences that must be ordered, but which nothing orders yet, come last.
+contradicts an axiom early is never completed. Reads on which the outcome depends come first; once an outcome is known, one completion
+is enough. Writes and fences that must be ordered, but which nothing orders yet, come last.
 """
 
 from __future__ import annotations
@@ -479,7 +479,7 @@ class Search:
         return True
 
     def _forced(self, sources: Sources, cause: list[int], order: list[int]) -> bool:
-        """Orders pairs of writes of which only one order can satisfy the axioms, in place. False if none can."""
+        """Orders pairs of writes of which only one order can satisfy the axioms; changes `order`. False if none can."""
         strong_writes = self.strong_writes
         changed = True
         while changed:
@@ -666,7 +666,7 @@ class Search:
                 continue
             pair = next((one for one in self._open(node)), None)
             if pair is not None:
-                pending += [one for one in self._both_ways(node, pair) if one is not None]
+                pending += [one for one in self._both_orders(node, pair) if one is not None]
             elif self._is_sequential(node):
                 yield self._execution(node)
 
@@ -687,16 +687,16 @@ class Search:
             if not node.order[i] >> j & 1 and not node.order[j] >> i & 1:
                 yield False, (i, j)
 
-    def _both_ways(self, node: Node, pair: tuple[bool, Pair]) -> list[Node | None]:
+    def _both_orders(self, node: Node, pair: tuple[bool, Pair]) -> list[Node | None]:
         is_fence, (i, j) = pair
         if not is_fence:
             return [self._ordering(node, i, j), self._ordering(node, j, i)]
-        return [self._node(node.sources, node.coherence, (*node.fences, way)) for way in ((i, j), (j, i))]
+        return [self._node(node.sources, node.coherence, (*node.fences, choice)) for choice in ((i, j), (j, i))]
 
     def _ordered(self, node: Node, racy: bool) -> Node | None:
         """The node with all writes and fences ordered that must be; None if no order satisfies the axioms.
 
-        Mostly the first order that comes to mind will do. If not, each pair is looked at both ways before one is chosen.
+        Mostly the first order that comes to mind will do. If not, each pair is tried in both orders before one is chosen.
         """
         if not self._is_valued(node):
             return None
@@ -707,8 +707,8 @@ class Search:
                 if self._is_sequential(one):
                     return one
                 break
-            ways = self._both_ways(one, pair)
-            one = ways[0] if ways[0] is not None else ways[1]
+            choices = self._both_orders(one, pair)
+            one = choices[0] if choices[0] is not None else choices[1]
         return self._ordered_carefully(node, racy)
 
     def _ordered_carefully(self, node: Node, racy: bool) -> Node | None:
@@ -722,11 +722,11 @@ class Search:
                     break
                 branch = []
                 for pair in self._open(one):
-                    ways = [way for way in self._both_ways(one, pair) if way is not None]
-                    if len(ways) < 2:
-                        one, branch = (ways[0], []) if ways else (None, [])
+                    choices = [choice for choice in self._both_orders(one, pair) if choice is not None]
+                    if len(choices) < 2:
+                        one, branch = (choices[0], []) if choices else (None, [])
                         break
-                    branch = branch or ways
+                    branch = branch or choices
                 else:
                     break
             if one is None:

@@ -36,9 +36,9 @@ class Execution:
     sources: Mapping[tuple[int, int], int]
     """The write that a read takes a cell from, by read and cell."""
     chosen_coherence: Relation
-    """Each pair of overlapping, morally strong writes, one way."""
+    """Each pair of overlapping, morally strong writes, in one order."""
     fence_sc: Relation
-    """Fence-SC order (8.9.3): each pair of morally strong `fence.sc`, one way."""
+    """Fence-SC order (8.9.3): each pair of morally strong `fence.sc`, in one order."""
 
     @property
     def events(self) -> tuple[Event, ...]:

@@ -32,7 +32,7 @@ Expression = int | Read | Apply
 
 
 def reads_of(expression: Expression) -> int:
-    """The reads that an expression depends on, as a set of bits: its syntactic dependencies, whatever the function does with them."""
+    """The reads that an expression depends on, as a set of bits: its syntactic dependencies, even where the function ignores one."""
     if isinstance(expression, int):
         return 0
     return 1 << expression.event if isinstance(expression, Read) else expression.reads

@@ -1,4 +1,4 @@
-"""Random programs: small, without deadlock, with as many ways to synchronize as fit."""
+"""Random programs: small, without deadlock, with as much synchronization as fits."""
 
 from __future__ import annotations
 
@@ -228,8 +228,8 @@ class _Generator:
     def _barriers(self, codes: list[list[Operation]], ctas: list[int], gpus: list[int]) -> None:
         """The same number of barriers in each thread of a CTA, outside of branches; sometimes arriving and waiting instead."""
         choose = self.random
-        for place in set(zip(gpus, ctas, strict=True)):
-            them = [t for t in range(len(codes)) if (gpus[t], ctas[t]) == place]
+        for cta_of_gpu in set(zip(gpus, ctas, strict=True)):
+            them = [t for t in range(len(codes)) if (gpus[t], ctas[t]) == cta_of_gpu]
             if len(them) < 2 or choose.random() < 0.5:
                 continue
             if choose.random() < 0.25:

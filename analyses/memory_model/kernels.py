@@ -101,9 +101,9 @@ class _Writer:
         self.shared: dict[str, int] = {}
         end = {"global": 0, "shared": 0}
         for one in program.variables:
-            place = self.shared if one.space == "shared" else self.offsets
+            bracketed = self.shared if one.space == "shared" else self.offsets
             space = "shared" if one.space == "shared" else "global"
-            place[one.name] = end[space]
+            bracketed[one.name] = end[space]
             step = apart if space == "global" else 16
             end[space] += -(-one.size // step) * step
         self.shared_size = end["shared"]
@@ -294,7 +294,7 @@ class _Writer:
         yield f"  mov.u64 {name}, {value - (1 << 64) if value >> 63 else value};"
         yield name
 
-    def _place(self, address: Address) -> tuple[str, str]:
+    def _bracketed(self, address: Address) -> tuple[str, str]:
         if address.index is not None:
             raise CannotWrite("it has an address that depends on a register")
         if address.variable in self.shared:
@@ -304,17 +304,17 @@ class _Writer:
     def _load(self, t: int, operation: Load) -> Iterator[str]:
         if operation.proxy != "generic":
             raise CannotWrite(f"it reads by the {operation.proxy} proxy")
-        space, place = self._place(operation.address)
+        space, bracketed = self._bracketed(operation.address)
         names = operation.register if isinstance(operation.register, tuple) else (operation.register,)
         listed = ", ".join(f"%{_name(t, name)}" for name in names)
         vector = f".v{len(names)}" if len(names) > 1 else ""
         listed = f"{{{listed}}}" if vector else listed
-        yield f"  ld{_sem(operation.sem, operation.scope)}.{space}{vector}.u{8 * operation.size} {listed}, {place};"
+        yield f"  ld{_sem(operation.sem, operation.scope)}.{space}{vector}.u{8 * operation.size} {listed}, {bracketed};"
 
     def _store(self, t: int, operation: Store) -> Iterator[str]:
         if operation.proxy != "generic":
             raise CannotWrite(f"it writes by the {operation.proxy} proxy")
-        space, place = self._place(operation.address)
+        space, bracketed = self._bracketed(operation.address)
         values = operation.value if isinstance(operation.value, tuple) else (operation.value,)
         names = []
         for one in values:
@@ -323,7 +323,7 @@ class _Writer:
             names.append(name)
         vector = f".v{len(names)}" if len(names) > 1 else ""
         listed = "{" + ", ".join(names) + "}" if vector else names[0]
-        yield f"  st{_sem(operation.sem, operation.scope)}.{space}{vector}.u{8 * operation.size} {place}, {listed};"
+        yield f"  st{_sem(operation.sem, operation.scope)}.{space}{vector}.u{8 * operation.size} {bracketed}, {listed};"
 
     def _atomic(self, t: int, operation: Atomic) -> Iterator[str]:
         if operation.proxy != "generic":
@@ -337,7 +337,7 @@ class _Writer:
         kind = {"exch": "b", "cas": "b", "and": "b", "or": "b", "xor": "b"}.get(operator, sign or "u")
         if operator in ("sub", "mul", "div") or (operator in ("inc", "dec") and bits != 32):
             raise CannotWrite(f"there is no atom.{operator}.{kind}{bits}")
-        space, place = self._place(operation.address)
+        space, bracketed = self._bracketed(operation.address)
         names = []
         for one in operation.values:
             *lines, name = self._value(t, one)
@@ -347,7 +347,7 @@ class _Writer:
             for i, name in enumerate(names):
                 yield f"  cvt.u32.u64 %r{11 + i}, {name};"
                 names[i] = f"%r{11 + i}"
-        operands = ", ".join([place, *names])
+        operands = ", ".join([bracketed, *names])
         name = f"{_sem(operation.sem, operation.scope)}.{space}.{operator}.{kind}{bits}"
         if operation.register is None:
             yield f"  red{name} {operands};"
@@ -386,7 +386,7 @@ class _Writer:
         return number
 
     def _copy(self, t: int, operation: AsyncCopy) -> Iterator[str]:
-        (target, to), (source, from_) = self._place(operation.target), self._place(operation.source)
+        (target, to), (source, from_) = self._bracketed(operation.target), self._bracketed(operation.source)
         if operation.proxy != "async":
             if (target, source) != ("shared", "global") or operation.size not in (4, 8, 16):
                 raise CannotWrite("cp.async copies 4, 8 or 16 bytes from global to shared memory")

@@ -113,8 +113,8 @@ def parse(text: str) -> Litmus:
 
 BLANK = re.compile(r"\(\*.*?\*\)|<<.*?>>|//[^\n]*", re.S)
 QUESTION = re.compile(r"(?<![\w.])(?P<not>(~|not)\s*)?(?P<word>exists|forall|final|filter|locations)\b")
-THREAD = re.compile(r"\s*P?(?P<number>\d+)\s*@\s*(?P<places>[^|;]*?)\s*$")
-PLACE = re.compile(r"\s*(cta|cluster|gpu)\s+(\d+)\s*$")
+THREAD = re.compile(r"\s*P?(?P<number>\d+)\s*@\s*(?P<groups>[^|;]*?)\s*$")
+GROUP = re.compile(r"\s*(cta|cluster|gpu)\s+(\d+)\s*$")
 DECLARATION = re.compile(
     r"\s*(?:P?(?P<thread>\d+)\s*:\s*)?(?P<name>[%$A-Za-z_][\w$%]*)\s*"
     r"(?:=\s*(?P<address>&\s*)?(?P<value>-?\w+)|@\s*(?P<proxy>\w+)\s+aliases\s+(?P<base>\w+))?\s*$"
@@ -122,7 +122,7 @@ DECLARATION = re.compile(
 NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|\d+)$")
 REGISTER = re.compile(r"%?r\d+$")
 NAME = re.compile(r"[%$A-Za-z_][\w$%]*$")
-PLACED = re.compile(r"(\[)?\s*(?P<name>[A-Za-z_$][\w$]*)\s*(\+\s*(?P<offset>\d+))?\s*(?(1)\])$")
+LOCATED = re.compile(r"(\[)?\s*(?P<name>[A-Za-z_$][\w$]*)\s*(\+\s*(?P<offset>\d+))?\s*(?(1)\])$")
 TYPE = re.compile(r"[usbf](8|16|32|64)$")
 SPACES = ("global", "shared", "param", "const", "local")
 MEMORY = {
@@ -210,19 +210,19 @@ class _Reader:
             match = THREAD.match(piece)
             if match is None:
                 raise BadLitmus("a thread is written like `P0@cta 0,gpu 0`", self._trimmed(piece, where)[1])
-            places: dict[str, int] = {}
-            for one in match.group("places").split(","):
-                place = PLACE.match(one)
-                if place is None or place.group(1) in places:
-                    raise BadLitmus("a thread is written like `P0@cta 0,gpu 0`", where + match.start("places"))
-                places[place.group(1)] = int(place.group(2))
-            if not {"cta", "gpu"} <= places.keys():
-                raise BadLitmus("a thread has a `cta` and a `gpu`", where + match.start("places"))
+            groups: dict[str, int] = {}
+            for one in match.group("groups").split(","):
+                group = GROUP.match(one)
+                if group is None or group.group(1) in groups:
+                    raise BadLitmus("a thread is written like `P0@cta 0,gpu 0`", where + match.start("groups"))
+                groups[group.group(1)] = int(group.group(2))
+            if not {"cta", "gpu"} <= groups.keys():
+                raise BadLitmus("a thread has a `cta` and a `gpu`", where + match.start("groups"))
             number = int(match.group("number"))
             if number in self.numbers:
                 raise BadLitmus(f"thread P{number} is there twice", self._trimmed(piece, where)[1])
             self.numbers[number] = len(self.threads)
-            self.threads.append((number, places))
+            self.threads.append((number, groups))
 
     def _declare(self, piece: str, at: int) -> None:
         text, where = self._trimmed(piece, at)
@@ -357,7 +357,7 @@ class _Reader:
         raise BadLitmus(f"`{text}` is neither a number nor a register", at)
 
     def _location(self, text: str, at: int) -> tuple[str, int]:
-        match = PLACED.match(text)
+        match = LOCATED.match(text)
         if match is None or REGISTER.match(match.group("name")):
             raise BadLitmus(f"`{text}` is no variable", at)
         self._variable(match.group("name"))
@@ -411,8 +411,8 @@ class _Reader:
         values = 2 if operator == "cas" else 1
         count = {"load": 2, "store": 2, "atomic": 2 + values, "reduction": 1 + values}[kind]
         self._count(operands, count, at)
-        place = operands[1] if kind in ("load", "atomic") else operands[0]
-        name, offset = self._location(*place)
+        operand = operands[1] if kind in ("load", "atomic") else operands[0]
+        name, offset = self._location(*operand)
         if size:
             self.accesses[name] = max(self.accesses.get(name, 0), offset + size * vector)
         address = Address(name, offset)
@@ -538,13 +538,13 @@ class _Reader:
         threads = tuple(
             Thread(
                 f"P{number}",
-                places["cta"],
-                places["gpu"],
+                groups["cta"],
+                groups["gpu"],
                 tuple(_sized(one, sizes) for one in operations),
                 tuple(self.registers.get(number, {}).items()),
-                places.get("cluster"),
+                groups.get("cluster"),
             )
-            for (number, places), operations in zip(self.threads, code, strict=True)
+            for (number, groups), operations in zip(self.threads, code, strict=True)
         )
         return Program(threads, variables, name, awaits_all=False)
 

@@ -38,7 +38,7 @@ MOST_TRIED = 400
 
 @attrs.frozen
 class Change:
-    """An instruction to put in the place of another, or before it (`is_new`). `position` counts the operations of the thread's code."""
+    """An instruction to put in for another, or before it (`is_new`). `position` counts the operations of the thread's code."""
 
     thread: int
     position: int
@@ -155,9 +155,9 @@ def _smallest(execution: Execution, race: tuple[int, int], seen: tuple[Event, Ev
     a, b = (execution.events[i] for i in race)
     if a.operation is None or b.operation is None:
         return ()
-    places = tuple((one.thread, _position(program, one)) for one in (a, b))
+    sites = tuple((one.thread, _position(program, one)) for one in (a, b))
     observed = () if seen is None else tuple((one.thread, _position(program, one)) for one in seen)
-    singles = list(_changes(program, a, b, places))
+    singles = list(_changes(program, a, b, sites))
     pairs = ((one,) for one in singles)
     both = (
         (one, other)
@@ -167,22 +167,22 @@ def _smallest(execution: Execution, race: tuple[int, int], seen: tuple[Event, Ev
 
     def unlike(changes: Sequence[Change]) -> tuple[int, bool]:
         """Synchronization is better than to make the two operations themselves strong."""
-        return (sum((one.thread, one.position) in places and not one.is_new for one in changes), changes[0].thread == changes[-1].thread)
+        return (sum((one.thread, one.position) in sites and not one.is_new for one in changes), changes[0].thread == changes[-1].thread)
 
     for changes in (*sorted(pairs, key=unlike), *sorted(both, key=unlike))[:MOST_TRIED]:
-        if not _races(changed(program, changes), _moved(places, changes), _moved(observed, changes), loops):
+        if not _races(changed(program, changes), _moved(sites, changes), _moved(observed, changes), loops):
             return changes
     return ()
 
 
-def _races(program: Program, places: Sequence[tuple[int, int]], observed: Sequence[tuple[int, int]], loops: int) -> bool:
-    """Whether operations at these places may race, where the second place that is observed reads from the first."""
+def _races(program: Program, sites: Sequence[tuple[int, int]], observed: Sequence[tuple[int, int]], loops: int) -> bool:
+    """Whether operations at these sites may race, where the second that is observed reads from the first."""
 
-    def is_at(event: Event, place: tuple[int, int]) -> bool:
-        return event.thread == place[0] and event.operation is program.threads[place[0]].code[place[1]]
+    def is_at(event: Event, site: tuple[int, int]) -> bool:
+        return event.thread == site[0] and event.operation is program.threads[site[0]].code[site[1]]
 
     def between(a: Event, b: Event) -> bool:
-        return any(is_at(a, one) and is_at(b, other) for one, other in (places, reversed(places)))
+        return any(is_at(a, one) and is_at(b, other) for one, other in (sites, reversed(sites)))
 
     def observing(write: Event, read: Event) -> bool:
         return is_at(write, observed[0]) and is_at(read, observed[1])
@@ -194,21 +194,21 @@ def _position(program: Program, event: Event) -> int:
     return next(i for i, one in enumerate(program.threads[event.thread].code) if one is event.operation)
 
 
-def _moved(places: Sequence[tuple[int, int]], changes: Sequence[Change]) -> list[tuple[int, int]]:
+def _moved(sites: Sequence[tuple[int, int]], changes: Sequence[Change]) -> list[tuple[int, int]]:
     return [
         (thread, position + sum(one.is_new and one.thread == thread and one.position <= position for one in changes))
-        for thread, position in places
+        for thread, position in sites
     ]
 
 
-def _changes(program: Program, a: Event, b: Event, places: Sequence[tuple[int, int]]) -> Iterator[Change]:
+def _changes(program: Program, a: Event, b: Event, sites: Sequence[tuple[int, int]]) -> Iterator[Change]:
     """Single changes that may help, the least first."""
     scope = _scope(program, a.thread, b.thread)
     for kind in sorted({a.proxy, b.proxy} - {"generic"}):
-        for thread, position in places:
+        for thread, position in sites:
             yield Change(thread, position, ProxyFence(kind), True)
     if a.variable != b.variable:
-        for thread, position in places:
+        for thread, position in sites:
             yield Change(thread, position, ProxyFence("alias"), True)
     for thread in dict.fromkeys((a.thread, b.thread)):
         for position, one in enumerate(program.threads[thread].code):

@@ -34,7 +34,7 @@ from ptxkit.analyses.memory_model.program import (
 BARRIERS = 16
 """How many barriers a CTA has (9.7.14.1)."""
 MOST_OFFSETS = 8
-"""How many places in a variable an address that was read may point to."""
+"""How many offsets in a variable an address that was read may point to."""
 
 
 @attrs.frozen(eq=False)
@@ -170,8 +170,8 @@ def _after(operation: Operation, state: _State, labels: Mapping[str, int], varia
                 yield after
     else:
         elements = _elements(operation)
-        for after, place in _placed(operation.address, operation.size * elements, state, variables, operation.line):
-            yield from _access(operation, after, place, elements)
+        for after, area in _placed(operation.address, operation.size * elements, state, variables, operation.line):
+            yield from _access(operation, after, area, elements)
 
 
 def _branch(operation: Branch, state: _State, labels: Mapping[str, int]) -> Iterator[_State]:
@@ -264,8 +264,8 @@ def _elements(operation: Load | Store | Atomic) -> int:
     return 1
 
 
-def _access(operation: Load | Store | Atomic, state: _State, place: tuple[str, int, int], elements: int) -> Iterator[_State]:
-    variable, offset, address_reads = place
+def _access(operation: Load | Store | Atomic, state: _State, area: tuple[str, int, int], elements: int) -> Iterator[_State]:
+    variable, offset, address_reads = area
     size = operation.size
     depends = address_reads | state.control
     if isinstance(operation, Atomic):

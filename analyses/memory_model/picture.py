@@ -170,8 +170,8 @@ def _drawn(
     for t, thread in enumerate(skeleton.program.threads):
         first = next((boxes[i] for i in skeleton.threads[t] if i in boxes), None)
         if first is not None:
-            place = f"{thread.name} (cta {thread.cta}, gpu {thread.gpu})"
-            yield f'<text x="{first.x:.0f}" y="{first.y - 10:.0f}" font-weight="bold">{escape(place)}</text>'
+            caption = f"{thread.name} (cta {thread.cta}, gpu {thread.gpu})"
+            yield f'<text x="{first.x:.0f}" y="{first.y - 10:.0f}" font-weight="bold">{escape(caption)}</text>'
     for number, one in enumerate(shown):
         yield from _arrow(one, number, boxes)
     for index, box in boxes.items():

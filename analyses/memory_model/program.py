@@ -1,4 +1,4 @@
-"""Small concurrent programs: threads with a place in the grid, and the operations that they execute.
+"""Small concurrent programs: threads, their CTAs, and the operations that they execute.
 
 A program is what both front ends (litmus files, PTX) are read into, what the generator makes and what the enumerator executes. An operand
 is an integer or the name of a register of the thread; registers hold integers modulo 2^64, memory holds them modulo 2^(8 * size).

@@ -55,7 +55,7 @@ PAGE = 4096
 """Variables are apart by as much at least."""
 END = "%end"
 WARP = 32
-PLACE = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*$")
+THREAD = re.compile(r"\s*(\d+)\s*:\s*(\d+)\s*$")
 
 
 class BadQuestion(Exception):
@@ -68,7 +68,7 @@ class BadQuestion(Exception):
 
 
 @frozen
-class Place:
+class ThreadIndex:
     """A thread that runs: its CTA and its index there."""
 
     cta: int
@@ -93,22 +93,22 @@ def litmus_of(
     for the first bytes of its memory. Without `exists` the question is for all registers that reads write, and answered with yes. Raises
     BadQuestion, or CannotFollow.
     """
-    places = _places(threads)
-    program, keys = program_of(text, path, places, kernel=kernel, numbers=_numbers(parameters))
+    running = _thread_indices(threads)
+    program, keys = program_of(text, path, running, kernel=kernel, numbers=_numbers(parameters))
     if exists is None:
         return Litmus(program, "exists", _anything(program))
-    return Litmus(program, "exists", _condition(exists, places, program, keys))
+    return Litmus(program, "exists", _condition(exists, running, program, keys))
 
 
 def program_of(
-    text: str, path: str, places: tuple[Place, ...], *, kernel: str | None = None, numbers: Mapping[str, int] | None = None
+    text: str, path: str, running: tuple[ThreadIndex, ...], *, kernel: str | None = None, numbers: Mapping[str, int] | None = None
 ) -> tuple[Program, dict[str, str]]:
     """What these threads of a kernel execute, and the program's names of the registers. Raises BadQuestion, or CannotFollow."""
     module = parse(text, path)
     errors = [one for one in syntax_errors(module) if one.severity.value == "error"]
     if errors:
         raise BadQuestion(errors[0].message, errors[0].span.line, errors[0].span.column)
-    return _Kernel(module, kernel, places, dict(numbers or {})).program()
+    return _Kernel(module, kernel, running, dict(numbers or {})).program()
 
 
 def _anything(program: Program) -> Condition:
@@ -122,13 +122,13 @@ def _anything(program: Program) -> Condition:
     return condition
 
 
-def _places(threads: str) -> tuple[Place, ...]:
+def _thread_indices(threads: str) -> tuple[ThreadIndex, ...]:
     found = []
     for one in threads.split(","):
-        match = PLACE.match(one)
+        match = THREAD.match(one)
         if match is None:
             raise BadQuestion(f"--threads is a list like 0:0,0:1,1:0 (CTA:thread), not {threads!r}")
-        found.append(Place(int(match.group(1)), int(match.group(2))))
+        found.append(ThreadIndex(int(match.group(1)), int(match.group(2))))
     if len(set(found)) < len(found):
         raise BadQuestion("--threads names a thread twice")
     return tuple(found)
@@ -145,17 +145,17 @@ def _numbers(parameters: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _condition(text: str, places: tuple[Place, ...], program: Program, keys: dict[str, str]) -> Condition:
+def _condition(text: str, running: tuple[ThreadIndex, ...], program: Program, keys: dict[str, str]) -> Condition:
     def state(parts: Sequence[str], at: int) -> Wanted | int:
         if "@" in parts:
             if len(parts) != 5 or parts[1] != "@" or parts[3] != ":":
                 raise BadCondition("a register is written like %r1@0:1 (CTA:thread)", at)
-            place = Place(int(parts[2]), int(parts[4])) if parts[2].isdigit() and parts[4].isdigit() else None
-            if place not in places:
+            thread_index = ThreadIndex(int(parts[2]), int(parts[4])) if parts[2].isdigit() and parts[4].isdigit() else None
+            if thread_index not in running:
                 raise BadCondition(f"thread {parts[2]}:{parts[4]} is not among --threads", at)
             if parts[0] not in keys:
                 raise BadCondition(f"there is no register {parts[0]}", at)
-            return Register(places.index(place), keys[parts[0]])
+            return Register(running.index(thread_index), keys[parts[0]])
         offset = int(parts[2]) if len(parts) == 3 and parts[1] == "+" and parts[2].isdigit() else 0
         variable = next((one for one in program.variables if one.name == parts[0]), None)
         if variable is None or (len(parts) > 1 and not offset):
@@ -179,11 +179,11 @@ class _Statement:
 
 
 class _Kernel:
-    def __init__(self, module: nodes.Module, name: str | None, places: tuple[Place, ...], numbers: dict[str, int]) -> None:
+    def __init__(self, module: nodes.Module, name: str | None, running: tuple[ThreadIndex, ...], numbers: dict[str, int]) -> None:
         self.module = module
         self.names: Names = resolve(module)
         self.index = Index(module)
-        self.places = places
+        self.running = running
         self.numbers = numbers
         self.at = self._chosen(name)
         function = module.children[self.at]
@@ -236,10 +236,12 @@ class _Kernel:
 
     def program(self) -> tuple[Program, dict[str, str]]:
         """The program, and the names under which it knows the registers of the text."""
-        threads = tuple(Thread(str(place), place.cta, 0, (*self._code(place), Label(END))) for place in self.places)
+        threads = tuple(
+            Thread(str(thread_index), thread_index.cta, 0, (*self._code(thread_index), Label(END))) for thread_index in self.running
+        )
         return Program(threads, tuple(self.variables.values()), self.function.name, awaits_all=False), self.first_keys
 
-    def _code(self, place: Place) -> Iterator[Operation]:
+    def _code(self, thread_index: ThreadIndex) -> Iterator[Operation]:
         for number, one in enumerate(self.statements):
             if isinstance(one.node, nodes.Label):
                 yield Label(self._label(one.node.name.text, one.block), one.line)
@@ -247,7 +249,7 @@ class _Kernel:
             guard = one.node.guard
             if one.bound is None:
                 raise CannotFollow(f"`{one.node.opcode.text}` is no instruction that is known", one.line)
-            made = list(_Writer(self, place, one).operations())
+            made = list(_Writer(self, thread_index, one).operations())
             if guard is None:
                 yield from made
                 continue
@@ -280,16 +282,16 @@ class _Kernel:
         self.temporaries += 1
         return f"%temporary{self.temporaries}"
 
-    def place_of(self, symbol: Symbol, place: Place) -> int:
+    def address_of(self, symbol: Symbol, thread_index: ThreadIndex) -> int:
         """The address of a variable, as a thread sees it."""
         space = (symbol.space or "").split("::")[0]
         name = symbol.name
         if space == ".shared":
-            name = f"{name}@{place.cta}"
+            name = f"{name}@{thread_index.cta}"
         elif space == ".local":
-            name = f"{name}@{place}"
+            name = f"{name}@{thread_index}"
         size = _size(symbol)
-        return self.variable(name, size, "shared" if space == ".shared" else "global", place.cta if space == ".shared" else None)
+        return self.variable(name, size, "shared" if space == ".shared" else "global", thread_index.cta if space == ".shared" else None)
 
     def variable(self, name: str, size: int, space: str, cta: int | None) -> int:
         """The address of a variable of the program, which is made if it is not there."""
@@ -329,10 +331,10 @@ def _size(symbol: Symbol) -> int:
 class _Writer:
     """One instruction for one thread."""
 
-    def __init__(self, kernel: _Kernel, place: Place, statement: _Statement) -> None:
+    def __init__(self, kernel: _Kernel, thread_index: ThreadIndex, statement: _Statement) -> None:
         assert isinstance(statement.node, nodes.Instruction) and statement.bound is not None
         self.kernel = kernel
-        self.place = place
+        self.thread_index = thread_index
         self.node = statement.node
         self.bound: Bound = statement.bound
         self.block = statement.block
@@ -428,21 +430,21 @@ class _Writer:
         if symbol.kind is Kind.REGISTER:
             return self.kernel._register(name, self.block)
         if symbol.kind is Kind.VARIABLE:
-            return self.kernel.place_of(symbol, self.place)
+            return self.kernel.address_of(symbol, self.thread_index)
         raise self.refuse(f"operand `{name}`")
 
     def _special(self, name: str) -> int:
-        places = self.kernel.places
-        in_cta = max(one.thread for one in places) + 1
-        ctas = max(one.cta for one in places) + 1
-        lane = self.place.thread % WARP
+        running = self.kernel.running
+        in_cta = max(one.thread for one in running) + 1
+        ctas = max(one.cta for one in running) + 1
+        lane = self.thread_index.thread % WARP
         values = {
-            "%tid.x": self.place.thread,
+            "%tid.x": self.thread_index.thread,
             "%ntid.x": self._declared() or -(-in_cta // WARP) * WARP,
-            "%ctaid.x": self.place.cta,
+            "%ctaid.x": self.thread_index.cta,
             "%nctaid.x": ctas,
             "%laneid": lane,
-            "%warpid": self.place.thread // WARP,
+            "%warpid": self.thread_index.thread // WARP,
             "%lanemask_eq": 1 << lane,
             "%lanemask_lt": (1 << lane) - 1,
             "%lanemask_le": (2 << lane) - 1,
@@ -450,7 +452,7 @@ class _Writer:
             "%lanemask_ge": ~((1 << lane) - 1) & 0xFFFFFFFF,
             **dict.fromkeys(("%tid.y", "%tid.z", "%ctaid.y", "%ctaid.z", "%gridid", "%cluster_ctarank"), 0),
             **dict.fromkeys(("%ntid.y", "%ntid.z", "%nctaid.y", "%nctaid.z", "%cluster_nctarank"), 1),
-            "%clusterid.x": self.place.cta,
+            "%clusterid.x": self.thread_index.cta,
             "%nclusterid.x": ctas,
         }
         if name not in values:
@@ -527,26 +529,26 @@ class _Writer:
             scope = "gpu"
         if order == "weak":
             scope = None
-        place = self.placed(one.operand)
+        address = self.placed(one.operand)
         data = [o for o in bound.operands if o.name != one.operand and o.name not in ("policy",)]
         if one.access == "read":
-            yield from self._load(data[0], place, order, scope, size, proxy)
+            yield from self._load(data[0], address, order, scope, size, proxy)
         elif one.access == "write":
             values = tuple(self.sources(data[0]))
-            yield Store(place, values if len(values) > 1 else values[0], order, scope, size, proxy, self.line)
+            yield Store(address, values if len(values) > 1 else values[0], order, scope, size, proxy, self.line)
         else:
-            yield from self._atomic(data, place, order, scope or "gpu", size, proxy)
+            yield from self._atomic(data, address, order, scope or "gpu", size, proxy)
 
-    def _load(self, target: BoundOperand, place: Address, order: str, scope: str | None, size: int, proxy: str) -> Iterator[Operation]:
+    def _load(self, target: BoundOperand, address: Address, order: str, scope: str | None, size: int, proxy: str) -> Iterator[Operation]:
         names = [one or self.kernel.temporary() for one in self.targets(target)]
-        yield Load(tuple(names) if len(names) > 1 else names[0], place, order, scope, size, proxy, self.line)
+        yield Load(tuple(names) if len(names) > 1 else names[0], address, order, scope, size, proxy, self.line)
         if self.bound.type.startswith(".s") and size < 8:
             for name in names:
                 mask = (1 << self.width(name)) - 1
                 bits = 8 * size
                 yield Compute(name, Function("cvt", _extended(bits, mask)), (name,), line=self.line)
 
-    def _atomic(self, data: list[BoundOperand], place: Address, order: str, scope: str, size: int, proxy: str) -> Iterator[Operation]:
+    def _atomic(self, data: list[BoundOperand], address: Address, order: str, scope: str, size: int, proxy: str) -> Iterator[Operation]:
         bound = self.bound
         operator = (bound.slot(".op") or next((one for one in (".cas", ".add") if bound.has(one)), "")).removeprefix(".")
         kind = bound.type
@@ -557,7 +559,7 @@ class _Writer:
         written = [o for o in data if o.writes]
         values = tuple(value for o in data if not o.writes for value in self.sources(o))
         register = self.targets(written[0])[0] if written else None
-        yield Atomic(register, operator, place, values, order, scope, size, proxy, self.line)
+        yield Atomic(register, operator, address, values, order, scope, size, proxy, self.line)
 
     def _copy(self) -> Iterator[Operation]:
         bound = self.bound

@@ -29,7 +29,7 @@ def as_set(events: Iterable[int]) -> int:
 
 
 def closed(rows: list[int]) -> list[int]:
-    """The transitive closure of a relation given by its rows, in place (Warshall)."""
+    """The transitive closure of a relation given by its rows, which are changed (Warshall)."""
     for k in range(len(rows)):
         row, bit = rows[k], 1 << k
         if row:

@@ -1,4 +1,4 @@
-"""The classic litmus tests: message passing, store buffering and their kind, with each way to synchronize and each placement."""
+"""The classic litmus tests: message passing, store buffering and their kind, with each kind of synchronization and each placement."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ def shapes(scopes: tuple[str, ...] = ("cta", "gpu")) -> Iterator[Program]:
     """Every shape with every strength, placement and scope, named like `MP release-acquire gpu CTAs`."""
     for name, threads in SHAPES.items():
         for strength in STRENGTHS:
-            for place, ctas in PLACEMENTS.items():
-                if (place == "two CTAs" and len(threads) < 3) or (strength == "barrier" and place != "one CTA"):
+            for placement, ctas in PLACEMENTS.items():
+                if (placement == "two CTAs" and len(threads) < 3) or (strength == "barrier" and placement != "one CTA"):
                     continue
                 for scope in scopes if strength not in ("weak", "barrier") else ("gpu",):
-                    yield shape(f"{name} {strength} {scope} {place}", threads, strength, scope, ctas)
+                    yield shape(f"{name} {strength} {scope} {placement}", threads, strength, scope, ctas)
 
 
 def shape(name: str, threads: tuple[str, ...], strength: str, scope: str, ctas: tuple[int, ...]) -> Program:

@@ -137,7 +137,7 @@ class Skeleton:
     release_patterns: list[int]
     acquire_patterns: list[int]
     stuck: dict[int, int]
-    """Threads that wait at a barrier for ever, and at which step."""
+    """Threads that never leave a barrier, and at which step."""
     is_ended: bool
     """Whether every thread that is stuck waits at a barrier that others have completed."""
 
@@ -168,7 +168,7 @@ def skeletons(program: Program, chosen: Sequence[Path], observed: Sequence[Obser
         yield _skeleton(program, tuple(chosen), meeting, observed, numbers)
 
 
-def _place(thread: Thread) -> tuple[int, int]:
+def _cta(thread: Thread) -> tuple[int, int]:
     return thread.gpu, thread.cta
 
 
@@ -179,15 +179,15 @@ def _cluster(thread: Thread) -> tuple[int, int, int]:
 def _all_meetings(program: Program, chosen: Sequence[Path], numbers: list[list[int]]) -> Iterator[Meeting]:
     ctas: dict[tuple[int, int], list[int]] = {}
     for t, thread in enumerate(program.threads):
-        ctas.setdefault(_place(thread), []).append(t)
+        ctas.setdefault(_cta(thread), []).append(t)
     choices = []
-    for places in ctas.values():
-        arrivals = [list(_arrivals(chosen[t], numbers[t])) for t in places]
+    for threads_of_cta in ctas.values():
+        arrivals = [list(_arrivals(chosen[t], numbers[t])) for t in threads_of_cta]
         them = meetings(arrivals, program.awaits_all)
-        choices.append([Meeting(one.phases, tuple((places[t], event) for t, event in one.stuck)) for one in them])
+        choices.append([Meeting(one.phases, tuple((threads_of_cta[t], event) for t, event in one.stuck)) for one in them])
     for combination in product(*choices):
         phases = tuple(phase for one in combination for phase in one.phases)
-        yield Meeting(phases, tuple(sorted(place for one in combination for place in one.stuck)))
+        yield Meeting(phases, tuple(sorted(pair for one in combination for pair in one.stuck)))
 
 
 def _arrivals(path: Path, numbers: list[int]) -> Iterator[Arrival]:
@@ -205,7 +205,7 @@ def includes(scope: str | None, thread: Thread, other: Thread) -> bool:
         return thread.gpu == other.gpu
     if scope == "cluster":
         return _cluster(thread) == _cluster(other)
-    return _place(thread) == _place(other)
+    return _cta(thread) == _cta(other)
 
 
 def _skeleton(

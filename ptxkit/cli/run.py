@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from ptxkit import files
 from ptxkit.cli.profile import _fail, _launches, _show, _size
 
 if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
     from ptxkit.rewriters.profiling.execution import Execution
     from ptxkit.rewriters.profiling.launch import Launch
 
@@ -30,6 +32,18 @@ def _schedule(context: click.Context, parameter: click.Parameter, value: str) ->
     raise click.BadParameter(f"{value!r} is not lockstep, late, early or a number")
 
 
+def _checks(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    from ptxkit.machine.monitors import CHECKS
+
+    names = tuple([name.strip() for name in value.split(",")])
+    for name in names:
+        if name != "all" and name not in CHECKS:
+            raise click.BadParameter(f"{name!r} is no check; there are all, {', '.join(CHECKS)}")
+    return names
+
+
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
@@ -42,18 +56,32 @@ def _schedule(context: click.Context, parameter: click.Parameter, value: str) ->
     metavar="WHICH",
     help="lockstep, late, early, or a number: a seed.",
 )
+@click.option(
+    "--check",
+    "checks",
+    callback=_checks,
+    metavar="all|races,…",
+    help="What to look for while they run: races.",
+)
 @click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
 @click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
 def command(
-    path: str, description: str, kernels: tuple[str, ...], schedule: str | int, target: str | None, budget: float, json_file: str | None
+    path: str,
+    description: str,
+    kernels: tuple[str, ...],
+    schedule: str | int,
+    checks: tuple[str, ...],
+    target: str | None,
+    budget: float,
+    json_file: str | None,
 ) -> None:
     """Run kernels of a PTX file on the CPU: no GPU, no driver.
 
     Prints what each launch leaves in its outputs, what it printed, its time, and how many instructions its threads executed. FILE may be
-    - for standard input.
+    - for standard input. With --check, what goes wrong is reported as lint does, with the threads and the bytes that show it.
 
-    Exit codes: 0 all launches ended, 1 one could not go on, 2 could not run.
+    Exit codes: 0 all launches ended, 1 one could not go on or a check found something, 2 could not run.
     """
     import ptxkit
 
@@ -71,17 +99,31 @@ def command(
     except ValueError as error:
         _show(getattr(error, "diagnostics", ()), module.text)
         _fail("nothing is run: the file has errors")
-    records = [_one(machine, code, module.text, launch, schedule, budget) for launch in launches]
+    replay = ["ptxkit", "run", path, "--launch", description, "--check", ",".join(checks), "--schedule", str(schedule)]
+    records = [_one(machine, code, module.text, launch, schedule, budget, checks, replay) for launch in launches]
     if json_file is not None:
-        document = {"version": 1, "path": path, "target": target, "schedule": schedule, "launches": records}
+        document = {"version": 1, "path": path, "target": target, "schedule": schedule, "checks": list(checks), "launches": records}
         try:
             files.write(json_file, json.dumps(document, indent=1) + "\n")
         except OSError as error:
             _fail(f"{json_file}: {error.strerror or error}")
-    sys.exit(0 if all(record["outcome"] == "ended" for record in records) else 1)
+    sys.exit(0 if all(record["outcome"] == "ended" and not _is_bad(record) for record in records) else 1)
 
 
-def _one(machine: Any, code: Any, text: str, launch: Launch, schedule: str | int, budget: float) -> dict[str, Any]:
+def _is_bad(record: dict[str, Any]) -> bool:
+    return any(finding["severity"] != "info" for finding in record["findings"])
+
+
+def _one(
+    machine: Any,
+    code: Any,
+    text: str,
+    launch: Launch,
+    schedule: str | int,
+    budget: float,
+    checks: tuple[str, ...],
+    replay: list[str],
+) -> dict[str, Any]:
     """Runs a launch and prints what came of it; gives its record."""
     from ptxkit.machine import Fault
     from ptxkit.rewriters.profiling.array_files import BadFile
@@ -90,7 +132,7 @@ def _one(machine: Any, code: Any, text: str, launch: Launch, schedule: str | int
     record: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     with _Progress(launch) as progress:
         try:
-            found = execute(machine, code, launch, schedule=schedule, budget=budget, progress=progress)
+            found = execute(machine, code, launch, schedule=schedule, budget=budget, checks=checks, progress=progress)
         except Fault as fault:
             failure: Fault | None = fault
         except (OSError, BadFile, TypeError, ValueError) as error:
@@ -99,9 +141,12 @@ def _one(machine: Any, code: Any, text: str, launch: Launch, schedule: str | int
             failure = None
     if failure is not None:
         click.echo(f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
+        _show([finding.diagnostic for finding in failure.findings], text)
         _show([failure.diagnostic], text)
-        return {**record, "outcome": "fault", "fault": failure.diagnostic.as_json()}
+        findings = _findings(failure.findings, launch, replay)
+        return {**record, "outcome": "fault", "fault": failure.diagnostic.as_json(), "findings": findings}
     _print(found)
+    _show([finding.diagnostic for finding in found.findings], text)
     outputs = [{"argument": i, "type": _type(launch, i), "values": _numbers(launch, i, data)} for i, data in found.outputs.items()]
     return {
         **record,
@@ -110,7 +155,15 @@ def _one(machine: Any, code: Any, text: str, launch: Launch, schedule: str | int
         "seconds": found.seconds,
         "printed": found.printed,
         "outputs": outputs,
+        "findings": _findings(found.findings, launch, replay),
     }
+
+
+def _findings(findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[dict[str, Any]]:
+    """Findings as JSON, each with the command that shows it again."""
+    command = shlex.join([*replay, "--kernel", launch.kernel])
+    records = [finding.as_json() for finding in findings]
+    return [{**record, "witness": {**record["witness"], "replay": command}} for record in records]
 
 
 def _print(found: Execution) -> None:

@@ -78,6 +78,7 @@ class Machine:
         schedule: str | int | None = None,
         budget: Budget | float | None = None,
         monitors: Sequence[Any] = (),
+        checks: str | Sequence[str] = (),
         progress: Callable[[Any], None] | None = None,
     ) -> Run:
         """Runs a kernel to its end.
@@ -86,11 +87,16 @@ class Machine:
         (converted
         as its parameter is declared), `bytes` for a structure, a `Buffer`, an address for a pointer, or a `TensorMap`. `shared` is dynamic
         shared memory in bytes. `schedule` is `lockstep`, `late`, `early`, or a number that seeds it. `budget` is seconds, or a `Budget`.
-        `monitors` see what happens (`ptxkit.machine.monitoring`).
+        `monitors` see what happens (`ptxkit.machine.monitoring`); `checks` names monitors that are there already (`races`, or `all`): what
+        they find is in `findings` of the run, and of a `Fault`.
 
         Raises `Fault` where the kernel could not go on; TypeError or ValueError for arguments that are not the kernel's.
         """
         self.memory.set_constants(bytes(self._constants))
+        if checks:
+            from ptxkit.machine.monitors import monitors_of
+
+            monitors = (*monitors, *monitors_of(checks))
         return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress)
 
     def alloc(self, size: int) -> Buffer:
@@ -261,6 +267,10 @@ class Buffer:
             return np.empty(shape if shape is not None else 0, kind)
         found = self._machine.memory.view(self.address, count * kind.itemsize).copy().view(kind)
         return found.reshape(shape) if shape is not None else found  # type: ignore[no-any-return]
+
+    def encode(self, _: Any) -> bytes:
+        """What a kernel is passed for it: its address."""
+        return self.address.to_bytes(8, "little")
 
     def free(self) -> None:
         """Gives the memory back: accesses to it are faults."""

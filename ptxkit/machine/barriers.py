@@ -9,7 +9,7 @@ import numpy as np
 from ptxkit.machine.groups import WARP, Lanes
 
 if TYPE_CHECKING:
-    from ptxkit.machine.scheduling import Residents
+    from ptxkit.machine.interfaces import Residents
 
 Array = np.ndarray[Any, Any]
 BARRIERS = 16
@@ -92,7 +92,7 @@ class CtaBarriers:
             self.total[side, done] = 0
 
     def absent(self, keys: Array) -> Array:
-        """How many lanes count as arrived although they are not there: a warp of which all lanes that are left have arrived counts whole."""
+        """How many absent lanes count as arrived: a warp of which all lanes that are left have arrived counts whole."""
         came = self.came[keys]
         warps = self.came.shape[1]
         alive = self.residents.alive_mask.reshape(-1, warps)[keys // BARRIERS]
@@ -131,7 +131,7 @@ class ClusterBarriers:
         self.mine = np.concatenate([self.mine, np.full(threads - len(self.mine), -1, np.int64)])
 
     def _clusters(self, lanes: Lanes) -> Array:
-        return lanes.cta // self.residents.launch.cluster_size
+        return lanes.cta // int(self.residents.launch.cluster_size)
 
     def arrive(self, lanes: Lanes) -> None:
         cluster = self._clusters(lanes)

@@ -18,8 +18,7 @@ from ptxkit.names import Kind
 from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
-    from ptxkit.machine.loading import Program
-    from ptxkit.machine.scheduling import Scheduler
+    from ptxkit.machine.interfaces import Program, Scheduler
 
 U64 = np.dtype(np.uint64)
 DEPTH = 4000
@@ -83,13 +82,15 @@ def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
         return
     machine = code.machine
     if not target.ndim:
-        _enter(scheduler, group, block, plan, *machine.function_at(int(target)), values)
+        code, name = machine.function_at(int(target))
+        _enter(scheduler, group, block, plan, code, name, values)
         return
     for address in np.unique(target):
         positions = np.flatnonzero(target == address)
         part = group.part(positions)
         mine = [x.take(positions) if getattr(x, "ndim", 0) else x for x in values]
-        _enter(scheduler, part, block, plan, *machine.function_at(int(address)), mine)
+        code, name = machine.function_at(int(address))
+        _enter(scheduler, part, block, plan, code, name, mine)
 
 
 def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan, code: Any, name: str, values: list[Any]) -> None:

@@ -29,7 +29,7 @@ from ptxkit.operands import COMPONENTS
 from ptxkit.syntax import Address, Component, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:
-    from ptxkit.machine.loading import Program
+    from ptxkit.machine.interfaces import Program
 
 Array = np.ndarray[Any, Any]
 FILE = "<block>"

@@ -22,8 +22,10 @@ class Fault(Exception):
     `kind` is a word for the reason (`address`, `deadlock`, `budget`, `trap`, `unsupported`, …), `reason` the sentence, `threads` are some
     of
     those concerned (CTA and thread index), `count` how many there are, `line` is that of the instruction, or None where none is to blame.
-    `diagnostic` says the same as every finding does.
+    `diagnostic` says the same as every finding does. `findings` are what monitors had found until then.
     """
+
+    findings: tuple[Any, ...] = ()
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from ptxkit.machine.fault import Stop
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body
-    from ptxkit.machine.scheduling import Residents
+    from ptxkit.machine.interfaces import Residents
 
 Array = np.ndarray[Any, Any]
 WARP = 32
@@ -48,7 +48,7 @@ class Lanes:
         found = self._known.get("index")
         if found is None:
             found = self._known["index"] = self.place + self.residents.first
-        return found
+        return found  # type: ignore[no-any-return]
 
     @property
     def cta(self) -> Array:

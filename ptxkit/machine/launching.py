@@ -16,8 +16,9 @@ from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
 
 if TYPE_CHECKING:
-    from ptxkit.machine import Machine
     from ptxkit.machine.code import Site
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Machine
     from ptxkit.machine.loading import Code, Program
 
 Size = int | Sequence[int]
@@ -63,11 +64,12 @@ class Budget:
 
 @attrs.frozen
 class Run:
-    """What a launch took. `output` is what the kernel printed."""
+    """What a launch took. `output` is what the kernel printed, `findings` what the monitors found."""
 
     instructions: int
     seconds: float
     output: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 class Launch:
@@ -280,11 +282,25 @@ def launch(
         one.run()
         seconds = time.perf_counter() - started
         passed.copy_back()
+        findings = _findings(one, code)
+    except Fault as fault:
+        fault.findings = _findings(one, code)
+        raise
     except MemoryError:
         raise Fault("memory", "there is not enough memory on this computer for the launch", path=code.path) from None
     finally:
         passed.free()
-    return Run(one.executed, seconds, "".join(one.output))
+    return Run(one.executed, seconds, "".join(one.output), findings)
+
+
+def _findings(one: Launch, code: Code) -> tuple[Finding, ...]:
+    """What the monitors of a launch have found, while its arrays still have names."""
+    found = [finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())]
+    if not found:
+        return ()
+    from ptxkit.machine.findings import with_sources
+
+    return with_sources(found, code)
 
 
 def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:
@@ -358,15 +374,11 @@ class Passed:
         return bytes(data)
 
     def _bytes(self, name: str, symbol: Any, length: int, given: Any) -> bytes:
-        from ptxkit.machine import Buffer
-
         if isinstance(given, bytes | bytearray):
             return bytes(given)
         raw = getattr(given, "data", None)
         if isinstance(raw, bytes):
             return raw
-        if isinstance(given, Buffer):
-            return given.address.to_bytes(8, "little")
         encode = getattr(given, "encode", None)
         if encode is not None and not isinstance(given, str):
             return bytes(encode(self))
@@ -397,7 +409,7 @@ class Passed:
                 self.machine.memory.register(own, view.nbytes, name)
                 self.copies.append((own, view))
             return own
-        address = self.addresses[key] = self.machine.new_global(view.nbytes, name, 256)
+        address = self.addresses[key] = int(self.machine.new_global(view.nbytes, name, 256))
         self.copies.append((address, view))
         if view.nbytes:
             self.machine.memory.view(address, view.nbytes)[:] = np.frombuffer(view, np.uint8)

@@ -19,7 +19,7 @@ from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
 
 if TYPE_CHECKING:
-    from ptxkit.machine import Machine
+    from ptxkit.machine.interfaces import Machine
 
 FUNCTIONS = 0x1000
 """The address of the first function; they are 16 apart, and below all that can be loaded from."""
@@ -113,22 +113,22 @@ class Code:
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
         if symbol.kind is Kind.FUNCTION:
-            return machine.function_address(self, symbol.name)
+            return int(machine.function_address(self, symbol.name))
         if symbol.linkage == ".extern":
             other = machine.exported(symbol.name, self)
             if other is None:
                 raise Fault("extern", f"`{symbol.name}` is `.extern`, and nothing that was loaded before defines it", path=self.path)
             code, theirs = other
-            return code.address_of(theirs)
+            return int(code.address_of(theirs))
         size = size_of(symbol)
         if symbol.space == ".const":
-            at = machine.new_constant(size, align_of(symbol))
+            at = int(machine.new_constant(size, align_of(symbol)))
             self._addresses[id(symbol)] = at
             data = bytearray(size)
             self._initialise(symbol, data)
             machine.set_constant(at, bytes(data))
             return at
-        at = machine.new_global(size, symbol.name, align_of(symbol))
+        at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
         declarator = _declarator(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
@@ -220,6 +220,7 @@ class Program:
         self.frames: dict[int, int] = {}
         self._offsets: dict[int, int] = {}
         self._shared: dict[int, int] = {}
+        self._shared_names: list[tuple[str, int, int]] = []
         self._semantics: dict[Any, Semantics] = {}
         self.open_ended = False
         self._reach(code, body)
@@ -293,13 +294,19 @@ class Program:
                 align = align_of(symbol)
                 at = -(-at // align) * align
                 self._shared[id(symbol)] = at
+                self._shared_names.append((symbol.name, at, size_of(symbol)))
                 at += size_of(symbol)
         static = at
         align = max((align_of(symbol) for symbol in unsized), default=1)
         dynamic = -(-at // max(align, 16)) * max(align, 16) if unsized else at
         for symbol in unsized:
             self._shared[id(symbol)] = dynamic
+            self._shared_names.append((symbol.name, dynamic, -1))
         return static, dynamic
+
+    def shared_variables(self, size: int) -> list[tuple[str, int, int]]:
+        """The shared variables of a CTA that has `size` bytes of shared memory: name, offset, bytes."""
+        return [(name, at, length if length >= 0 else size - at) for name, at, length in self._shared_names]
 
     def _bodies(self) -> list[Body]:
         found = []

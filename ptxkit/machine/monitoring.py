@@ -20,9 +20,8 @@ from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
-    from ptxkit.machine.scheduling import Residents
 
 
 class Monitor:

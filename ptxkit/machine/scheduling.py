@@ -30,7 +30,7 @@ from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
 
 if TYPE_CHECKING:
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.interfaces import Launch
     from ptxkit.machine.loading import Program
 
 Array = np.ndarray[Any, Any]
@@ -93,7 +93,8 @@ class Residents:
         self.exits += 1
         self.all = self.launch.lanes_type(self, np.arange(self.count))
         self.memory.grow(self.ctas)
-        return self.launch.lanes_type(self, np.arange(before, self.count))
+        new_lanes: Lanes = self.launch.lanes_type(self, np.arange(before, self.count))
+        return new_lanes
 
     def _masks(self, ctas: int) -> Array:
         of_cta = np.full(self.warps_per_cta, 0xFFFFFFFF, np.uint32)
@@ -103,7 +104,7 @@ class Residents:
         return np.tile(of_cta, ctas)
 
     def groups_per_cta(self, width: int) -> int:
-        return -(-self.threads // width)
+        return int(-(-self.threads // width))
 
     def exit(self, lanes: Lanes) -> None:
         """These threads have ended."""

@@ -21,6 +21,7 @@ class Execution:
     seconds: float
     outputs: dict[int, bytes]
     printed: str = ""
+    findings: tuple[Any, ...] = ()
 
 
 def execute(
@@ -31,6 +32,7 @@ def execute(
     schedule: str | int | None = None,
     budget: Any = None,
     monitors: tuple[Any, ...] = (),
+    checks: tuple[str, ...] = (),
     progress: Callable[[Any], None] | None = None,
 ) -> Execution:
     """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays."""
@@ -55,9 +57,10 @@ def execute(
         schedule=schedule,
         budget=budget,
         monitors=monitors,
+        checks=checks,
         progress=progress,
     )
-    return Execution(launch, run.instructions, run.seconds, {i: bytes(held[i]) for i in compared(launch)}, run.output)
+    return Execution(launch, run.instructions, run.seconds, {i: bytes(held[i]) for i in compared(launch)}, run.output, run.findings)
 
 
 def _given(array: Array, data: bytearray) -> Any:

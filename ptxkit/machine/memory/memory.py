@@ -38,6 +38,8 @@ class Access:
     at: Any
     size: int
     proxy: str = "generic"
+    values: Any = None
+    """What a store writes, a tuple of elements; None where that is not known before."""
 
 
 class Memory:
@@ -157,11 +159,8 @@ class Memory:
         """Stores a value a lane, or a tuple of them one after another. Of lanes that write the same bytes, the last stays."""
         many = values if isinstance(values, tuple) else (values,)
         dtype = np.dtype(dtype) if dtype is not None else np.asarray(many[0]).dtype
-        for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize * len(many), "write"):
-            if mine is not None:
-                buffer.put(at, tuple(v[mine] if getattr(v, "ndim", 0) else v for v in many), dtype)
-            else:
-                buffer.put(at, many, dtype)
+        for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize * len(many), "write", values=many):
+            buffer.put(at, _chosen(many, mine), dtype)
 
     def update(self, lanes: Any, space: str, address: Any, update: Update | Callable[..., Any], dtype: Any = None, *operands: Any) -> Any:
         """Updates memory atomically, lane after lane, and gives what each found; None if the update says that nobody asks.
@@ -186,7 +185,16 @@ class Memory:
     # -- from addresses to bytes
 
     def locate(
-        self, lanes: Any, space: str, address: Any, size: int, kind: str, align: int = 0, proxy: str = "generic", watched: bool = True
+        self,
+        lanes: Any,
+        space: str,
+        address: Any,
+        size: int,
+        kind: str,
+        align: int = 0,
+        proxy: str = "generic",
+        watched: bool = True,
+        values: Any = None,
     ) -> list[tuple[Buffer, Any, Any]]:
         """Where the bytes of an access are: buffers, addresses in them, and for which lanes (their numbers in `lanes`; None: all).
 
@@ -199,7 +207,7 @@ class Memory:
             at = self._check(whom, which, local_address, size, kind, align or size)
             buffer = self.buffer(which, local_address)
             if watched and self.watch is not None:
-                self.watch(Access(kind, whom, which, at, size, proxy))
+                self.watch(Access(kind, whom, which, at, size, proxy, _chosen(values, mine)))
             pieces.append((buffer, at, mine))
         return pieces
 
@@ -339,6 +347,13 @@ class Memory:
         first = int(np.broadcast_to(np.asarray(address, np.uint64), lanes.count)[mask][0])
         lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
         raise AssertionError("lanes.fault() must not return")
+
+
+def _chosen(values: Any, mine: Any) -> Any:
+    """The values of some lanes (None: of all)."""
+    if values is None or mine is None:
+        return values
+    return tuple(v[mine] if getattr(v, "ndim", 0) else v for v in values)
 
 
 def _smallest(address: Any) -> int:

@@ -1,1 +1,22 @@
-"""What watches a launch: each module a monitor, with what it finds (`findings`)."""
+"""What watches a launch: each module a monitor, with what it finds (`findings`). `CHECKS` are those that `checks=` names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.races import Races
+
+CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races}
+
+
+def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
+    """The monitors of some checks: names, or `all`. Raises ValueError for a name that is none."""
+    names = (checks,) if isinstance(checks, str) else tuple(checks)
+    unknown = [name for name in names if name != "all" and name not in CHECKS]
+    if unknown:
+        raise ValueError(f"there is no check {unknown[0]!r}; there are all, {', '.join(CHECKS)}")
+    return tuple([make() for name, make in CHECKS.items() if "all" in names or name in names])
+
+
+__all__ = ["CHECKS", "monitors_of"]

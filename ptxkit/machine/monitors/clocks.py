@@ -1,7 +1,7 @@
 """What a thread knows to have happened before: vector clocks, kept small (ISA 8.9.5, causality order).
 
-A stamp is a number that grows with every synchronization; each access has one. A clock says up to which stamp the accesses of a thread, of all
-threads of a warp, or of all threads of a CTA happen before. Clocks never change and are numbered; 0 is the one that knows nothing.
+A stamp is a number that grows with every synchronization; each access has one. A clock says up to which stamp the accesses of a thread, of
+all threads of a warp, or of all threads of a CTA happen before. Clocks never change and are numbered; 0 is the one that knows nothing.
 """
 
 from __future__ import annotations

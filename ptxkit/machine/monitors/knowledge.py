@@ -1,7 +1,7 @@
 """What each resident thread knows to have happened before, as synchronization spreads it (ISA 8.7 to 8.9).
 
-Most of it is in two columns: up to which stamp the accesses of its CTA and of its warp happen before (`floor_cta`, `floor_warp`). The rest, what
-releases, partial barriers and clusters gave, is the number of a clock (`extra`).
+Most of it is in two columns: up to which stamp the accesses of its CTA and of its warp happen before (`floor_cta`, `floor_warp`). The rest,
+what releases, partial barriers and clusters gave, is the number of a clock (`extra`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class Knowledge:
         """What relaxed reads have observed: a later fence acquires it."""
         self.grow(count)
 
+    @property
+    def count(self) -> int:
+        """How many threads are resident."""
+        return len(self.extra)
+
     def grow(self, count: int) -> None:
         more = count - len(self.extra)
         self.floor_cta = np.concatenate([self.floor_cta, np.full(more, -1)])
@@ -61,7 +66,7 @@ class Knowledge:
         """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at these places do now."""
         mine = place + self.first
         same_cta = mine // self.threads == thread // self.threads
-        known = (mine == thread) | (same_cta & (stamp <= self.floor_cta[place]))
+        known: Array = (mine == thread) | (same_cta & (stamp <= self.floor_cta[place]))
         if known.all():
             return known
         rest = np.flatnonzero(~known)

@@ -1,7 +1,8 @@
 """Data races: two accesses of the same bytes, at least one a write, that are not morally strong and that nothing orders (ISA 8.7.1).
 
 Whether one happens before the other is what `knowledge` follows: program order, barriers, release and acquire patterns (8.8, 8.9), fences,
-mbarriers. It speaks for S003, S009 and G001. What operations in flight access, through the async proxy, is counted as not watched.
+mbarriers. It speaks for S003 and S009, and for races in global memory. What operations in flight access, through the async proxy, is
+counted as not watched.
 """
 
 from __future__ import annotations
@@ -18,53 +19,20 @@ from ptxkit.machine.groups import Lanes
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow
+from ptxkit.machine.monitors.reports import Race, Side, reported
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
 from ptxkit.machine.operation import Operation
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
-    from ptxkit.machine.launching import Launch
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
-    from ptxkit.machine.scheduling import Residents
 
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 SPACES = (".global", ".shared")
-
-
-@attrs.frozen
-class Side:
-    """One of two accesses that race."""
-
-    cta: tuple[int, int, int]
-    thread: tuple[int, int, int]
-    line: int
-    kind: str
-    value: str | None = None
-
-
-@attrs.define
-class Race:
-    """The first of the races between two instructions, and how many pieces of memory and pairs of threads showed it."""
-
-    space: str
-    variable: str
-    offset: int
-    bytes: int
-    accesses: tuple[Side, Side]
-    same_value: bool = False
-    count: int = 1
-
-    def witness(self) -> dict[str, Any]:
-        """As JSON has it."""
-        return {
-            "accesses": [{k: v for k, v in attrs.asdict(side).items() if v is not None} for side in self.accesses],
-            "space": self.space.removeprefix("."),
-            "variable": self.variable,
-            "offset": self.offset,
-            "bytes": self.bytes,
-        }
 
 
 @attrs.frozen(eq=False)
@@ -104,6 +72,7 @@ class Races(Monitor):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
+        self._shared = launch.program.shared_variables(launch.shared_bytes)
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
@@ -141,14 +110,15 @@ class Races(Monitor):
         at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
         first = (at - shadow.origin) // shadow.grain
         pieces = -(-access.size // shadow.grain)
-        place, code = lanes.place, np.full(lanes.count, access.size, np.int64)
+        place, code = lanes.place, np.full(lanes.count, code_of(access.size, 0), np.int64)
         piece = first
         if pieces > 1:
             piece = (first[:, None] + np.arange(pieces)).ravel()
             place = np.repeat(place, pieces)
-            code = np.repeat(code, pieces) | np.tile(np.arange(pieces) << 8, lanes.count)
+            code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
         reads, writes = access.kind != "write", access.kind != "read"
         rows = _Rows(piece, place, place + self.knowledge.first, code, kind)
+        self._now = access
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
         if writes:
@@ -222,8 +192,43 @@ class Races(Monitor):
             return
         if rows.kind.strength:
             bad &= ~self._morally_strong(rows, before)
-        for i in np.flatnonzero(bad).tolist():
-            self._found(space, shadow, rows, before, i, how, what)
+        rows, before = rows.at(np.flatnonzero(bad)), before.at(np.flatnonzero(bad))
+        same = np.zeros(len(rows.piece), bool)
+        stored = self._stored(rows.thread, rows.code, shadow.grain) if how == what == "write" else None
+        if stored is not None:
+            same = (stored == self._held(space, shadow, rows.piece)).all(axis=1) & (before.strength == 0)
+        self._note(space, shadow, rows, before, how, what, same)
+
+    def _note(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array) -> None:
+        """Races, with those of equal values apart."""
+        for equal in (False, True):
+            chosen = np.flatnonzero(same == equal)
+            _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
+            for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
+                self._found(space, shadow, rows, before, i, how, what, count, equal)
+
+    def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
+        """The bytes that threads write now to pieces, a row for each; None if that is not known."""
+        access = self._now
+        if access.values is None:
+            return None
+        lanes = access.lanes
+        columns = [np.ascontiguousarray(lanes.broadcast(np.asarray(value)[()])).view(np.uint8) for value in access.values]
+        stored = np.concatenate([column.reshape(lanes.count, -1) for column in columns], axis=1)
+        if stored.shape[1] != access.size:
+            return None
+        position = np.zeros(self.knowledge.count, np.int64)
+        position[lanes.place] = np.arange(lanes.count)
+        _, offset = bytes_of(code)
+        found: Array = stored[position[thread - self.knowledge.first][:, None], offset[:, None] + np.arange(grain)]
+        return found
+
+    def _held(self, space: str, shadow: Shadow, piece: Array) -> Array:
+        """The bytes that lie there, a row for each piece."""
+        memory = self.launch.machine.memory
+        data = (memory.globals if space == ".global" else memory.shared).data
+        held: Array = data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
+        return held
 
     def _morally_strong(self, rows: _Rows, before: Entries) -> Array:
         threads, cluster = self.knowledge.threads, self.knowledge.cluster
@@ -254,7 +259,7 @@ class Races(Monitor):
             shadow.reader[piece] = 0
             shadow.read_cta[piece] = 0
         lost = np.flatnonzero(shadow.writer[piece] != rows.thread + 1)
-        if len(lost) and not kind.strength:
+        if len(lost):
             self._collide(shadow, space, rows, lost, access)
 
     def _collide(self, shadow: Shadow, space: str, rows: _Rows, lost: Array, access: Access) -> None:
@@ -264,15 +269,18 @@ class Races(Monitor):
             piece, shadow.writer[piece] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
             shadow.write_code[piece],
         )  # fmt: skip
-        values = getattr(access, "values", None)
-        same = None
-        if values is not None and len(values) == 1:
-            value = access.lanes.broadcast(np.asarray(values[0])[()])
-            ratio = len(rows.piece) // access.lanes.count
-            winner = np.searchsorted(access.lanes.place, before.thread - self.knowledge.first)
-            same = value[lost // ratio] == value[winner]
-        for i in range(len(lost)):
-            self._found(space, shadow, rows.at(lost), before, i, "write", "write", bool(same is not None and same[i]))
+        here = rows.at(lost)
+        if rows.kind.strength:
+            weak = np.flatnonzero(~self._morally_strong(here, before))
+            here, before, lost = here.at(weak), before.at(weak), lost[weak]
+        if not len(lost):
+            return
+        how = "write" if access.kind == "write" else "update"
+        same = np.zeros(len(lost), bool)
+        mine, winners = self._stored(here.thread, here.code, shadow.grain), self._stored(before.thread, before.code, shadow.grain)
+        if mine is not None and winners is not None:
+            same = (mine == winners).all(axis=1)
+        self._note(space, shadow, here, before, how, how, same)
 
     def _read(self, shadow: Shadow, rows: _Rows) -> None:
         piece, thread = rows.piece, rows.thread
@@ -353,10 +361,9 @@ class Races(Monitor):
         bound = lanes.site.bound
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
-        elif bound.converges is not None and bound.converges.level == "warp":
-            if bound.has(".warp"):
-                self._warp(lanes, arguments)
-        elif bound.barrier:
+        elif bound.has(".warp") and bound.form.mnemonic in ("bar", "barrier"):
+            self._warp(lanes, arguments)
+        elif any(barrier.action == "wait" for barrier in bound.barrier):
             self._leave(lanes, bound, arguments, token)
 
     def _fence(self, lanes: Any, bound: Bound) -> None:
@@ -400,6 +407,7 @@ class Races(Monitor):
         waits = not bound.has(".arrive")
         for key in np.unique(keys).tolist():
             phase = int(residents.barriers.phase[key])
+            self.arrivals.pop((key, phase - 2), None)
             self.arrivals.setdefault((key, phase), []).append((lanes.place[keys == key], knowledge.stamp, waits))
             if not waits:
                 # they go on at once: what they know now is what they bring
@@ -424,6 +432,9 @@ class Races(Monitor):
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
                 if len(extras) > 1 or extras[0] != NOTHING:
                     knowledge.learn(mine, self.clocks.join_all(extras.tolist()))
+                if token is None:
+                    # all threads came together, and the barrier did not count a phase
+                    self.arrivals.pop((key, phase), None)
                 continue
             clock = NOTHING
             for n, (places, stamp, waits) in enumerate(came):
@@ -518,6 +529,11 @@ class Races(Monitor):
 
     # --- findings
 
+    @property
+    def findings(self) -> list[Finding]:
+        """The races, each pair of instructions once."""
+        return [reported(race, self.launch) for race in self.races.values()]
+
     def _kind(self, site: Site) -> _Kind:
         found = self._kinds.get(id(site))
         if found is None:
@@ -538,21 +554,51 @@ class Races(Monitor):
             len(self._sites), line, order, strength, is_watched and bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol")
         )
 
-    def _found(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, same: bool = False) -> None:
+    def _found(
+        self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
+    ) -> None:
+        """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number)
         known = self.races.get(key)
-        if known is not None:
-            known.count += 1
-            known.same_value &= same
+        if known is not None and (same or not known.same_value):
+            known.count += count
             return
-        at = int(rows.piece[i]) * shadow.grain + shadow.origin
-        variable, offset = self._variable(space, at)
-        first = Side(*self._thread(int(before.thread[i])), self._line(int(before.site[i])), what)
-        second = Side(*self._thread(int(rows.thread[i])), rows.kind.line, how)
-        self.races[key] = Race(space, variable, offset, int(rows.code[i]) & 0xFF or shadow.grain, (first, second), same)
+        if known is not None:
+            count += known.count
+        piece = int(rows.piece[i]) * shadow.grain + shadow.origin
+        (size, offset), (earlier_size, earlier_offset) = bytes_of(int(rows.code[i])), bytes_of(int(before.code[i]))
+        start = max(piece - offset, piece - earlier_offset)
+        end = min(piece - offset + size, piece - earlier_offset + earlier_size)
+        earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
+        collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
+        value: str | None = self._number(space, start, end)
+        earlier_value = None if earlier_kind.strength else value
+        if how == "write":
+            value = self._written(int(rows.thread[i]), start - (piece - offset), end - start)
+        if collide:
+            earlier_value = self._written(int(before.thread[i]), start - (piece - earlier_offset), end - start)
+        variable, offset = self._variable(space, start)
+        first = Side(*self._thread(int(before.thread[i])), earlier_kind.line, what, earlier_value)
+        second = Side(*self._thread(int(rows.thread[i])), rows.kind.line, how, value)
+        if collide:
+            first, second = second, first
+        sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
+        self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count)
 
-    def _line(self, number: int) -> int:
-        return self._kinds[id(self._sites[number])].line
+    def _is_now(self, thread: int, stamp: int) -> bool:
+        """Whether an access is one of those that are made now."""
+        return stamp == self.knowledge.stamp and bool((self._now.lanes.place == thread - self.knowledge.first).any())
+
+    def _number(self, space: str, start: int, end: int) -> str:
+        """What lies there, as a number."""
+        memory = self.launch.machine.memory
+        buffer = memory.globals if space == ".global" else memory.shared
+        return hex(int.from_bytes(buffer.span(start, end - start).tobytes(), "little"))
+
+    def _written(self, thread: int, offset: int, size: int) -> str | None:
+        """What a thread writes now, from an offset on; None if that is not known."""
+        found = self._stored(np.array([thread]), np.array([code_of(0, offset)]), size)
+        return None if found is None else hex(int.from_bytes(found.tobytes(), "little"))
 
     def _thread(self, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
         cta, inside = divmod(thread, self.launch.threads)
@@ -566,7 +612,8 @@ class Races(Monitor):
         if space == ".global":
             found = memory.allocations.containing(at)
             return (found.name, at - found.start) if found is not None else ("", at)
-        return "", memory.owner(space, at)[1]
+        offset = memory.owner(space, at)[1]
+        return next(((name, offset - start) for name, start, size in self._shared if start <= offset < start + size), ("", offset))
 
 
 @attrs.frozen(eq=False)

@@ -1,7 +1,7 @@
 """What is remembered of each piece of memory: who wrote it last and who has read it since.
 
-A piece is as large as the smallest access so far, 4 bytes at first. Where one column is not enough, as many threads have read a piece, or written it
-with operations that are morally strong, the accesses are in a log, which is searched when it matters.
+A piece is as large as the smallest access so far, 4 bytes at first. Where one column is not enough, as many threads have read a piece, or
+written it with operations that are morally strong, the accesses are in a log, which is searched when it matters.
 """
 
 from __future__ import annotations
@@ -13,13 +13,26 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 COMPACT = 4_000_000
-"""So many entries of the log are made fewer: the last access of each kind that a thread made to a piece stands for those before."""
+"""That many entries of the log are made fewer: the last access of each kind that a thread made to a piece stands for those before."""
 MANY = -1
+
+
+_SIZE_BITS = 32
+
+
+def code_of(size: Any, offset: Any) -> Any:
+    """The code of an access of `size` bytes, at a piece that begins `offset` bytes after its first one."""
+    return size | offset << _SIZE_BITS
+
+
+def bytes_of(code: Any) -> tuple[Any, Any]:
+    """The size and the offset of a code."""
+    return code & (1 << _SIZE_BITS) - 1, code >> _SIZE_BITS
 
 
 @attrs.frozen(eq=False)
 class Entries:
-    """Accesses, a row each. `code` tells the bytes of an access: of two with one code at a piece, the bytes are the same."""
+    """Accesses, a row each. `code` says which bytes an access has: of two with one code at a piece, the bytes are the same."""
 
     piece: Array
     thread: Array
@@ -68,15 +81,16 @@ class Log:
         rows = np.flatnonzero(np.isin(whole.piece, pieces))
         return whole.at(rows) if len(rows) else None
 
-    def split(self, parts: int) -> None:
-        """Pieces become `parts` pieces each."""
+    def split(self, parts: int, grain: int) -> None:
+        """Pieces become `parts` pieces of `grain` bytes each."""
         if not self.entries:
             return
         whole = _joined(self.entries)
         rows = np.repeat(np.arange(len(whole.piece)), parts)
         finer = whole.at(rows)
-        piece = finer.piece * parts + np.tile(np.arange(parts), len(whole.piece))
-        self.entries = [attrs.evolve(finer, piece=piece)]
+        part = np.tile(np.arange(parts), len(whole.piece))
+        self.entries = [attrs.evolve(finer, piece=finer.piece * parts + part, code=finer.code + code_of(0, part * grain))]
+        self.size = len(part)
 
 
 class Shadow:
@@ -118,7 +132,8 @@ class Shadow:
         parts = self.grain // grain
         for name in self.COLUMNS:
             setattr(self, name, np.repeat(getattr(self, name), parts))
-        self.reads.split(parts)
-        self.writes.split(parts)
+        self.write_code += code_of(0, np.tile(np.arange(parts) * grain, self.length))
+        self.reads.split(parts, grain)
+        self.writes.split(parts, grain)
         self.length *= parts
         self.grain = grain

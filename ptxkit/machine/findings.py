@@ -1,0 +1,63 @@
+"""What a launch under monitors found: a diagnostic, with the execution that shows it as data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.diagnostics import Diagnostic
+from ptxkit.machine.types import dtype_of
+from ptxkit.origins import with_origins
+
+if TYPE_CHECKING:
+    from ptxkit.machine.interfaces import Launch
+    from ptxkit.machine.loading import Code
+
+
+@attrs.frozen
+class Finding:
+    """What a monitor found. `witness` is the execution as JSON has it, `count` how often the same instructions showed it."""
+
+    diagnostic: Diagnostic
+    witness: Mapping[str, Any]
+    count: int = 1
+
+    def as_json(self) -> dict[str, Any]:
+        """The finding as in the JSON output of `ptxkit lint`, with its witness and count."""
+        return {**self.diagnostic.as_json(), "witness": dict(self.witness), "count": self.count}
+
+
+def launch_as_json(launch: Launch) -> dict[str, Any]:
+    """The launch of a witness: its shape, the scalar arguments by name, and the schedule (`seed`, where it is seeded)."""
+    found: dict[str, Any] = {"kernel": launch.program.kernel, "grid": list(launch.grid), "block": list(launch.block)}
+    if launch.is_cluster:
+        found["cluster"] = list(launch.cluster)
+    if launch.dynamic_shared:
+        found["shared"] = launch.dynamic_shared
+    found["arguments"] = _scalars(launch)
+    found["seed" if isinstance(launch.schedule, int) else "schedule"] = launch.schedule
+    return found
+
+
+def _scalars(launch: Launch) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    allocations = launch.machine.memory.allocations
+    for name, at, size, symbol in launch.program.layout():
+        raw = launch.parameters[at : at + size]
+        kind = symbol.type or ".b64"
+        if symbol.dimensions or size not in (1, 2, 4, 8):
+            continue
+        if size == 8 and allocations.containing(int.from_bytes(raw, "little")) is not None:
+            continue
+        dtype = dtype_of(kind) if kind != ".bf16" else np.dtype(np.uint16)
+        found[name] = np.frombuffer(raw, dtype if dtype.itemsize == size else f"u{size}")[0].item()
+    return found
+
+
+def with_sources(findings: Sequence[Finding], code: Code) -> tuple[Finding, ...]:
+    """The findings with their lines in the program that was compiled, where `.loc` says."""
+    found = with_origins(code.module, code.index, [finding.diagnostic for finding in findings])
+    return tuple([attrs.evolve(finding, diagnostic=diagnostic) for finding, diagnostic in zip(findings, found, strict=True)])
