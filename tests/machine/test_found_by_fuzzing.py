@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxkit.machine import Fault, Machine, Sampler, Surface, Texture
+from ptxkit.machine import Fault, Machine, Sampler, Surface, TensorMap, Texture
 
 SIGNALS_GLOBAL_MEMORY = """
 .version 8.7
@@ -134,3 +134,38 @@ def test_completion_is_told_to_shared_memory(instruction: str) -> None:
     with pytest.raises(Fault, match="not in shared memory") as caught:
         launch(instruction)
     assert caught.value.kind in ("mbarrier", "address")
+
+
+TENSOR = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 out)
+{
+    .reg .b64 %m, %o, %l; .shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; .local .align 8 .b64 own;
+    mov.u64 %m, map; cvta.param.u64 %m, %m; ld.param.u64 %o, [out]; mov.u64 %l, own; cvta.local.u64 %l, %l;
+    mbarrier.init.shared.b64 [bar], 1;
+    cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%m, {{0}}], [{}];
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mbarrier", "kind", "message"),
+    [
+        ("%o", "address", "outside of shared memory"),
+        ("%l", "address", "outside of shared memory"),
+        ("%m", "address", "outside of shared memory"),
+        ("bar+4", "address", "misaligned update of 8 bytes"),
+        ("tile", "mbarrier", "no mbarrier object is there"),
+    ],
+)
+def test_a_copy_of_a_tile_tells_an_mbarrier_in_shared_memory(mbarrier: str, kind: str, message: str) -> None:
+    machine = Machine("sm_100a")
+    arguments = TensorMap(tensor=np.zeros(64, np.float32), box=(32,)), np.zeros(64, np.uint64)
+    with pytest.raises(Fault, match=message) as caught:
+        machine.launch(machine.load(TENSOR.format(mbarrier)), "k", *arguments, grid=1, block=1)
+    assert caught.value.kind == kind
+    machine = Machine("sm_100a")
+    machine.launch(machine.load(TENSOR.format("bar")), "k", *arguments, grid=1, block=1)
