@@ -21,6 +21,7 @@ from ptxkit.analyses.numbers.bits import bits, mask_of
 from ptxkit.analyses.registers.ssa import Origin, ssa
 from ptxkit.analyses.symbolic.terms import Term, walk
 from ptxkit.analyses.symbolic.vectors import Numbers
+from ptxkit.analyses.threads.inputs import ARGUMENTS, argument, special
 from ptxkit.analyses.threads.thread_sets import Execution, Runs, just
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.reaching_threads import First
@@ -28,8 +29,6 @@ from ptxkit.analyses.uniformity.uniformity import Uniformity, uniformity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
-TRIED = (17, 1, 100, 1000, 0)
-"""What arguments are taken to be."""
 EXAMPLE = (".global", ".const")
 """Where the program finds what it works on."""
 MOST_NESTED = 20
@@ -42,7 +41,7 @@ class Choice:
     level: Level = Level.CTA
     """What threads of such a group have in common, and nobody knows, is a number too; so nothing follows for threads of different
     groups."""
-    number: int = TRIED[0]
+    number: int = ARGUMENTS[0]
     """What each argument is, and each value that all threads load in common."""
     loaded: tuple[int, int, int] | None = None
     """A lane, what it loads, and what the other lanes load, where each thread loads its own."""
@@ -81,7 +80,7 @@ class World(First):
         if kind == "join":
             return self._join(leaf)
         if kind == "parameter":
-            return self._all_same(self._example(leaf))
+            return self._all_same(argument(leaf, self.choice.number))
         if kind == "special":
             found = super()._leaf(leaf, block)
             return self._special_same(leaf) if found is None else found
@@ -95,21 +94,12 @@ class World(First):
     def _all_same(self, number: int) -> Numbers:
         return (number,) * len(self.threads)
 
-    def _example(self, leaf: Term) -> int:
-        number = self.choice.number * max(1, leaf.alignment) & ((1 << leaf.width) - 1)
-        least, most = leaf.bounds
-        return min(max(number, least), most)
-
     def _special_same(self, leaf: Term) -> Numbers | None:
         name = str(leaf.data[0])
         if name.startswith(("%tid", "%lane")) or not self.template.has_indices:
             return None
-        if name.startswith("%ntid"):
-            last = self.threads[-1]
-            return self._all_same({"x": last.x, "y": last.y, "z": last.z}[name[-1]] + 1)
-        if name.startswith(("%nctaid", "%cluster_nctaid", "%nclusterid", "%cluster_nctarank")):
-            return self._all_same(2 if name[-1] in "xk" else 1)
-        return self._all_same(0) if name.startswith(("%ctaid", "%clusterid", "%cluster_cta")) else None
+        number = special(name, self.threads[-1])
+        return None if number is None else self._all_same(number)
 
     def _phi(self, leaf: Term, block: int) -> Numbers | None:
         number: int = leaf.data[0]  # type: ignore[assignment]
@@ -143,7 +133,7 @@ class World(First):
         if not self.routine.function.header.is_entry and not self._loads_from_outside(value.instruction):
             return None
         if self.known.level(number) >= self.choice.level:
-            return self._all_same(self._example(leaf))
+            return self._all_same(argument(leaf, self.choice.number))
         if self.choice.loaded is None or not self._loads_its_own(value.instruction):
             return None
         lane, own, others = self.choice.loaded
@@ -253,7 +243,7 @@ class Worlds:
 
     def all(self, level: Level) -> Iterable[World]:
         """Those with different arguments, for what threads of such groups do."""
-        for number in TRIED:
+        for number in ARGUMENTS:
             yield self.of(Choice(level, number))
 
     def iteration(self, choice: Choice, loop: Loop, iteration: int) -> World:

@@ -18,14 +18,13 @@ from ptxkit.analyses.symbolic.evaluate import evaluate
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symbolic.vectors import Numbers
+from ptxkit.analyses.threads.inputs import FEW_ARGUMENTS, argument, special
 from ptxkit.analyses.threads.lanes import holding, is_free
 from ptxkit.analyses.uniformity.levels import Divergence, Level
 from ptxkit.analyses.uniformity.propagation import Propagation
 from ptxkit.analyses.uniformity.reaching_threads import Coming, Reach
 
 GROUPS = (Level.WARP, Level.WARPGROUP, Level.CTA)
-TRIED = (17, 1, 100)
-"""What arguments are taken to be, where they decide."""
 
 
 def guard_witness(solved: Propagation, reach: Reach, i: int) -> Divergence | None:
@@ -154,7 +153,7 @@ def _by_example(reach: Reach, condition: Term) -> tuple[Numbers | None, str]:
         found = reach.template.specials(str(leaf.data[0]))
         return None if found is None else found[:count]
 
-    for tried in TRIED:
+    for tried in FEW_ARGUMENTS:
         chosen = {leaf: _example(reach, leaf, tried) for leaf in leaves if _is_chosen(leaf)}
         numbers = evaluate(condition, lanes(index, count), {leaf: (number,) * count for leaf, number in chosen.items()})
         if numbers is not None and len(set(numbers)) == 2:
@@ -167,13 +166,9 @@ def _is_chosen(leaf: Term) -> bool:
 
 
 def _example(reach: Reach, leaf: Term, tried: int) -> int:
-    name = str(leaf.data[0])
     if leaf.operator == "parameter":
-        return tried
-    if name.startswith("%ntid"):
-        shape = reach.template.threads[-1]
-        return {"x": shape.x, "y": shape.y, "z": shape.z}[name[-1]] + 1
-    return 1 if name.startswith("%nctaid") else 0
+        return argument(leaf, tried)
+    return special(str(leaf.data[0]), reach.template.threads[-1], ctas=1) or 0
 
 
 def _spoken(chosen: dict[Term, int]) -> Iterator[str]:

@@ -15,12 +15,10 @@ from ptxkit.analyses.events.barriers import BarrierUse, barriers
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, WARP_MASK, launch
+from ptxkit.analyses.threads.inputs import SMALL_AND_LARGE
 from ptxkit.analyses.uniformity.example_runs import Choice, worlds
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.frozen import frozen
-
-_TRIED = (17, 1000)
-"""What arguments are taken to be; what is said holds for all of these only."""
 
 
 @frozen(eq=False)
@@ -101,7 +99,7 @@ def _numbers(routine: Routine, use: BarrierUse) -> tuple[int, ...]:
 def _warps(routine: Routine, use: BarrierUse) -> int | None:
     """The warps that execute a use; None if that is not certain, or if of one of them only some threads do."""
     found: int | None = None
-    for number in _TRIED:
+    for number in SMALL_AND_LARGE:
         runs = worlds(routine).of(Choice(Level.CTA, number)).execution(use.instruction)
         warps = 0
         for warp, start in enumerate(range(0, len(runs), WARP)):

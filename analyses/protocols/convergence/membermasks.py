@@ -19,9 +19,10 @@ from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.protocols.convergence.participation import Divergence, Search, reconverge
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.vectors import Numbers
+from ptxkit.analyses.threads.inputs import ARGUMENTS
 from ptxkit.analyses.threads.lanes import Thread
 from ptxkit.analyses.threads.thread_sets import Runs
-from ptxkit.analyses.uniformity.example_runs import TRIED, Choice, World, worlds
+from ptxkit.analyses.uniformity.example_runs import Choice, World, worlds
 from ptxkit.analyses.uniformity.levels import Level
 from ptxkit.analyses.uniformity.uniformity import enters_whole
 from ptxkit.frozen import frozen
@@ -201,7 +202,7 @@ def _worlds_for(routine: Routine, i: int, bound: Bound) -> Iterator[World]:
     lane = term_of(routine, i, bound.operand("b"))
     if lane is None or lane.constant is None:
         return
-    for number in TRIED[:2]:
+    for number in ARGUMENTS[:2]:
         for own, others in LOADED:
             yield known.of(Choice(Level.WARP, number, (lane.constant % WARP, own, others)))
 

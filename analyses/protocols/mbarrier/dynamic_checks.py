@@ -18,20 +18,17 @@ from ptxkit.analyses.events.steps import ON_MBARRIERS, Does, steps
 from ptxkit.analyses.framework.bindings import specials
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.launch.launch import MOST_THREADS, cluster_size, launch
+from ptxkit.analyses.launch.launch import cluster_size, launch
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault, RaceFault
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.simulation import shared_room as room
 from ptxkit.analyses.simulation.machine import MOST_ACCESSES, Agent, Fault, Machine, Mbarrier, plain
 from ptxkit.analyses.simulation.traces import FEW, NUMBER, Trace, meets_at_barriers_only, traces
 from ptxkit.analyses.symbolic.thread_block import ThreadBlock, thread_block_of
+from ptxkit.analyses.threads.inputs import SHAPES, block_sizes
 from ptxkit.analyses.uniformity.uniformity import Level, uniformity
 
 MOST_CTAS = 4
-LIKELY = (128, 256, 64, 32, 512, 384, 288, 160, 1024)
-"""Threads that a kernel is launched with that does not say it."""
-SHAPES = ((16, 16), (32, 8), (32, 32), (8, 8), (32, 4), (32, 16), (16, 8), (16, 4), (64, 4), (8, 32), (128, 2))
-"""The same if threads are laid out in two dimensions."""
 MOST_INSTRUCTIONS = 20_000
 RACE = RaceFault.SMEM_RACE
 
@@ -50,7 +47,7 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
     if not block.is_assumed:
         return _Run(routine, ranks, block).found
     best: tuple[Finding, ...] = ()
-    sizes = _sizes(routine)
+    sizes = block_sizes(routine)
     if not sizes:
         return _in_two_dimensions(routine) if ranks == 1 else ()
     for threads in sizes:
@@ -72,7 +69,7 @@ def _of_more(routine: Routine, few: int, followed: list[Trace]) -> tuple[Finding
         return ()
     before = room.extents(routine, followed)
     most: _Run | None = None
-    for threads in sorted([size for size in _sizes(routine) if size > few and size % few == 0]):
+    for threads in sorted([size for size in block_sizes(routine) if size > few and size % few == 0]):
         run = _Run(routine, 1, ThreadBlock((threads, 1, 1), True))
         extent = room.extents(routine, run.followed)
         if not room.has_room(extent) or extent == before:
@@ -127,24 +124,6 @@ class _Run:
     def found(self) -> tuple[Finding, ...]:
         """What is wrong in it."""
         return judged(self.routine, self.followed, self.block)[0]
-
-
-def likely_thread_block(routine: Routine) -> ThreadBlock | None:
-    """The threads that a kernel is launched with, or most likely is; None if nothing is known of how they are laid out."""
-    block = thread_block_of(routine)
-    if not block.is_assumed:
-        return block
-    sizes = _sizes(routine)
-    return ThreadBlock((sizes[0], 1, 1), True) if sizes else None
-
-
-def _sizes(routine: Routine) -> list[int]:
-    """The numbers of threads that a kernel may be launched with, most likely ones first; none if they are laid out in y or z."""
-    known = launch(routine)
-    if specials(routine) & {"%tid.y", "%tid.z"}:
-        return []
-    most = known.most[0]
-    return list(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in LIKELY if size <= most]]))
 
 
 def judged(

@@ -8,9 +8,10 @@ from sample import HEAD, REGISTERS
 import ptxkit
 from ptxkit.analyses import Routine, control_flow, loops, routines
 from ptxkit.analyses.symbolic.values import values
+from ptxkit.analyses.threads.inputs import ARGUMENTS
 from ptxkit.analyses.threads.thread_sets import Runs
 from ptxkit.analyses.uniformity.divergence_causes import blame
-from ptxkit.analyses.uniformity.example_runs import TRIED, Choice, worlds
+from ptxkit.analyses.uniformity.example_runs import Choice, worlds
 from ptxkit.analyses.uniformity.interprocedural import context_of, solution
 from ptxkit.analyses.uniformity.levels import Divergence, Level
 from ptxkit.analyses.uniformity.propagation import Propagation
@@ -184,4 +185,4 @@ class TestWorlds:
         known = worlds(kernel("ret;"))
 
         assert known.of(Choice()) is known.of(Choice())
-        assert [world.choice.number for world in known.all(Level.WARP)] == list(TRIED)
+        assert [world.choice.number for world in known.all(Level.WARP)] == list(ARGUMENTS)
