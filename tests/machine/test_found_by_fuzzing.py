@@ -42,7 +42,10 @@ def launch(body: str, *arguments: Any, target: str = "sm_100a", **shape: Any) ->
     machine.launch(machine.load(text), "k", *(arguments or (np.zeros(64, np.uint64),)), **{"grid": 1, "block": 32, **shape})
 
 
-@pytest.mark.parametrize("query", ["width", "level.width", "array_size", "num_mipmap_levels", "num_samples", "memory_layout", "channel_order"])
+QUERIES = ["width", "level.width", "array_size", "num_mipmap_levels", "num_samples", "memory_layout", "channel_order"]
+
+
+@pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("thing", [None, Surface(array=np.zeros(4, np.float32)), Sampler()])
 def test_a_query_of_what_is_no_texture_is_a_fault(query: str, thing: Any) -> None:
     level = ", %t" if query.startswith("level") else ""
@@ -57,7 +60,7 @@ def test_a_query_about_sampling_needs_a_texture_or_a_sampler(query: str) -> None
     body = f"txq.{query}.b32 %r1, [%b];"
     launch(body, Sampler())
     launch(body, Texture(array=np.zeros(4, np.float32)))
-    with pytest.raises(Fault, match="a handle of a texture or a sampler is needed, .* stands for a surface"):
+    with pytest.raises(Fault, match=r"a handle of a texture or a sampler is needed, .* stands for a surface"):
         launch(body, Surface(array=np.zeros(4, np.float32)))
 
 
@@ -145,7 +148,7 @@ TENSOR = """
     .reg .b64 %m, %o, %l; .shared .align 128 .b8 tile[1024]; .shared .align 8 .b64 bar; .local .align 8 .b64 own;
     mov.u64 %m, map; cvta.param.u64 %m, %m; ld.param.u64 %o, [out]; mov.u64 %l, own; cvta.local.u64 %l, %l;
     mbarrier.init.shared.b64 [bar], 1;
-    cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%m, {{0}}], [{}];
+    cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%m, {0}], [MBARRIER];
     ret;
 }}
 """
@@ -165,7 +168,7 @@ def test_a_copy_of_a_tile_tells_an_mbarrier_in_shared_memory(mbarrier: str, kind
     machine = Machine("sm_100a")
     arguments = TensorMap(tensor=np.zeros(64, np.float32), box=(32,)), np.zeros(64, np.uint64)
     with pytest.raises(Fault, match=message) as caught:
-        machine.launch(machine.load(TENSOR.format(mbarrier)), "k", *arguments, grid=1, block=1)
+        machine.launch(machine.load(TENSOR.replace("MBARRIER", mbarrier)), "k", *arguments, grid=1, block=1)
     assert caught.value.kind == kind
     machine = Machine("sm_100a")
-    machine.launch(machine.load(TENSOR.format("bar")), "k", *arguments, grid=1, block=1)
+    machine.launch(machine.load(TENSOR.replace("MBARRIER", "bar")), "k", *arguments, grid=1, block=1)
