@@ -368,7 +368,13 @@ class Texture:
         levels = [image.array(level) for level in range(image.levels)]
         as_float = image.format[0] != "f" and FORMATS[image.format][1] < 4 and not self.integers
         return machine.texture(
-            levels[0], channels=True, layered=image.geometry.startswith("a"), as_float=as_float, sampler=sampler, levels=levels[1:]
+            levels[0],
+            channels=True,
+            layered=image.geometry.startswith("a"),
+            as_float=as_float,
+            srgb=self.srgb,
+            sampler=sampler,
+            levels=levels[1:],
         )
 
 

@@ -97,3 +97,45 @@ def test_what_cannot_be_run(folder: Path, monkeypatch: pytest.MonkeyPatch, argum
     monkeypatch.chdir(folder)
     result = CliRunner().invoke(main, ["run", *arguments])
     assert result.exit_code == 2 and said in result.output
+
+
+RACE = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry race(.param .u64 x)
+{
+.reg .b32 %r<5>;
+.shared .align 4 .b8 s[256];
+mov.u32 %r1, %tid.x; shl.b32 %r2, %r1, 2; mov.u32 %r3, s; add.s32 %r3, %r3, %r2;
+st.shared.u32 [%r3], %r1;
+bar.sync 0;
+ld.shared.u32 %r4, [%r3+4];
+ret;
+}
+"""
+
+
+def test_checks(folder: Path) -> None:
+    launch = WILD.replace("wild", "race").replace("block = 1", "block = 32")
+    (folder / "race.toml").write_text(launch)
+    source = folder / "race.ptx"
+    source.write_text(RACE)
+    command = ["run", str(source), "--launch", str(folder / "race.toml"), "--check", "races", "--json", str(folder / "out.json")]
+    clean = CliRunner().invoke(main, command)
+    assert clean.exit_code == 0, clean.output
+    assert json.loads((folder / "out.json").read_text())["launches"][0]["findings"] == []
+    source.write_text(RACE.replace("bar.sync 0;\n", ""))
+    found = CliRunner().invoke(main, command)
+    assert found.exit_code == 1
+    assert "S009" in found.output
+    (finding,) = json.loads((folder / "out.json").read_text())["launches"][0]["findings"]
+    assert finding["rule"] == "S009" and finding["witness"]["variable"] == "s" and finding["count"] == 31
+    replayed = finding["witness"]["replay"].split()
+    assert CliRunner().invoke(main, replayed[1:]).exit_code == 1
+
+
+def test_a_check_that_there_is_not(folder: Path) -> None:
+    command = ["run", str(folder / "k.ptx"), "--launch", str(folder / "launch.toml"), "--check", "rices"]
+    refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == 2
+    assert "'rices' is no check; there are all, races" in refused.output

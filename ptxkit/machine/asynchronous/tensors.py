@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import ELEMENTS, SIZE, Described, described
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, places, tell
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining, flushed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -230,7 +230,7 @@ def tensor(op: Operation) -> Semantics:
         sizes = _sizes(plans)
         there, to = places(lanes, space, given.d, sizes, "write", ALIGN)
         columns = to[:, None]
-        barriers = places(lanes, space, given.mbar, 8, "update", 8)[1]
+        barriers = mbarriers_at(lanes, space, given.mbar)
         rows = barriers[:, None]
         if op.slot(".multicast"):
             mask = lanes.broadcast(given.mask)

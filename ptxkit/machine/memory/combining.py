@@ -26,7 +26,8 @@ class Combining:
 def combining(op: str, type: str, noftz: bool = False) -> Combining:
     """The update that a modifier (`.add`, `.cas`, …) names, for a PTX type. Raises KeyError if there is none.
 
-    Unless `noftz`, adding `.f32` in global memory flushes subnormal numbers.
+    Unless `noftz`, adding `.f32` in global memory flushes subnormal numbers. Adding `.f64` there keeps a NaN's bits, signaling ones
+    too, and of two NaNs it is that of the operand; in shared memory it is the one that was there, made quiet (measured on sm_90).
     """
     element = type.removesuffix("x2")
     if op == ".exch":
@@ -38,8 +39,9 @@ def combining(op: str, type: str, noftz: bool = False) -> Combining:
     if element in (".f16", ".bf16"):
         return Combining(_halves(op, element), np.dtype(np.float16 if element == ".f16" else np.uint16))
     if type in (".f32", ".f64") and op == ".add":
-        plain = _adding(np.float32 if type == ".f32" else np.float64)
-        return Combining(attrs.evolve(plain, in_global=_FLUSHING) if type == ".f32" and not noftz else plain, dtype_of(type))
+        if type == ".f64":
+            return Combining(attrs.evolve(_adding(np.float64), in_global=_DOUBLE_IN_GLOBAL), dtype_of(type))
+        return Combining(_SINGLE if noftz else attrs.evolve(_SINGLE, in_global=_FLUSHING), dtype_of(type))
     return Combining(folding(_WHOLE[op]), dtype_of(type))
 
 
@@ -160,6 +162,27 @@ def _many_flushed(view: Array, index: Array, operands: tuple[Any, ...]) -> Array
 
 _SINGLE = _adding(np.float32)
 _FLUSHING = Update(_add_flushed, _states_flushed, many_silent=_many_flushed)
+
+
+def _add_double(old: Any, b: Any) -> Any:
+    return np.where(np.isnan(b), b, np.where(np.isnan(old), old, np.add(old, b)))
+
+
+def _states_double(start: Any, b: Array) -> Any:
+    if np.isnan(start) or np.isnan(b).any():
+        return Update(_add_double).chain(start, (b,), len(b))
+    return np.add.accumulate(np.concatenate([np.asarray(start, np.float64)[None], b]))
+
+
+def _many_double(view: Array, index: Array, operands: tuple[Any, ...]) -> Array | None:
+    """Additions where nobody asks what was there, and no operand is a NaN."""
+    if np.isnan(view[index]).any() or np.isnan(operands[0]).any():
+        return None
+    np.add.at(view, index, operands[0])
+    return np.zeros(0, view.dtype)
+
+
+_DOUBLE_IN_GLOBAL = Update(_add_double, _states_double, many_silent=_many_double)
 
 
 def flushed(x: Any) -> Any:

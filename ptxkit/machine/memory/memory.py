@@ -39,7 +39,7 @@ class Access:
     size: int
     proxy: str = "generic"
     values: Any = None
-    """What a store writes, a tuple of elements; None where that is not known before."""
+    """What a store writes, a tuple of elements, or the operands of an update; None where that is not known before."""
 
 
 class Memory:
@@ -170,7 +170,7 @@ class Memory:
         update = update if isinstance(update, Update) else Update(update)
         dtype = np.dtype(dtype) if dtype is not None else np.asarray(operands[0]).dtype
         found: Any = None
-        for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize, "update"):
+        for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize, "update", values=operands):
             view, index = buffer.view(dtype), buffer.index(at, dtype.itemsize)
             this = update.in_global if update.in_global is not None and buffer is self.globals else update
             if mine is None:

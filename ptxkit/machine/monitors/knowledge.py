@@ -72,10 +72,14 @@ class Knowledge:
         rest = np.flatnonzero(~known)
         place, thread, stamp, mine = place[rest], thread[rest], stamp[rest], mine[rest]
         found = (self.warp_of(mine) == self.warp_of(thread)) & (stamp <= self.floor_warp[place])
-        for i in np.flatnonzero(~found & (self.extra[place] != NOTHING)).tolist():
-            other = int(thread[i])
-            clock = self.clocks[int(self.extra[place[i]])]
-            found[i] = stamp[i] <= clock.of(other, int(self.warp_of(other)), other // self.threads)
+        asked = np.flatnonzero(~found & (self.extra[place] != NOTHING))
+        if len(asked):
+            pairs, which = np.unique(np.stack([self.extra[place[asked]], thread[asked]]), axis=1, return_inverse=True)
+            until = [
+                self.clocks[number].of(other, int(self.warp_of(other)), other // self.threads)
+                for number, other in zip(*pairs.tolist(), strict=True)
+            ]
+            found[asked] = stamp[asked] <= np.array(until)[which.reshape(-1)]
         known[rest] = found
         return known
 

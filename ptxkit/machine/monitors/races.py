@@ -19,7 +19,7 @@ from ptxkit.machine.groups import Lanes
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
-from ptxkit.machine.monitors.reports import Race, Side, reported
+from ptxkit.machine.monitors.reports import Race, Side, buffers_of, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
 from ptxkit.machine.operation import Operation
 
@@ -33,6 +33,8 @@ Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 SPACES = (".global", ".shared")
+PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
+"""The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
 
 @attrs.frozen(eq=False)
@@ -45,6 +47,7 @@ class _Kind:
     strength: int
     """The scope of a strong access; 0: weak."""
     is_watched: bool
+    updates: bool
 
 
 @attrs.define(eq=False)
@@ -64,6 +67,8 @@ class Races(Monitor):
         self.races: dict[tuple[int, int], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
+        self.unchecked = 0
+        """Pairs of accesses to one place that were too many to look at."""
         self._kinds: dict[int, _Kind] = {}
         self._sites: list[Site] = []
         self._names: dict[int, tuple[str, ...]] = {}
@@ -72,11 +77,18 @@ class Races(Monitor):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
+        self._parameters = buffers_of(launch)
         self._shared = launch.program.shared_variables(launch.shared_bytes)
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
         self.chains: dict[tuple[str, int], _Chain] = {}
+        self.ordered: set[tuple[str, int]] = set()
+        """The locations that ever had a chain."""
+        self.seen: dict[tuple[int, tuple[str, int]], Releases] = {}
+        """What strong reads of a thread have observed at a location."""
+        self.given: dict[tuple[int, tuple[str, int]], Releases] = {}
+        """What a thread has released at a location."""
         self.fenced = Releases()
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
         self.cluster_arrivals: dict[tuple[int, int], int] = {}
@@ -90,7 +102,9 @@ class Races(Monitor):
         self.residents = residents
         self.shadows.pop(".shared", None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
+        self.ordered = {key for key in self.ordered if key[0] == ".global"}
         self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
+        self.seen, self.given = {}, {}
 
     # --- accesses
 
@@ -106,6 +120,35 @@ class Races(Monitor):
             self.unwatched += lanes.count
             return
         self.accesses[space] = self.accesses.get(space, 0) + lanes.count
+        if access.kind == "update" and lanes.site.bound.has(".cas") and access.values is not None and len(access.values) == 2:
+            writes = self._swapped(space, access)
+            for kind_of_access, chosen in (("read", np.flatnonzero(~writes)), ("update", np.flatnonzero(writes))):
+                if len(chosen):
+                    at = np.broadcast_to(access.at, lanes.count)[chosen]
+                    self._access(attrs.evolve(access, kind=kind_of_access, lanes=lanes.at(chosen), at=at, values=None), space, kind)
+            return
+        self._access(access, space, kind)
+
+    def _swapped(self, space: str, access: Access) -> Array:
+        """For which lanes a compare-and-swap writes: where it fails it is a read (8.5)."""
+        memory = self.launch.machine.memory
+        buffer = memory.globals if space == ".global" else memory.shared
+        lanes = access.lanes
+        at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
+        compare, new = [lanes.broadcast(np.asarray(value)[()]) for value in access.values]
+        held: dict[int, Any] = {}
+        found = np.zeros(lanes.count, bool)
+        for lane, where in enumerate(at.tolist()):
+            if where not in held:
+                held[where] = buffer.span(where, access.size).tobytes()
+            if held[where] == compare[lane].tobytes():
+                found[lane] = True
+                held[where] = new[lane].tobytes()
+        return found
+
+    def _access(self, access: Access, space: str, kind: _Kind) -> None:
+        """An access of the generic proxy."""
+        lanes = access.lanes
         shadow = self._shadow(space, access.size, access.at)
         at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
         first = (at - shadow.origin) // shadow.grain
@@ -116,6 +159,7 @@ class Races(Monitor):
             piece = (first[:, None] + np.arange(pieces)).ravel()
             place = np.repeat(place, pieces)
             code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
+        shadow.use(piece)
         reads, writes = access.kind != "write", access.kind != "read"
         rows = _Rows(piece, place, place + self.knowledge.first, code, kind)
         self._now = access
@@ -128,7 +172,7 @@ class Races(Monitor):
         if reads and not writes:
             self._read(shadow, rows)
         if kind.strength or self.chains:
-            self._order(space, lanes, first, access.size, kind, reads, writes)
+            self._order(space, lanes, at, access.size, kind, reads, writes)
 
     def _shadow(self, space: str, size: int, at: Any) -> Shadow:
         memory = self.launch.machine.memory
@@ -171,11 +215,39 @@ class Races(Monitor):
 
     def _search(self, found: Entries | None, space: str, shadow: Shadow, rows: _Rows, how: str, before: str) -> None:
         """Accesses of the log against accesses now."""
-        if found is None:
+        found = self._unsettled(found, rows) if found is not None else None
+        if found is None or not len(found.piece):
             return
         order = np.argsort(rows.piece, kind="stable")
         sorted_ = rows.piece[order]
         low, high = np.searchsorted(sorted_, found.piece, "left"), np.searchsorted(sorted_, found.piece, "right")
+        total = np.cumsum(high - low)
+        if total[-1] > PAIRS:
+            self.unchecked += int(total[-1] - PAIRS)
+        start = 0
+        while start < len(total) and (start == 0 or total[start] <= PAIRS):
+            end = max(start + 1, int(np.searchsorted(total, (total[start - 1] if start else 0) + CHUNK, "right")))
+            part = slice(start, end)
+            self._pairs(found.at(np.arange(len(total))[part]), low[part], high[part], order, space, shadow, rows, how, before)
+            start = end
+
+    def _unsettled(self, found: Entries, rows: _Rows) -> Entries:
+        """Without the accesses that are morally strong with all of these, or happen before all of these: of one counter there are many."""
+        left = np.ones(len(found.piece), bool)
+        if rows.kind.strength >= GPU:
+            sizes = np.unique(bytes_of(rows.code)[0])
+            if len(sizes) == 1:
+                left &= (found.strength < GPU) | (bytes_of(found.code)[0] != sizes[0])
+        ctas = rows.thread // self.knowledge.threads
+        if (ctas == ctas[0]).all():
+            floor = self.knowledge.floor_cta[rows.place].min()
+            left &= (found.thread // self.knowledge.threads != ctas[0]) | (found.stamp > floor)
+        return found if left.all() else found.at(np.flatnonzero(left))
+
+    def _pairs(
+        self, found: Entries, low: Array, high: Array, order: Array, space: str, shadow: Shadow, rows: _Rows, how: str, before: str
+    ) -> None:
+        """Each access of the log with those of the accesses now that have its piece."""
         counts = high - low
         which = np.repeat(np.arange(len(counts)), counts)
         offset = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -192,12 +264,48 @@ class Races(Monitor):
             return
         if rows.kind.strength:
             bad &= ~self._morally_strong(rows, before)
+        if what == "write" and (bad & (before.strength > 0)).any():
+            bad &= ~self._observed(shadow, rows, before, bad)
+        if not bad.any():
+            return
         rows, before = rows.at(np.flatnonzero(bad)), before.at(np.flatnonzero(bad))
         same = np.zeros(len(rows.piece), bool)
         stored = self._stored(rows.thread, rows.code, shadow.grain) if how == what == "write" else None
         if stored is not None:
             same = (stored == self._held(space, shadow, rows.piece)).all(axis=1) & (before.strength == 0)
         self._note(space, shadow, rows, before, how, what, same)
+
+    def _observed(self, shadow: Shadow, rows: _Rows, before: Entries, bad: Array) -> Array:
+        """Which strong writes some strong read or update has observed that happens before what is done now (8.9.5).
+
+        Who has observed a write comes after it, and so does what comes after that, without an acquire: the last block to count itself may
+        reset the counter. Every later one at the same piece is taken to have observed it.
+        """
+        found = np.zeros(len(bad), bool)
+        asked = np.flatnonzero(bad & (before.strength > 0))
+        pairs, which = np.unique(np.stack([rows.piece[asked], rows.place[asked]]), axis=1, return_inverse=True)
+        if pairs.shape[1] > OBSERVERS:
+            self.unchecked += int(pairs.shape[1] - OBSERVERS)
+        until = np.full(pairs.shape[1], np.iinfo(np.int64).max)
+        thread, site = np.full((2, pairs.shape[1]), -1)
+        updates = np.array([kind.number for kind in self._kinds.values() if kind.updates], np.int64)
+        logged = [shadow.reads.of(np.unique(pairs[0])), shadow.writes.of(np.unique(pairs[0]))]
+        for n, (piece, place) in enumerate(pairs[:, :OBSERVERS].T.tolist()):
+            until[n] = -1
+            for log, reads in zip(logged, (True, False), strict=True):
+                if log is None:
+                    continue
+                here = log.at(np.flatnonzero((log.piece == piece) & (log.strength > 0) & (reads | np.isin(log.site, updates))))
+                known = self.knowledge.known(np.full(len(here.piece), place), here.thread, here.stamp)
+                here = here.at(np.flatnonzero(known))
+                if len(here.piece) and here.stamp.max() >= until[n]:
+                    last = np.lexsort((here.thread, here.stamp))[-1]
+                    until[n], thread[n], site[n] = here.stamp[last], here.thread[last], here.site[last]
+        which = which.reshape(-1)
+        # of lanes that update with one instruction, each observes those before it
+        together = (before.stamp[asked] == until[which]) & (before.site[asked] == site[which])
+        found[asked] = (before.stamp[asked] <= until[which]) & ~(together & (before.thread[asked] > thread[which]))
+        return found
 
     def _note(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array) -> None:
         """Races, with those of equal values apart."""
@@ -210,7 +318,7 @@ class Races(Monitor):
     def _stored(self, thread: Array, code: Array, grain: int) -> Array | None:
         """The bytes that threads write now to pieces, a row for each; None if that is not known."""
         access = self._now
-        if access.values is None:
+        if access.values is None or access.kind != "write":
             return None
         lanes = access.lanes
         columns = [np.ascontiguousarray(lanes.broadcast(np.asarray(value)[()])).view(np.uint8) for value in access.values]
@@ -305,17 +413,17 @@ class Races(Monitor):
 
     # --- release and acquire
 
-    def _order(self, space: str, lanes: Lanes, first: Array, size: int, kind: _Kind, reads: bool, writes: bool) -> None:
+    def _order(self, space: str, lanes: Lanes, at: Array, size: int, kind: _Kind, reads: bool, writes: bool) -> None:
         """Patterns of 8.8: what strong accesses observe and publish."""
         knowledge = self.knowledge
         is_release = kind.order in ("release", "acq_rel") and writes
         is_acquire = kind.order in ("acquire", "acq_rel") and reads
-        touched = self.chains.keys() & {(space, piece) for piece in np.unique(first).tolist()} if self.chains else set()
+        known = bool(self.ordered) and not self.ordered.isdisjoint([(space, where) for where in np.unique(at).tolist()])
         publishes = bool(kind.strength and writes and (is_release or (knowledge.fences[:, 0, lanes.place] >= 0).any()))
-        if not touched and not publishes:
+        if not known and not publishes:
             return
-        for place, piece in zip(lanes.place.tolist(), first.tolist(), strict=True):
-            key = (space, piece)
+        for place, where in zip(lanes.place.tolist(), at.tolist(), strict=True):
+            key = (space, where)
             chain = self.chains.get(key)
             linked = chain is not None and kind.strength > 0 and self._linked(chain, place, size, kind)
             if reads and linked and chain is not None:
@@ -323,9 +431,19 @@ class Races(Monitor):
                     knowledge.acquire(place, kind.strength, chain.released)
                 else:
                     knowledge.observe(place, chain.released)
+                    self._joined(self.seen, place, key, chain.released)
+            if is_acquire and (place, key) in self.seen:
+                # a strong read of a location and then an acquire of it are an acquire pattern, too
+                knowledge.acquire(place, kind.strength, self.seen[place, key])
             if not writes:
                 continue
             released = knowledge.released(place, kind.strength, is_release) if kind.strength else None
+            if is_release and released is not None:
+                self._joined(self.given, place, key, released)
+            elif kind.strength and (place, key) in self.given:
+                # so are a release of a location and a later strong write to it
+                released = released or Releases()
+                released.merge(self.clocks, self.given[place, key])
             if reads and linked and chain is not None:
                 carried = chain.released.copy()
                 if released is not None:
@@ -335,8 +453,13 @@ class Races(Monitor):
                 self.chains.pop(key, None)
             else:
                 self.chains[key] = _Chain(place + knowledge.first, kind.strength, size, released)
+                self.ordered.add(key)
         if publishes:
             knowledge.tick()
+
+    def _joined(self, by: dict[tuple[int, tuple[str, int]], Releases], place: int, key: tuple[str, int], released: Releases) -> None:
+        """Remembers releases of a location by thread."""
+        by.setdefault((place, key), Releases()).merge(self.clocks, released)
 
     def _linked(self, chain: _Chain, place: int, size: int, kind: _Kind) -> bool:
         """Whether an access is morally strong with the write that it reads from."""
@@ -550,9 +673,8 @@ class Races(Monitor):
         strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
         is_watched = not bound.barrier and not bound.asynchronous and not any(one.is_async for one in bound.memory)
         line = self.launch.span(site).line
-        return _Kind(
-            len(self._sites), line, order, strength, is_watched and bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol")
-        )
+        is_watched &= bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol")
+        return _Kind(len(self._sites), line, order, strength, is_watched, bound.form.mnemonic in ("atom", "red"))
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
@@ -611,7 +733,8 @@ class Races(Monitor):
         memory = self.launch.machine.memory
         if space == ".global":
             found = memory.allocations.containing(at)
-            return (found.name, at - found.start) if found is not None else ("", at)
+            name = self._parameters.get(found.start, found.name) if found is not None else ""
+            return (name, at - found.start) if found is not None and name else ("", at)
         offset = memory.owner(space, at)[1]
         return next(((name, offset - start) for name, start, size in self._shared if start <= offset < start + size), ("", offset))
 

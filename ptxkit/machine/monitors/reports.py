@@ -76,6 +76,17 @@ def reported(race: Race, launch: Launch) -> Finding:
     return Finding(diagnostic, {**race.witness(), "launch": launch_as_json(launch)}, race.count)
 
 
+def buffers_of(launch: Launch) -> dict[int, str]:
+    """The kernel's parameters that point to the beginning of a buffer, by its address."""
+    found: dict[int, str] = {}
+    for name, at, size, _ in launch.program.layout():
+        address = int.from_bytes(launch.parameters[at : at + size], "little") if size == 8 else 0
+        allocation = launch.machine.memory.allocations.containing(address) if address else None
+        if allocation is not None and allocation.start == address:
+            found.setdefault(address, name)
+    return found
+
+
 def _rule(race: Race, launch: Launch) -> tuple[str, str]:
     if race.space == ".global":
         return "race", "race-global"

@@ -94,7 +94,13 @@ class Log:
 
 
 class Shadow:
-    """The columns of a space, by piece. A thread is written as its number in the launch plus one; 0: nobody."""
+    """The columns of a space, by piece. A thread is written as its number in the launch plus one; 0: nobody.
+
+    Columns are zeros that take no memory until somebody looks at them; `used` says which pages have been.
+    """
+
+    PAGE = 1 << 12
+    """Pieces."""
 
     COLUMNS = ("writer", "written", "write_site", "write_strength", "write_code", "many_writers", "reader", "read", "read_cta")
 
@@ -102,6 +108,7 @@ class Shadow:
         self.origin = origin
         self.grain = grain
         self.length = 0
+        self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         for name in self.COLUMNS:
             setattr(self, name, np.zeros(0, np.int64))
@@ -117,22 +124,35 @@ class Shadow:
     read_cta: Array
 
     def reach(self, size: int) -> None:
-        """Makes room for so many bytes. Zeros that nobody looks at take no memory."""
-        length = -(-size // self.grain)
+        """Makes room for that many bytes."""
+        length = -(-size // (self.grain * self.PAGE)) * self.PAGE
         if length <= self.length:
             return
         for name in self.COLUMNS:
             longer = np.zeros(length, np.int64)
-            longer[: self.length] = getattr(self, name)
+            self._pages(longer)[: len(self.used)][self.used] = self._pages(getattr(self, name))[self.used]
             setattr(self, name, longer)
+        self.used = np.concatenate([self.used, np.zeros(length // self.PAGE - len(self.used), bool)])
         self.length = length
+
+    def _pages(self, column: Array) -> Array:
+        return column.reshape(-1, self.PAGE)
+
+    def use(self, pieces: Array) -> None:
+        """These pieces are accessed."""
+        self.used[pieces // self.PAGE] = True
 
     def refine(self, grain: int) -> None:
         """Makes pieces smaller."""
         parts = self.grain // grain
         for name in self.COLUMNS:
-            setattr(self, name, np.repeat(getattr(self, name), parts))
-        self.write_code += code_of(0, np.tile(np.arange(parts) * grain, self.length))
+            finer = np.zeros(self.length * parts, np.int64)
+            used = np.repeat(self._pages(getattr(self, name))[self.used], parts, axis=1)
+            if name == "write_code":
+                used += code_of(0, np.tile(np.arange(parts) * grain, self.PAGE))
+            finer.reshape(-1, self.PAGE * parts)[self.used] = used
+            setattr(self, name, finer)
+        self.used = np.repeat(self.used, parts)
         self.reads.split(parts, grain)
         self.writes.split(parts, grain)
         self.length *= parts

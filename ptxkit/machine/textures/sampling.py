@@ -161,10 +161,13 @@ def gathered(
     return finished(np.stack(columns, 1), texture, False)
 
 
-def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level: Array) -> Array:
-    """Texels at integer coordinates, unfiltered; zero outside of the image."""
+def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level: Array | None) -> Array:
+    """Texels at integer coordinates, unfiltered. Outside of the image there are zeros; where a level is named it is the nearest texel
+    inside, whatever the address mode (measured on sm_90)."""
     count = len(where[0])
     found: Array | None = None
+    clamped = level is not None
+    level = np.zeros(count, np.int64) if level is None else level
     for one in np.unique(level).tolist():
         image = texture.texels(min(max(int(one), 0), len(texture.levels)))
         outside = np.zeros(count, bool)
@@ -176,7 +179,7 @@ def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level
             outside |= (layer < 0) | (layer >= image.shape[0])
             axes.append(np.clip(layer, 0, image.shape[0] - 1))
         values = finished(as_numbers(image[tuple(axes[::-1])], texture), texture, False)
-        values = np.where(outside[:, None], np.zeros((), values.dtype), values)
+        values = values if clamped else np.where(outside[:, None], np.zeros((), values.dtype), values)
         found = values if found is None else np.where((level == one)[:, None], values, found)
     assert found is not None
     return found
@@ -233,10 +236,13 @@ _FACES = (
 
 
 def on_cube(direction: Sequence[Array]) -> tuple[Array, list[Array]]:
-    """The face that a direction points to, and the normalized coordinates there (ISA 9.7.11.3)."""
+    """The face that a direction points to, and the normalized coordinates there (ISA 9.7.11.3).
+
+    Between two faces it is that of z, or else of y (measured on sm_90).
+    """
     axes = [d.astype(np.float64) for d in direction[:3]]
     size = np.abs(np.stack(axes))
-    major = np.where((size[0] >= size[1]) & (size[0] >= size[2]), 0, np.where(size[1] >= size[2], 1, 2))
+    major = np.where((size[2] >= size[0]) & (size[2] >= size[1]), 2, np.where(size[1] >= size[0], 1, 0))
     largest = np.choose(major, axes)
     face = 2 * major + (largest < 0)
     divisor = np.where(largest == 0, 1.0, np.abs(largest))

@@ -19,7 +19,15 @@ def test_at_once_is_one_after_another(data):
     op, type = data.draw(
         st.sampled_from(
             [
-                *((".add", ".u32"), (".add", ".f32"), (".add", ".f16"), (".add", ".bf16"), (".min", ".f16"), (".inc", ".u32")),
+                *(
+                    (".add", ".u32"),
+                    (".add", ".f32"),
+                    (".add", ".f64"),
+                    (".add", ".f16"),
+                    (".add", ".bf16"),
+                    (".min", ".f16"),
+                    (".inc", ".u32"),
+                ),
                 *((".dec", ".u32"), (".exch", ".b64"), (".max", ".s64"), (".xor", ".b32"), (".cas", ".b32")),
             ]
         )
@@ -31,7 +39,7 @@ def test_at_once_is_one_after_another(data):
     index = np.array(data.draw(st.lists(st.integers(0, places - 1), min_size=count, max_size=count)))
 
     def values(n: int) -> np.ndarray:
-        if type in (".f32", ".f16"):
+        if type in (".f32", ".f64", ".f16"):
             return np.array(data.draw(st.lists(st.sampled_from(FLOATS), min_size=n, max_size=n)), change.dtype)
         if type == ".bf16":
             return to_bf16(np.array(data.draw(st.lists(st.sampled_from(FLOATS), min_size=n, max_size=n)), np.float32))
@@ -78,3 +86,16 @@ def test_an_update_by_any_function():
     olds = serially(view, np.array([0, 0, 1]), Update(lambda old, b: old * b), (np.array([3, 5, 7], np.uint32),), 3)
     assert olds.tolist() == [1, 3, 2]
     assert view.tolist() == [15, 14]
+
+
+def test_nans_of_doubles_keep_their_bits_in_global_memory_alone():
+    signaling, payload, number = 0xFFF0000000000001, 0x7FF8000000000005, 0x3FF0000000000000
+    old = np.array([signaling, number, signaling, payload, number], np.uint64).view(np.float64)
+    b = np.array([number, signaling, payload, signaling, number], np.uint64).view(np.float64)
+    update = combining(".add", ".f64").update
+    assert update.in_global is not None
+    with np.errstate(invalid="ignore"):
+        there, shared = (np.asarray(one.step(old, b)).view(np.uint64).tolist() for one in (update.in_global, update))
+    assert there == [signaling, signaling, payload, signaling, 0x4000000000000000]
+    quiet = signaling | 1 << 51
+    assert shared == [quiet, quiet, quiet, payload, 0x4000000000000000]

@@ -95,6 +95,23 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "one word, atomics": ("atom.shared.add.u32 %r5, [s], 1;", {}, []),
     "one word, red and plain read": ("red.shared.add.u32 [s], 1; ld.shared.u32 %r5, [s];", {}, ["S003"]),
+    "a counter that the last CTA resets": (
+        "atom.global.add.u32 %r5, [%rd1], 1; setp.ne.u32 %p3, %r5, 3; @%p3 bra END; st.global.u32 [%rd1], 0; END:",
+        {"grid": 4, "block": 1}, [],
+    ),
+    "a counter that the first CTA resets": (
+        "atom.global.add.u32 %r5, [%rd1], 1; setp.ne.u32 %p3, %r5, 0; @%p3 bra END; st.global.u32 [%rd1], 0; END:",
+        {"grid": 4, "block": 1}, ["race"],
+    ),
+    "a swap that fails is a read": (
+        "@%p1 ld.global.u32 %r5, [%rd1]; @!%p1 atom.global.cas.b32 %r5, [%rd1], 9, 8;", {"grid": 1, "block": 2}, [],
+    ),
+    "a release, then a strong write to the same word": (
+        MESSAGE.format(
+            write="st.release.gpu.global.u32 [flag], 0; st.relaxed.gpu.global.u32 [flag], 1;", read="ld.acquire.gpu.global.u32 %r5, [flag];"
+        ),
+        {"grid": 2, "block": 1}, [],
+    ),
     "message, release and acquire": (
         MESSAGE.format(write="st.release.gpu.global.u32 [flag], 1;", read="ld.acquire.gpu.global.u32 %r5, [flag];"),
         {"grid": 2, "block": 1}, [],

@@ -8,7 +8,7 @@ from executing import execute
 from stand_in import Lanes, Stopped, all_lanes
 
 from ptxkit.machine.asynchronous import Agents
-from ptxkit.machine.memory import Memory
+from ptxkit.machine.memory import Memory, windows
 
 M = np.uint64(1024)
 
@@ -157,6 +157,12 @@ def test_asynchronous_stores_in_the_cluster():
     execute("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r1], %r2, [%r3]",
             lanes, peer + np.uint64(16), np.array([1, 2, 3, 4], np.uint32), peer + M)  # fmt: skip
     assert execute("mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0", lanes, base + M, np.uint32(0), None).all()
+    generic = np.uint64(windows.SHARED)
+    execute("mbarrier.arrive.expect_tx.shared.b64 _, [%r1], %r2", lanes.at(np.array([0, 2])), base[::2] + M, np.uint32(8), None)
+    execute("red.async.relaxed.cluster.mbarrier::complete_tx::bytes.max.u32 [%rd1], %r2, [%rd3]",
+            lanes, generic + peer + np.uint64(20), np.array([1, 2, 3, 4], np.uint32), generic + peer + M)  # fmt: skip
+    assert execute("mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 1", lanes, base + M, np.uint32(1), None).all()
+    assert [shared(memory, 20, 1, cta) for cta in (0, 1)] == [[4], [2]]
     assert shared(memory, 0, 2, 0) == [3, 4]
     assert shared(memory, 16, 1, 0) == [7]
     assert shared(memory, 16, 1, 1) == [3]
