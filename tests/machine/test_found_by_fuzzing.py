@@ -150,7 +150,7 @@ TENSOR = """
     mbarrier.init.shared.b64 [bar], 1;
     cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [%m, {0}], [MBARRIER];
     ret;
-}}
+}
 """
 
 
