@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
+_BARRIERS = ("bar", "barrier")
 SPACES = (".global", ".shared")
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
@@ -477,14 +478,16 @@ class Races(Monitor):
             self._fence(lanes, bound)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
-        elif bound.barrier:
+        elif bound.barrier and bound.form.mnemonic in _BARRIERS:
             self._arrive(lanes, bound, arguments)
 
     def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
         bound = lanes.site.bound
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
-        elif bound.has(".warp") and bound.form.mnemonic in ("bar", "barrier"):
+        elif bound.form.mnemonic not in _BARRIERS:
+            return
+        elif bound.has(".warp"):
             self._warp(lanes, arguments)
         elif any(barrier.action == "wait" for barrier in bound.barrier):
             self._leave(lanes, bound, arguments, token)
@@ -673,7 +676,7 @@ class Races(Monitor):
         strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
         is_watched = not bound.barrier and not bound.asynchronous and not any(one.is_async for one in bound.memory)
         line = self.launch.span(site).line
-        is_watched &= bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol")
+        is_watched &= bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
         return _Kind(len(self._sites), line, order, strength, is_watched, bound.form.mnemonic in ("atom", "red"))
 
     def _found(

@@ -163,6 +163,11 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "mbarrier": (MBARRIER.format(arrive="", wait="try_wait.parity"), {}, []),
     "mbarrier, polled": (MBARRIER.format(arrive="", wait="test_wait.parity"), {}, []),
+    "mbarrier, copies arrive": (
+        "@%p1 mbarrier.init.shared.b64 [%r10], 32; bar.warp.sync -1; cp.async.ca.shared.global [%r3], [%rd1], 4;"
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10]; W: mbarrier.try_wait.parity.shared.b64 %p3, [%r10], 0; @!%p3 bra W;"
+        "ld.shared.u32 %r5, [%r3+4];", {"block": 32}, [],
+    ),
     "a byte of a word": ("st.shared.u32 [s], %r1; ld.shared.u8 %h1, [s+3];", {"block": 2}, ["S009", "S009"]),
     "bytes beside one another": ("add.s32 %r4, %r1, 0; mov.u32 %r5, s; add.s32 %r5, %r5, %r4; st.shared.u8 [%r5], %h1;", {}, []),
     "words, then their bytes, ordered": (
