@@ -99,7 +99,7 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
 def of_fixtures(budget: float) -> int:
     """The correct kernels of fixtures/kernels under the monitor: what it finds, and how much longer they take. How many have a finding."""
     ratios, wrong = [], 0
-    for launch in read(FIXTURES / "launch.toml"):
+    for launch in read(str(FIXTURES / "launch.toml")):
         path = next((p for p in sorted(FIXTURES.glob("*.sm_90a.ptx")) if launch.is_for(str(p))), None)
         if path is None:
             continue
