@@ -67,8 +67,8 @@ def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
         return result
     for start in range(0, count, size):
         rounded = result[start : start + size]
-        values = [v[start : start + size] if v.ndim else v for v in (a, b, c)]
-        _fma_of_block(rounded, *values, total[: len(rounded)], other[: len(rounded)])
+        x, y, z = (v[start : start + size] if v.ndim else v for v in (a, b, c))
+        _fma_of_block(rounded, x, y, z, total[: len(rounded)], other[: len(rounded)])
     return result
 
 
