@@ -197,6 +197,10 @@ class Races(Monitor):
                 shadow.write_code[piece],
             )  # fmt: skip
             self._judge(space, shadow, rows.at(others), before, how, "write")
+        log = shadow.writes
+        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == set(np.unique(bytes_of(rows.code)[0]).tolist()):
+            # all of them are morally strong with these
+            return
         many = np.flatnonzero(shadow.many_writers[rows.piece])
         if len(many):
             self._search(shadow.writes.of(rows.piece[many]), space, shadow, rows.at(many), how, "write")
