@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FAR = 1 << 60
+LOOK_EVERY = 64
+"""The budget is looked at after so many blocks, or sooner: an instruction of n lanes counts as (n + LOOK_LANES) / LOOK_WORK of a block."""
+LOOK_LANES, LOOK_WORK = 1024, 1 << 16
 PATIENCE = 4096
 """So many blocks a group may execute going back and back while others could run."""
 LONG = 64
@@ -337,8 +340,11 @@ class Scheduler:
             except Exception as error:
                 group.block = b
                 raise self.fault(error, group, run) from error
-            self.executed += count * (block.end - block.start + (block.last >= 0))
+            length = block.end - block.start + (block.last >= 0)
+            self.executed += count * length
             self.steps += 1
+            # the clock is looked at sooner after long blocks, and after those of many lanes
+            self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
             if self.steps >= self.next_look:
                 self.look(group, b)
             kind = block.kind
@@ -765,7 +771,7 @@ class Scheduler:
 
     def look(self, group: Group, b: int) -> None:
         """Whether the budget is used up."""
-        self.next_look = self.steps + 64
+        self.next_look = self.steps + LOOK_EVERY
         launch = self.launch
         if launch.progress is not None:
             launch.progress(self)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ptxkit.machine import Fault, Machine, Sampler, Surface, TensorMap, Texture
+from ptxkit.machine import Budget, Fault, Machine, Sampler, Surface, TensorMap, Texture
 
 SIGNALS_GLOBAL_MEMORY = """
 .version 8.7
@@ -172,3 +172,12 @@ def test_a_copy_of_a_tile_tells_an_mbarrier_in_shared_memory(mbarrier: str, kind
     assert caught.value.kind == kind
     machine = Machine("sm_100a")
     machine.launch(machine.load(TENSOR.replace("MBARRIER", "bar")), "k", *arguments, grid=1, block=1)
+
+
+@pytest.mark.parametrize("threads", [32, 1024])
+def test_the_budget_is_looked_at_after_each_long_block(threads: int) -> None:
+    looks: list[int] = []
+    body = "L: " + "add.u32 %r1, %r1, %t;\n" * 5000 + "bra L;"
+    with pytest.raises(Fault, match="the budget of the launch is used up"):
+        launch(body, block=threads, budget=Budget(instructions=20 * 5001 * threads), progress=lambda s: looks.append(s.steps))
+    assert looks[-1] <= 22
