@@ -96,7 +96,7 @@ def linear(numbers: Array) -> Array:
 
 
 def weights(fractions: Sequence[Array]) -> list[Any]:
-    """The weights of the corners around a place, in 1/256: the near and the far one of x, then those of y, then of z.
+    """The weights of the corners around a point, in 1/256: the near and the far one of x, then those of y, then of z.
 
     They are rounded so that they sum up to 256 for each dimension that is added.
     """
