@@ -231,7 +231,7 @@ class Memory:
         """Where the bytes of an access are: buffers, addresses in them, and for which lanes (their numbers in `lanes`; None: all).
 
         Faults where an address is not a multiple of `align` (the size, if that is 0), lies outside of all allocations, or is not to be
-        written. With `watched=False` no monitor is told: nothing is accessed yet.
+        written. With `watched=False` no monitor is notified: nothing is accessed yet.
         """
         pieces = []
         for which, local_address, mine in self._spaces(space, address):
@@ -244,7 +244,7 @@ class Memory:
         return pieces
 
     def accessed(self, lanes: Any, buffer: Buffer, at: Any, size: int, kind: str, proxy: str) -> None:
-        """Tells the monitors of an access by what was in flight, whose place was asked for earlier."""
+        """Tells the monitors of an access by what was in flight, whose address was computed earlier."""
         if self.watch is None:
             return
         space = next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)

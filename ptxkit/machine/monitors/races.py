@@ -53,7 +53,7 @@ class _Kind:
 
 @attrs.define(eq=False)
 class _Chain:
-    """What reading a place observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
+    """What reading a byte observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
 
     writer: int
     strength: int
@@ -368,7 +368,7 @@ class Races(Monitor):
         shadow.write_strength[piece] = kind.strength
         shadow.write_code[piece] = rows.code
         if not kind.strength:
-            # whoever read before this and is not ordered before it has been found; who writes after this is after them too
+            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
             shadow.reader[piece] = 0
             shadow.read_cta[piece] = 0
         lost = np.flatnonzero(shadow.writer[piece] != rows.thread + 1)

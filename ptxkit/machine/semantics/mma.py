@@ -140,7 +140,7 @@ def ldmatrix(op: Operation) -> Semantics:
 
 
 def stmatrix(op: Operation) -> Semantics:
-    """§ 9.7.15.4.16: the other way."""
+    """§ 9.7.15.4.16: the opposite direction."""
     count, space = int(op.slot(".num")[2:]), op.space("p")
     layout = layouts.moved(8, 8, 16)
     bits = 16 if op.has(".b16") else 8

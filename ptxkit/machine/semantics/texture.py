@@ -71,7 +71,7 @@ def tld4(op: Operation) -> Semantics:
 
 
 def _bits(op: Operation) -> dict[str, Any]:
-    """Coordinates and what goes with them are taken as bits, whatever the registers are declared as."""
+    """Coordinates and what goes with them are taken as bits, however the registers are declared."""
     names = ("c", "x", "y", "z", "i", "off", "lod", "dx", "dy")
     return {name: _WORD for name in names if op.operand(name) is not None}
 
