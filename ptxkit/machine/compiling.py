@@ -19,7 +19,7 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
-from ptxkit.machine.memory.places import Place
+from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import is_observed, observed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
@@ -431,7 +431,7 @@ class _Writer:
         return self._plus(self.value(site, base, U64), offset)
 
     def place(self, site: Site, node: Node) -> str:
-        """The expression of a `Place`; nothing if the address is no register and a constant that is not negative."""
+        """The expression of a `SplitAddress`; nothing if the address is no register and a constant that is not negative."""
         if not isinstance(node, Address) or type(node.base) is not Name:
             return ""
         offset = 0
@@ -444,7 +444,7 @@ class _Writer:
         own = self.body.dtypes[numbers[0]] if len(numbers) == 1 else BOOL
         if offset < 0 or own.kind not in "iu" or own.itemsize < 4:
             return ""
-        return f"Place(({self.read(numbers[0], own)}, {self.object(offset, ('offset', offset))}))"
+        return f"SplitAddress(({self.read(numbers[0], own)}, {self.object(offset, ('offset', offset))}))"
 
     def _plus(self, value: str, offset: int) -> str:
         return f"({value} + {self.constant(np.uint64(offset & (1 << 64) - 1))})" if offset else value
@@ -795,4 +795,4 @@ def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], o
     return tuple(out)
 
 
-_HELPERS = {"Place": Place, "fit": fit, "view": view, "wide": wide, "guarded": guarded, "__builtins__": {}}
+_HELPERS = {"SplitAddress": SplitAddress, "fit": fit, "view": view, "wide": wide, "guarded": guarded, "__builtins__": {}}

@@ -109,4 +109,4 @@ class Semantics:
     takes_token: bool = False
     """Whether `run` is given the token of `enter` before the operands."""
     parts_address: bool = False
-    """Whether `run` may be given an address as a `Place`: the register as it is, and the offset beside it."""
+    """Whether `run` may be given an address as a `SplitAddress`: the register as it is, and the offset beside it."""

@@ -11,7 +11,7 @@ import numpy as np
 from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.allocations import Allocation, Allocations
 from ptxkit.machine.memory.buffer import Buffer
-from ptxkit.machine.memory.places import Place, Places
+from ptxkit.machine.memory.operands import AddressCache, SplitAddress
 from ptxkit.machine.memory.updates import Update, serially
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +66,7 @@ class Memory:
         self.ctas = self.threads = self.cluster = 1
         self._top = GLOBAL_BASE
         self._bases: dict[str, tuple[Any, Any, Array]] = {}
-        self.places = Places()
+        self.places = AddressCache()
         self.globals = _whole_process() if host else Buffer.of_size(1 << 20, origin=GLOBAL_BASE)
 
     # -- what the host does
@@ -148,11 +148,11 @@ class Memory:
     def load(self, lanes: Any, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
         """What lies at an address a lane (or one for all): `width` elements as a tuple, or just one. The same for all lanes is a scalar.
 
-        The address may be a `Place`.
+        The address may be a `SplitAddress`.
         """
         dtype = np.dtype(dtype)
-        if type(address) is Place:
-            through = self._load_place(lanes, space, address, dtype, width)
+        if type(address) is SplitAddress:
+            through = self._load_split(lanes, space, address, dtype, width)
             if through is not None:
                 return through
             address = address.address
@@ -167,7 +167,7 @@ class Memory:
                 whole[mine] = piece
         return found if width > 1 else found[0]
 
-    def _load_place(self, lanes: Any, space: str, place: Place, dtype: np.dtype[Any], width: int) -> Any:
+    def _load_split(self, lanes: Any, space: str, place: SplitAddress, dtype: np.dtype[Any], width: int) -> Any:
         """A load that is nothing special; None if it is, or may fault."""
         register, offset = place
         size = dtype.itemsize * width

@@ -69,7 +69,7 @@ class Races(Monitor):
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
         self.unchecked = 0
-        """Pairs of accesses to one place that were too many to look at."""
+        """Pairs of accesses to the same bytes that were too many to look at."""
         self._kinds: dict[int, _Kind] = {}
         self._sites: list[Site] = []
         self._names: dict[int, tuple[str, ...]] = {}

@@ -118,7 +118,7 @@ def linear(values: Array) -> Array:
 
 
 def weights(fractions: Sequence[Array], whole: Any = 256) -> list[Any]:
-    """The weights of the corners around a place, in 1/256: the near and the far one of x, then those of y, then of z.
+    """The weights of the corners around a point, in 1/256: the near and the far one of x, then those of y, then of z.
 
     The whole weight is divided by z, then by x, then by y, each time into two whole numbers that sum up to what is divided (measured on
     sm_90).
@@ -199,7 +199,7 @@ def gathered(
 
 def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level: Array | None) -> Array:
     """Texels at integer coordinates, unfiltered. Outside of the image there are zeros; where a level is named it is the nearest texel
-    inside, whatever the address mode (measured on sm_90)."""
+    inside in every address mode (measured on sm_90)."""
     count = len(where[0])
     found: Array | None = None
     clamped = level is not None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stand_in import Stopped, all_lanes
 
 from ptxkit.machine.memory import Memory
-from ptxkit.machine.memory.places import Place
+from ptxkit.machine.memory.operands import SplitAddress
 
 
 def outcome(memory: Memory, *what: Any) -> Any:
@@ -41,7 +41,7 @@ def test_loads_through_a_place(data: Any) -> None:
     held = np.dtype(data.draw(st.sampled_from([np.int32, np.uint32]) if space == ".shared" else st.sampled_from([np.int64, np.uint64])))
     registers = [(r + (address if space == ".global" else 0)).astype(held) for r in registers]
     for which, offset in data.draw(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12)), min_size=1, max_size=6)):
-        place = Place((registers[which], offset * step))
+        place = SplitAddress((registers[which], offset * step))
         assert outcome(memory, space, place, kind, width) == outcome(memory, space, place.address, kind, width)
 
 
@@ -51,6 +51,6 @@ def test_what_was_found_out_ends_with_the_layout() -> None:
     for shared in (64, 8):
         memory.begin(ctas=1, threads=4, shared=shared)
         memory.shared.data.view(np.uint32)[:3] = [1, 2, 3]
-        assert outcome(memory, ".shared", Place((register, 0)), np.dtype(np.uint32)) == (
+        assert outcome(memory, ".shared", SplitAddress((register, 0)), np.dtype(np.uint32)) == (
             [[2, 1, 3, 2]] if shared == 64 else outcome(memory, ".shared", register.astype(np.uint64), np.dtype(np.uint32))
         )

@@ -13,7 +13,7 @@ MOST = 8
 """Of so many registers it is remembered."""
 
 
-class Place(tuple[Any, int]):
+class SplitAddress(tuple[Any, int]):
     """A register, of 32 or 64 bits, and a constant that is not negative: the address is their sum, in the register's width."""
 
     __slots__ = ()
@@ -51,7 +51,7 @@ class Known:
         return found
 
 
-class Places:
+class AddressCache:
     """What is known of the last few registers that were used as addresses. An array in a register is never changed."""
 
     def __init__(self) -> None:
