@@ -1,9 +1,9 @@
 """Labelled kernels under the race monitor: `python benchmarks/races_on_machine.py [--kernels TEXT] [--label TEXT] [--budget SECONDS]`.
 
 Every kernel of ../shared/races runs on the machine with its launch and parameters, and with buffers and numbers that are made up where the
-launch names none: 8-byte parameters are buffers that hold 0, 1, 2, …, other whole numbers are as large as the longest side of the launch
-(64 where that ended in a fault or ran out of time), floating-point ones 1. Prints for each kernel what came of it, then a table by label:
-refuted (a finding that is no note), note (equal values), clean, or the kind of fault. Exit status 1 if a clean kernel is refuted.
+launch names none: 8-byte parameters are buffers that hold 0, 1, 2, …, other whole numbers are as large as the longest side of the launch,
+floating-point ones 1; unsized shared memory has 32 KiB. Prints for each kernel what came of it, then a table by label: refuted (a finding
+that is no note), note (equal values), clean, or the kind of fault. Exit status 1 if a clean kernel is refuted.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ptxkit.machine import Code, Fault, Machine
+from ptxkit.rewriters.profiling.description import read
+from ptxkit.rewriters.profiling.execution import execute
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "races"
+FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "kernels"
 BUFFER = 1 << 23
-SMALL = 64
+SHARED = 32 << 10
 
 
 class Result(NamedTuple):
@@ -65,9 +68,10 @@ def one(file: Path, row: dict[str, str], number: int, budget: float, checks: str
     kernel = kernel_of(code)
     given = arguments(machine, code, kernel, json.loads(row["params"]), number)
     grid, block = sizes(row["grid"]), sizes(row["block"])
+    shared = SHARED if ".extern .shared" in code.module.text else 0
     started = time.perf_counter()
     try:
-        findings = machine.launch(code, kernel, *given, grid=grid, block=block, budget=budget, checks=checks or ()).findings
+        findings = machine.launch(code, kernel, *given, grid=grid, block=block, shared=shared, budget=budget, checks=checks or ()).findings
         outcome, detail = "clean", ""
     except Fault as fault:
         findings, outcome, detail = fault.findings, fault.kind, str(fault)
@@ -86,14 +90,40 @@ def judged(work: tuple[dict[str, str], float, bool]) -> Result:
     longest = max(g * b for g, b in zip((*sizes(row["grid"]), 1, 1), (*sizes(row["block"]), 1, 1), strict=False))
     try:
         outcome, seconds, detail = one(file, row, longest, budget, "all")
-        if outcome not in ("refuted", "clean", "note"):
-            again = one(file, row, SMALL, budget, "all")
-            if again[0] in ("refuted", "clean", "note"):
-                outcome, seconds, detail = again
         plain = one(file, row, longest, budget, "")[1] if compare else 0.0
     except Exception as why:  # a kernel that cannot be loaded or launched is one of the figures
         outcome, seconds, plain, detail = type(why).__name__, 0.0, 0.0, str(why)
     return Result(row["file"], row["label"], outcome, seconds, plain, detail)
+
+
+def of_fixtures(budget: float) -> int:
+    """The correct kernels of fixtures/kernels under the monitor: what it finds, and how much longer they take. How many have a finding."""
+    ratios, wrong = [], 0
+    for launch in read(str(FIXTURES / "launch.toml")):
+        path = next((p for p in sorted(FIXTURES.glob("*.sm_90a.ptx")) if launch.is_for(str(p))), None)
+        if path is None:
+            continue
+        seconds = []
+        findings: tuple[Any, ...] = ()
+        outcome = "ended"
+        for checks in ((), ("all",)):
+            machine = Machine("sm_90a")
+            try:
+                run = execute(machine, machine.load(path.read_text()), launch, budget=budget, checks=checks)
+                seconds.append(run.seconds)
+                findings = run.findings
+            except Fault as fault:
+                outcome, findings = fault.kind, fault.findings
+        shown = [finding.diagnostic for finding in findings if finding.diagnostic.severity.value != "info"]
+        wrong += bool(shown)
+        if len(seconds) == 2:
+            ratios.append(seconds[1] / max(seconds[0], 1e-3))
+        ratio = f"{ratios[-1]:6.1f}" if len(seconds) == 2 else "     -"
+        print(f"{len(shown)} findings {len(findings) - len(shown)} notes {ratio} {outcome:8} {path.name} {launch.kernel}", flush=True)
+        for diagnostic in shown[:3]:
+            print(f"    {diagnostic.message}")
+    print(f"monitored over not monitored: median {np.median(ratios):.1f}, worst {max(ratios):.1f}; kernels with a finding: {wrong}")
+    return wrong
 
 
 def sizes(text: str) -> tuple[int, ...]:
@@ -107,7 +137,10 @@ def main() -> None:
     parser.add_argument("--budget", type=float, default=10.0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--compare", action="store_true", help="also without the monitor, for the ratio of times")
+    parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels instead, which are all correct")
     asked = parser.parse_args()
+    if asked.fixtures:
+        sys.exit(bool(of_fixtures(asked.budget)))
     with (FOLDER / "labels.tsv").open(newline="") as lines:
         rows = [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
     table: Counter[tuple[str, str]] = Counter()

@@ -280,7 +280,7 @@ class _Calls:
                     yield Problem("argument-mismatch", (*where, i), message, (note,) if note else (), related)
 
     def argument(self, node: Node, parameter: Parameter, is_result: bool, scope: Scope) -> tuple[str, str] | None:
-        """What is wrong with an argument or with the place for a result: a message and a note."""
+        """What is wrong with an argument or with the variable for a result: a message and a note."""
         formal = types().get(parameter.type or "")
         if formal is None:
             return None

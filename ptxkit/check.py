@@ -42,7 +42,7 @@ class _Verdict:
 
     bound: Bound | Mismatch
     clean: bool
-    """Nothing is to be said, whatever the constants are."""
+    """Nothing is to be said, for any values of the constants."""
 
 
 class Binder:
@@ -78,7 +78,7 @@ class Binder:
         return found
 
     def is_clean(self, bound: Bound | Mismatch) -> bool:
-        """Whether nothing is to be said of an instruction, whatever its constants are."""
+        """Whether nothing is to be said of an instruction, for any values of its constants."""
         return (
             isinstance(bound, Bound)
             and bound.form.modelled
@@ -93,7 +93,7 @@ class Binder:
 
 
 class Bounds:
-    """Which form of the instruction table each instruction of a module is of, whatever its version and target."""
+    """Which form of the instruction table each instruction of a module is of, at any version and target."""
 
     def __init__(self, names: Names) -> None:
         self._names = names

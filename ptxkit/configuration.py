@@ -40,8 +40,8 @@ class Configuration:
 
 def find(folder: Path) -> Configuration:
     """The configuration of a folder: that in it, or in the nearest folder above that has one. Raises BadConfiguration."""
-    for place in (folder, *folder.parents):
-        own, general = place / "ptxkit.toml", place / "pyproject.toml"
+    for directory in (folder, *folder.parents):
+        own, general = directory / "ptxkit.toml", directory / "pyproject.toml"
         if own.is_file():
             return read(own)
         if general.is_file() and "ptxkit" in _toml(general).get("tool", {}):

@@ -199,11 +199,11 @@ def _specifiers(path: Path, declaration: Declaration | Parameter, is_parameter: 
             return
         late = kind in (VectorWidth, Keyword) and isinstance(child, Space | Align | Attribute | VectorWidth)
         if late and not (is_parameter and isinstance(child, Align) and kind is Keyword):
-            behind = "type" if kind is Keyword else "vector width"
+            before = "type" if kind is Keyword else "vector width"
             yield Problem(
                 "misplaced-specifier",
                 (*path, i),
-                f"`{child.text}` behind the {behind}",
+                f"`{child.text}` behind the {before}",
                 ("the type comes last, the vector width before it",),
             )
         if isinstance(child, Pointer) and (not i or type(declaration.children[i - 1]) is not Keyword):
@@ -371,10 +371,10 @@ def _header(path: Path, header: Header, about: _About) -> Iterator[Problem]:
         parameters = [parameter for parameter in child.children if isinstance(parameter, Parameter)]
         for j, parameter in enumerate(child.children):
             if isinstance(parameter, Parameter):
-                place = (use, is_result, j == len(child.children) - 1, is_prototype)
-                key = (*place, parameter.name in UNUSABLE, *_spelling(parameter))
+                setting = (use, is_result, j == len(child.children) - 1, is_prototype)
+                key = (*setting, parameter.name in UNUSABLE, *_spelling(parameter))
                 if key not in about.clean:
-                    wrong = list(_parameter((*path, i, j), parameter, about, *place))
+                    wrong = list(_parameter((*path, i, j), parameter, about, *setting))
                     yield from wrong
                     if not wrong:
                         about.clean.add(key)
@@ -523,7 +523,7 @@ def natural_alignment(declared: Parameter | Declaration, known: Type) -> int:
 
 
 def signature(header: Header) -> tuple[tuple[object, ...], ...]:
-    """What two declarations of a function must agree in: of each parameter the space, type, size and alignment, and which are results."""
+    """What two declarations of a function must share: of each parameter the space, type, size and alignment, and which are results."""
     found: list[tuple[object, ...]] = []
     for is_result, parameters in ((True, header.returns), (False, header.parameters)):
         for parameter in parameters:
@@ -750,17 +750,17 @@ def _symbols(scope: Scope) -> Iterator[Symbol]:
 
 
 def _uses_before_in_block(path: Path, block: Node, first: int, last: int, scope: Scope, names: Names) -> Iterator[Problem]:
-    told: set[str] = set()
+    reported: set[str] = set()
     meant: dict[str, int] = {}
     for i in range(first, last):
         for at, name in _used_in(block.children[i], (*path, i), scope, names):
-            place = meant.get(name)
-            if place is None:
+            position = meant.get(name)
+            if position is None:
                 symbol = scope.local(name)
                 is_late = symbol is not None and symbol.kind is not Kind.LABEL and symbol.path[: len(path)] == path
-                place = meant[name] = symbol.path[len(path)] if symbol is not None and is_late else -1
-            if place > i and name not in told and (scope.parent is None or scope.parent.lookup(name) is None):
-                told.add(name)
+                position = meant[name] = symbol.path[len(path)] if symbol is not None and is_late else -1
+            if position > i and name not in reported and (scope.parent is None or scope.parent.lookup(name) is None):
+                reported.add(name)
                 symbol = scope.local(name)
                 related = ((symbol.path, "the declaration"),) if symbol is not None else ()
                 yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
@@ -811,7 +811,7 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
             late.pop(name, None)
     if not late:
         return
-    told: set[str] = set()
+    reported: set[str] = set()
     used_in: dict[int, set[str]] = {}
     for path, scope in names.scopes.items():
         if len(path) < 2 or path[1] != 1:
@@ -823,14 +823,14 @@ def _uses_before_in_module(module: Module, names: Names) -> Iterator[Problem]:
         wanted = {
             name
             for name in used & late.keys()
-            if late[name] > path[0] and name not in told and scope.lookup(name) is names.root.symbols[name]
+            if late[name] > path[0] and name not in reported and scope.lookup(name) is names.root.symbols[name]
         }
         if wanted:
             block = module.at(path)
             for i, statement in enumerate(block.children):
                 for at, name in _used_in(statement, (*path, i), scope, names) if type(statement) is Instruction else ():
-                    if name in wanted and name not in told:
-                        told.add(name)
+                    if name in wanted and name not in reported:
+                        reported.add(name)
                         related = ((names.root.symbols[name].path, "the declaration"),)
                         yield Problem("used-before-declaration", at, f"`{name}` is used before it is declared", related=related)
 

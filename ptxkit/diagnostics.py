@@ -1,4 +1,4 @@
-"""What ptxkit says of a file: findings with a place, a severity and the witness."""
+"""What ptxkit says of a file: findings with a location, a severity and the witness."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Span:
 
 @frozen
 class Origin:
-    """A place in the source program; line and column count from 1 (column 0: none is known)."""
+    """A location in the source program; line and column count from 1 (column 0: none is known)."""
 
     path: str
     line: int
@@ -43,7 +43,7 @@ class Origin:
 
 @frozen
 class Related:
-    """Another place that belongs to a finding, with what it has to do with it."""
+    """Another location that belongs to a finding, with what it has to do with it."""
 
     span: Span
     message: str
@@ -67,7 +67,7 @@ class Fix:
     """What they do, as in "remove the declaration"."""
     edits: tuple[Edit, ...]
     is_safe: bool = True
-    """Whether the program means the same afterwards but for what was wrong, whatever its author had in mind."""
+    """Whether the program means the same afterwards but for what was wrong, no matter what its author intended."""
 
 
 @frozen

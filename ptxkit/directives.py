@@ -215,7 +215,7 @@ def _target(path: Path, statement: Node, version: Version | None) -> Iterator[Pr
             if version is not None and version < known.since and not _measured_earlier(known, version):
                 message = f"`{word}` needs .version {spoken(known.since)}; the file says {spoken(version)}"
                 yield Problem("version-too-low", at, message)
-        elif option is not None and "option" in option.places:
+        elif option is not None and "option" in option.owners:
             if position == 0:
                 yield Problem("bad-header", at, f"`.target` starts with `{word}`", ("the architecture comes first, options after it",))
             if word.startswith("texmode_") and modes - {word}:
@@ -405,7 +405,7 @@ class _Said:
         return math.prod(self.values)
 
 
-def _performance(path: Path, header: Header, place: str, version: Version | None, target: str | None) -> Iterator[Problem]:
+def _performance(path: Path, header: Header, owner: str, version: Version | None, target: str | None) -> Iterator[Problem]:
     """What is said of a function between its parameters and its body."""
     said: dict[str, _Said] = {}
     for j, child in enumerate(header.children):
@@ -417,8 +417,8 @@ def _performance(path: Path, header: Header, place: str, version: Version | None
             doubtful = version is not None and version > MODELLED
             yield Problem("bad-directive", at, f"`{name}` is no directive of a function", doubtful=doubtful)
             continue
-        if place not in known.places:
-            yield Problem("bad-directive", at, f"`{name}` on {_PLACES[place]}", (f"it is for {_spoken_places(known)}",))
+        if owner not in known.owners:
+            yield Problem("bad-directive", at, f"`{name}` on {_OWNERS[owner]}", (f"it is for {_spoken_owners(known)}",))
             continue
         if known.gone is not None and version is not None and version >= known.gone:
             yield Problem("bad-directive", at, f"`{name}` is gone since PTX {spoken(known.gone)}", ("`.minnctapersm` took its place",))
@@ -436,12 +436,12 @@ def _performance(path: Path, header: Header, place: str, version: Version | None
         yield from _launch_bounds(header, said, target)
 
 
-_PLACES = {"entry": "a kernel", "func": "a device function", "prototype": "a prototype"}
+_OWNERS = {"entry": "a kernel", "func": "a device function", "prototype": "a prototype"}
 
 
-def _spoken_places(known: Directive) -> str:
+def _spoken_owners(known: Directive) -> str:
     return " and ".join(
-        [words + "s" for place, words in (("entry", "kernel"), ("func", "device function"), ("module", "module")) if place in known.places]
+        [words + "s" for owner, words in (("entry", "kernel"), ("func", "device function"), ("module", "module")) if owner in known.owners]
     )
 
 
@@ -545,7 +545,7 @@ def _attribute_items(path: Path, attribute: Attribute, space: str | None, versio
         at = (*path, j)
         word = item.children[0].text if isinstance(item, AttributeItem) and item.children else item.text
         known = directives().get(word)
-        if known is None or "attribute" not in known.places:
+        if known is None or "attribute" not in known.owners:
             yield Problem("bad-attribute", at, f"`{word}` is no attribute", ("there is `.managed` and `.unified`",))
             continue
         if space != ".global" and not (space == ".func" and word == ".unified"):
@@ -640,8 +640,8 @@ def _inlined(
     if "inlined_at" not in statement.shape.template:
         yield Problem("bad-debug-directive", path, "`function_name` without `inlined_at`")
     elif len(numbers) >= 3 and tuple(numbers[-3:]) not in locations:
-        place = " ".join(numbers[-3:])
-        yield Problem("bad-debug-directive", path, f"no `.loc` says `{place}`, where this was inlined", ("that one must stand before it",))
+        owner = " ".join(numbers[-3:])
+        yield Problem("bad-debug-directive", path, f"no `.loc` says `{owner}`, where this was inlined", ("that one must stand before it",))
     name = next((j for j, child in enumerate(statement.children) if isinstance(child, Name)), None)
     if name is not None and texts[name] not in labels and not texts[name].startswith("."):
         yield Problem("bad-debug-directive", (*path, name), f"no section has the label `{texts[name]}`")

@@ -122,7 +122,7 @@ def write_all(texts: Mapping[str, str]) -> None:
 
 
 def replace(beside: str, target: Path) -> None:
-    """Puts a new file in the place of another, with its permissions. Raises OSError."""
+    """Replaces a file with a new one, with its permissions. Raises OSError."""
     Path(beside).chmod(target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
     Path(beside).replace(target)
 
@@ -165,4 +165,4 @@ def _texts(path: str) -> Iterator[str]:
 
         yield from members.names(path) if members.is_binary(path) else [path]
     except OSError:
-        yield path  # whoever reads it is told why not
+        yield path  # reading it explains why

@@ -1,8 +1,8 @@
 """Fixes: the edits that findings bring along, applied to a text as far as they leave nothing worse.
 
-A rule makes its edits with `remove`, `replace` and `insert`. `fix` applies those of all findings that do not get in each other's way, has
+A rule makes its edits with `remove`, `replace` and `insert`. `fix` applies those of all findings that do not conflict, has
 the result looked at again, and takes it only if no error or warning is new; else it finds out which fix is to blame, and leaves that out.
-What is found then may have fixes in turn.
+What is found then may have fixes as well.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ptxkit.frozen import frozen
 from ptxkit.syntax import Declaration, Declarator, Index, Path
 
 Look = Callable[[str], Sequence[Diagnostic]]
-"""Gives the findings of a text: those to be fixed, and whatever would show that a fix has broken something."""
+"""Gives the findings of a text: those to be fixed, and all that would show that a fix has broken something."""
 
 MOST_LOOKS = 60
 """A text is not looked at again more often than this."""
 
-_COMMA_BEHIND = re.compile(r"\s*,\s*")
+_COMMA_AFTER = re.compile(r"\s*,\s*")
 _BLANK = re.compile(r"[ \t\r]*\n")
 _COMMA_BEFORE = re.compile(r"\s*,\s*\Z")
 
@@ -33,7 +33,7 @@ class Fixed:
 
     text: str
     applied: tuple[Diagnostic, ...]
-    """The findings whose fixes are in it; their places are those of the text as it was when they were found."""
+    """The findings whose fixes are in it; their locations are those of the text as it was when they were found."""
     refused: tuple[Diagnostic, ...]
     """Those whose fixes would have made something worse."""
     left: tuple[Diagnostic, ...]
@@ -51,9 +51,9 @@ def remove(index: Index, path: Path) -> Edit:
     if isinstance(holder, Declaration) and isinstance(holder.at(path[-1:]), Declarator):
         if len(holder.declarators) == 1:
             return remove(index, path[:-1])
-        behind = _COMMA_BEHIND.match(text, span.end)
-        if behind is not None:
-            return Edit(span.start, behind.end(), "")
+        following = _COMMA_AFTER.match(text, span.end)
+        if following is not None:
+            return Edit(span.start, following.end(), "")
         start = index.span(path[:-1]).start
         before = _COMMA_BEFORE.search(text[start : span.start])
         return Edit(start + before.start() if before is not None else span.start, span.end, "")
@@ -65,10 +65,10 @@ def line_of(text: str, start: int, end: int) -> tuple[int, int] | None:
     """Where the line of a stretch begins and ends, its end included, if nothing but white space is around it; else None."""
     while start and text[start - 1] in " \t":
         start -= 1
-    behind = _BLANK.match(text, end)
-    if behind is None or (start and text[start - 1] != "\n"):
+    following = _BLANK.match(text, end)
+    if following is None or (start and text[start - 1] != "\n"):
         return None
-    return start, behind.end()
+    return start, following.end()
 
 
 def replace(index: Index, path: Path, text: str) -> Edit:
@@ -77,7 +77,7 @@ def replace(index: Index, path: Path, text: str) -> Edit:
     return Edit(span.start, span.end, text)
 
 
-def insert_behind(index: Index, path: Path, statement: str) -> Edit:
+def insert_after(index: Index, path: Path, statement: str) -> Edit:
     """Puts a statement on a line of its own behind another, as far from the margin."""
     span = index.span(path)
     start = index.text.rfind("\n", 0, span.start) + 1
@@ -148,7 +148,7 @@ def _identity(diagnostic: Diagnostic, text: str) -> tuple[str, str, str]:
 
 
 def _compatible(candidates: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """Findings in the order of their edits, without those whose edits get in the way of others'."""
+    """Findings in the order of their edits, without those whose edits conflict with others'."""
     chosen: list[Diagnostic] = []
     taken: list[tuple[int, int, str]] = []
     for one in sorted(candidates, key=lambda one: min([edit.start for edit in _edits(one)], default=0)):
@@ -156,16 +156,16 @@ def _compatible(candidates: Sequence[Diagnostic]) -> list[Diagnostic]:
         if all(_fits(edit, taken) for edit in edits):
             chosen.append(one)
             for edit in edits:
-                place = bisect.bisect_left(taken, edit)
-                if taken[place : place + 1] != [edit]:
-                    taken.insert(place, edit)
+                position = bisect.bisect_left(taken, edit)
+                if taken[position : position + 1] != [edit]:
+                    taken.insert(position, edit)
     return chosen
 
 
 def _fits(edit: tuple[int, int, str], taken: list[tuple[int, int, str]]) -> bool:
     """Whether an edit is one of those that are taken, or apart from all of them."""
-    place = bisect.bisect_left(taken, edit)
-    around = taken[max(0, place - 1) : place + 1]
+    position = bisect.bisect_left(taken, edit)
+    around = taken[max(0, position - 1) : position + 1]
     return edit in around or not any(_meet(edit, other) for other in around)
 
 

@@ -51,7 +51,7 @@ def format_module(module: Module, width: int = WIDTH) -> str:
     """The text of a module in the canonical layout; line ends are all as the first one is.
 
     The layout of a text in that layout is that text. Raises CannotFormat where there is text that could not be read as PTX; a statement
-    that only stands in the wrong place is no trouble.
+    that is merely misplaced is no trouble.
     """
     lines = _Printer(width).module(module)
     text = "\n".join([*lines, ""])
@@ -241,7 +241,7 @@ class _Printer:
         marked = f",{MAY_BREAK}".join([spacer.marked(child) for child in statement.declarators]) + ";"
         base = indent + COLUMN
         padded = head.ljust(base) if indent else head
-        # behind a linkage that stands behind the type, a name on the next line would begin a statement
+        # behind a linkage that follows the type, a name on the next line would begin a statement
         stays = isinstance([child for child in statement.children if not isinstance(child, Declarator)][-1], Linkage)
         if "\n" not in marked and (stays or len(padded) + len(marked) <= self.width):
             return [padded + one_line(marked)]

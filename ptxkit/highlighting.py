@@ -1,4 +1,4 @@
-"""PTX for Pygments: a lexer and a style, for coloured listings in the terminal, in HTML and in whatever else Pygments writes.
+"""PTX for Pygments: a lexer and a style, for coloured listings in the terminal, in HTML and in any other format that Pygments writes.
 
     pygmentize -l ptxkit -O style=ptxkit kernel.ptx
 """
@@ -36,7 +36,7 @@ TYPES = {
 
 
 class PtxLexer(Lexer):  # type: ignore[misc]
-    """PTX as ptxkit's parser sees it: registers, labels, functions and variables are told apart by their declarations."""
+    """PTX as ptxkit's parser sees it: registers, labels, functions and variables are distinguished by their declarations."""
 
     name = "PTX (ptxkit)"
     url = "https://docs.nvidia.com/cuda/parallel-thread-execution/"
@@ -46,7 +46,7 @@ class PtxLexer(Lexer):  # type: ignore[misc]
     priority = 1.0
 
     def get_tokens_unprocessed(self, text: str) -> Iterator[tuple[int, Any, str]]:
-        """What Pygments asks for: place, type and text of each token."""
+        """What Pygments asks for: offset, type and text of each token."""
         for token in tokens(parse(text)):
             yield token.start, TYPES[token.kind], token.text
 

@@ -251,7 +251,7 @@ class _Check:
 
 
 def _declared_before(names: Names, symbol: Symbol, path: Path) -> bool:
-    """Whether some declaration of a name stands before a place: the symbol's own path is that of the definition."""
+    """Whether some declaration of a name stands before a path: the symbol's own path is that of the definition."""
     for child in names.module.children[: path[0]]:
         if isinstance(child, Function) and child.name == symbol.name:
             return True

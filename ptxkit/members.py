@@ -32,8 +32,8 @@ def split(name: str) -> tuple[str, str] | None:
 
 
 def names(path: str) -> list[str]:
-    """The names of the texts in a binary file. If some of it is damaged, or it has none, its own name stands behind them:
-    whoever reads that is told. Raises OSError."""
+    """The names of the texts in a binary file. If some of it is damaged, or it has none, its own name comes after them:
+    reading that explains why. Raises OSError."""
     contents = _contents(path)
     found = [f"{path}!{member.name}" for member in contents.members]
     return found if found and not contents.damages else [*found, path]
@@ -54,7 +54,7 @@ def read(path: str, name: str) -> str:
                 return binaries.text(member.entry)
             except (binaries.Damaged, binaries.Missing) as error:
                 raise Unreadable(f"{path}!{name}: {error}") from None
-    raise Unreadable(f"{path}: there is no {name} in it" + _told(path, contents))
+    raise Unreadable(f"{path}: there is no {name} in it" + _details(path, contents))
 
 
 def only(path: str, contents: Contents | None = None) -> str:
@@ -64,7 +64,7 @@ def only(path: str, contents: Contents | None = None) -> str:
         more = f" (and {len(contents.damages) - 1} more)" if len(contents.damages) > 1 else ""
         raise Unreadable(f"{path}: {contents.damages[0]}{more}")
     if len(contents.members) != 1:
-        found = f"with several PTX texts{_told(path, contents)}" if contents.members else "without PTX"
+        found = f"with several PTX texts{_details(path, contents)}" if contents.members else "without PTX"
         raise Unreadable(f"{path}: a binary file {found}")
     try:
         return binaries.text(contents.members[0].entry)
@@ -72,7 +72,7 @@ def only(path: str, contents: Contents | None = None) -> str:
         raise Unreadable(f"{path}: {error}") from None
 
 
-def _told(path: str, contents: Contents) -> str:
+def _details(path: str, contents: Contents) -> str:
     """What there is, for a message."""
     known = [f"{path}!{member.name}" for member in contents.members]
     if not known:

@@ -22,7 +22,7 @@ LARGEST = 10_000_000
 
 
 class Origins:
-    """Gives the place in the source program for a place in a module. Making one is cheap; the first question looks at all statements."""
+    """The location in the source program of a position in a module. Making one is cheap; the first question looks at all statements."""
 
     def __init__(self, module: Module, index: Index) -> None:
         self.module = module
@@ -46,12 +46,12 @@ class Origins:
             seen: dict[tuple[int, int, int], Origin] = {}
             locs = _locs(child.body, (i, 1))
             for path, loc in locs:
-                place = (loc.file, loc.line, loc.column)
+                key = (loc.file, loc.line, loc.column)
                 # line 0 says that the code comes from no line
                 known = loc.file in files and loc.line > 0
                 found = Origin(files[loc.file], loc.line, loc.column, seen.get(loc.inlined_at or (0, 0, 0))) if known else None
                 if found is not None:
-                    seen[place] = found
+                    seen[key] = found
                 offsets.append(self.index.offset(path))
                 locations.append(found)
             if locs:
@@ -96,7 +96,7 @@ def excerpt(origin: Origin, beside: str | None) -> str | None:
 
 
 def with_origins(module: Module, index: Index, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
-    """The findings, each with the place in the source program that it and what belongs to it come from."""
+    """The findings, each with the location in the source program that it and what belongs to it come from."""
     origins = Origins(module, index)
     return [
         attrs.evolve(

@@ -71,7 +71,7 @@ class Scope:
         return self._member(name)
 
     def _member(self, name: str) -> Symbol | None:
-        """The family that declares a name, whatever part of the name's digits is its number: `%r1<5>` declares %r12 too."""
+        """The family that declares a name, no matter which part of the name's digits is its number: `%r1<5>` declares %r12 too."""
         at = len(name)
         while at and len(name) - at < 18 and name[at - 1].isdecimal():
             at -= 1

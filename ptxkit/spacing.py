@@ -72,7 +72,7 @@ class Spacer:
         """The text with marks where a line may or must end; with `broken` the parameters of a header stand on lines of their own."""
         if isinstance(node, Leaf):
             if isinstance(node, Opcode):
-                return in_order(node.text) + "".join(map(_behind, COMMENT.findall(node.text) if "/" in node.text else ()))
+                return in_order(node.text) + "".join(map(_trailing, COMMENT.findall(node.text) if "/" in node.text else ()))
             if isinstance(node, Numbers):
                 return f",{MAY_BREAK}".join([number.strip() for number in node.text.split(",")])
             return node.text.replace("\n", STAYS) if isinstance(node, String) else node.text
@@ -98,8 +98,8 @@ class Spacer:
         return known
 
 
-def _behind(comment: str) -> str:
-    """A comment as it stands behind a token."""
+def _trailing(comment: str) -> str:
+    """A comment as it is laid out after a token."""
     return f"  {comment.rstrip()}\n" if comment.startswith("//") else f" {comment}"
 
 

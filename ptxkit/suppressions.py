@@ -34,10 +34,10 @@ class Mark:
 
 def marks(module: Module, index: Callable[[], Index]) -> tuple[Mark, ...]:
     """The comments to ptxkit in a module, in order. `index` is asked only if there are any."""
-    places = list(_places(module))
-    if not places:
+    comments = list(_comments(module))
+    if not comments:
         return ()
-    found = [mark for place in places for mark in _marks_at(module, index(), *place)]
+    found = [mark for comment in comments for mark in _marks_at(module, index(), *comment)]
     return tuple(sorted(found, key=lambda mark: mark.span.start))
 
 
@@ -58,7 +58,7 @@ def apply(
     return kept, used
 
 
-def _places(module: Module) -> Iterator[tuple[Path, int, str]]:
+def _comments(module: Module) -> Iterator[tuple[Path, int, str]]:
     """Where white space and comments speak to ptxkit: the path of what holds statements, the number of the one behind, the text."""
     stack: list[tuple[Path, Node]] = [((), module)]
     while stack:
@@ -95,11 +95,11 @@ def _marks_at(module: Module, index: Index, path: Path, i: int, text: str) -> It
         if mark["verb"] != "ignore" or not rules:
             yield Mark((), span, 0, 0, "a comment to ptxkit reads `// ptxkit: ignore[RULES] reason`")
             continue
-        is_behind = "\n" not in text[: comment.start()] and at > 0
-        yield Mark(rules, span, *_covered(module, index, path, i, at, is_behind, _ASM_BEGINS in before))
+        is_trailing = "\n" not in text[: comment.start()] and at > 0
+        yield Mark(rules, span, *_covered(module, index, path, i, at, is_trailing, _ASM_BEGINS in before))
 
 
-def _covered(module: Module, index: Index, path: Path, i: int, at: int, is_behind: bool, begins_asm: bool) -> tuple[int, int]:
+def _covered(module: Module, index: Index, path: Path, i: int, at: int, is_trailing: bool, begins_asm: bool) -> tuple[int, int]:
     """The stretch of text that a comment at an offset, in front of child `i` of a node, speaks of."""
     holder = module.at(path)
     if isinstance(holder, Function):
@@ -107,9 +107,9 @@ def _covered(module: Module, index: Index, path: Path, i: int, at: int, is_behin
     if begins_asm:
         end = index.text.find(_ASM_ENDS, at)
         return at, end if end >= 0 else at
-    if is_behind and i == 0:
+    if is_trailing and i == 0:
         return _whole(module, index, path)
-    if is_behind:
+    if is_trailing:
         line = index.text.rfind("\n", 0, at) + 1
         previous, end = _stretch(index, (*path, i - 1), holder.children[i - 1])
         return (previous, max(end, at)) if previous < line else (line, at)

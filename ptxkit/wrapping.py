@@ -1,4 +1,4 @@
-"""Cutting a text into lines at the places that are marked in it."""
+"""Cutting a text into lines at the marks in it."""
 
 from __future__ import annotations
 

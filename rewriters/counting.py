@@ -1,7 +1,7 @@
 """Counting how often control takes each edge of a function, with as few counters as that takes.
 
 What flows into a block flows out of it. So, if a spanning tree of the graph is left out, counters on the other edges decide all of them
-(Knuth, Ball and Larus). One node more, the outside, stands for whoever calls and is returned to. The tree takes the edges in the deepest
+(Knuth, Ball and Larus). One node more, the outside, stands for the callers. The tree takes the edges in the deepest
 loops. A counter stands in a block or under the guard of a branch: no edge is split, control flows as before.
 
 Who leaves has entered, once. Else a thread keeps its counts in registers: one bit where control comes at most once, 30 of them to a
@@ -25,7 +25,7 @@ from ptxkit.rewriters.engine.edits import AddToModule, AtEntry, AtExits, Before,
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.engine.points import points
 from ptxkit.rewriters.manifest import Read
-from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leading, place_in, under
+from ptxkit.rewriters.probing import REDUX, Buffer, Plan, apart, guard_of, leading, point_in, under
 from ptxkit.syntax import Module
 
 FEW = 8
@@ -45,8 +45,8 @@ NONE = -1
 
 
 @attrs.frozen
-class Way:
-    """A way that control may go, between blocks or to the outside."""
+class Edge:
+    """An edge that control may take, between blocks or to the outside."""
 
     source: int
     target: int
@@ -56,7 +56,7 @@ class Way:
 
 @attrs.frozen
 class Counter:
-    """Where a way is counted: before an instruction, under a guard, or for some indices of a `brx.idx`."""
+    """Where an edge is counted: before an instruction, under a guard, or for some indices of a `brx.idx`."""
 
     instruction: int
     guard: str = ""
@@ -65,21 +65,21 @@ class Counter:
     """Whether each thread that leaves came there, once."""
 
 
-Counted = tuple[list[Way], list[int], list[Counter]]
-"""The ways, by way the number of its counter (or -1), and the counters."""
+Counted = tuple[list[Edge], list[int], list[Counter]]
+"""The edges, by edge the number of its counter (or -1), and the counters."""
 
 
-def ways(routine: Routine) -> list[Way]:
-    """The ways between the blocks that control can reach, those from and to the outside included."""
+def edges(routine: Routine) -> list[Edge]:
+    """The edges between the blocks that control can reach, those from and to the outside included."""
     flow = control_flow(routine)
-    found = [Way(OUTSIDE, 0, "enter")]
+    found = [Edge(OUTSIDE, 0, "enter")]
     for index in sorted(flow.reachable):
         block = flow.blocks[index]
-        found += [Way(index, edge.target, str(edge.via), edge.indices) for edge in block.edges]
+        found += [Edge(index, edge.target, str(edge.via), edge.indices) for edge in block.edges]
         if block.leaves:
-            found.append(Way(index, OUTSIDE, block.leaves))
+            found.append(Edge(index, OUTSIDE, block.leaves))
         if block.falls_off:
-            found.append(Way(index, OUTSIDE, "end"))
+            found.append(Edge(index, OUTSIDE, "end"))
     return found
 
 
@@ -94,11 +94,11 @@ def calls(routine: Routine) -> bool:
     return any(flow_of(instruction.opcode.text) == "call" for instruction in routine.instructions)
 
 
-def count_ways(plan: Plan, registers: int, derive: bool) -> None:
-    """Has the ways of all functions counted; `plan.data` gets, for each function, its ways and by which counter each is known."""
+def count_edges(plan: Plan, registers: int, derive: bool) -> None:
+    """Has the edges of all functions counted; `plan.data` gets, for each function, its edges and by which counter each is known."""
     exits = may_exit(plan.module)
     functions: list[dict[str, Any]] = []
-    wanted: list[tuple[Routine, list[Way], list[int], list[Counter]]] = []
+    wanted: list[tuple[Routine, list[Edge], list[int], list[Counter]]] = []
     total = 0
     for routine in plan.routines:
         flow = control_flow(routine)
@@ -110,7 +110,7 @@ def count_ways(plan: Plan, registers: int, derive: bool) -> None:
         else:
             chosen = _tree(routine, derive)
         if chosen is None:
-            plan.refuse(routine, -1, "call-sequence-split", "a block or branch has no place at which it can be counted")
+            plan.refuse(routine, -1, "call-sequence-split", "a block or branch has no point at which it can be counted")
             continue
         listed, counted, counters = _bits_first(routine, *chosen)
         wanted.append((routine, listed, counted, counters))
@@ -144,11 +144,11 @@ def count_ways(plan: Plan, registers: int, derive: bool) -> None:
 
 
 def _tree(routine: Routine, derive: bool) -> Counted | None:
-    """What is counted of the ways that are not in a spanning tree; without `derive`, of all."""
+    """What is counted of the edges that are not in a spanning tree; without `derive`, of all."""
     flow, nest = control_flow(routine), loops(routine)
-    found = ways(routine)
-    places = [_place(routine, way) for way in found]
-    depth = [min(nest.depth(way.source), nest.depth(way.target)) if OUTSIDE not in (way.source, way.target) else 0 for way in found]
+    found = edges(routine)
+    candidates = [_counter_of(routine, edge) for edge in found]
+    depth = [min(nest.depth(edge.source), nest.depth(edge.target)) if OUTSIDE not in (edge.source, edge.target) else 0 for edge in found]
     leader = {block: block for block in (OUTSIDE, *flow.reachable)}
 
     def top(block: int) -> int:
@@ -160,60 +160,60 @@ def _tree(routine: Routine, derive: bool) -> Counted | None:
     counted = [NONE] * len(found)
     counters: list[Counter] = []
     # what can't be counted must be in the tree, then what is deepest
-    for number in sorted(range(len(found)), key=lambda n: (places[n] is not None, -depth[n], -n)):
-        way, place = found[number], places[number]
-        a, b = top(way.source), top(way.target)
-        if a != b and (derive or place is None):
+    for number in sorted(range(len(found)), key=lambda n: (candidates[n] is not None, -depth[n], -n)):
+        edge, counter = found[number], candidates[number]
+        a, b = top(edge.source), top(edge.target)
+        if a != b and (derive or counter is None):
             leader[a] = b
             continue
-        if place is None:
+        if counter is None:
             return None
         counted[number] = len(counters)
-        counters.append(place)
+        counters.append(counter)
     return found, counted, counters
 
 
-def _bits_first(routine: Routine, listed: list[Way], counted: list[int], counters: list[Counter]) -> Counted:
-    """The same with the counters in another order: first those of places in no loop, last that of the entry."""
+def _bits_first(routine: Routine, listed: list[Edge], counted: list[int], counters: list[Counter]) -> Counted:
+    """The same with the counters in another order: first those in no loop, last that of the entry."""
     order = sorted(range(len(counters)), key=lambda n: 2 if counters[n].is_entry else _depth(routine, counters[n]) > 0)
-    place = {old: new for new, old in enumerate(order)}
-    return listed, [place.get(number, NONE) for number in counted], [counters[number] for number in order]
+    counter = {old: new for new, old in enumerate(order)}
+    return listed, [counter.get(number, NONE) for number in counted], [counters[number] for number in order]
 
 
 def _depth(routine: Routine, counter: Counter) -> int:
-    """How many loops are around the place of a counter."""
+    """How many loops are around a counter."""
     return 0 if counter.instruction == NONE else loops(routine).depth(control_flow(routine).block_of[counter.instruction])
 
 
-def _place(routine: Routine, way: Way) -> Counter | None:
-    """Where a way can be counted, without a new block."""
+def _counter_of(routine: Routine, edge: Edge) -> Counter | None:
+    """Where an edge can be counted, without a new block."""
     flow = control_flow(routine)
-    if way.source == OUTSIDE:
+    if edge.source == OUTSIDE:
         return Counter(NONE, is_entry=True)
-    if way.source != OUTSIDE:
-        source = flow.blocks[way.source]
+    if edge.source != OUTSIDE:
+        source = flow.blocks[edge.source]
         if len(source.edges) + bool(source.leaves) + source.falls_off == 1:
-            at = place_in(routine, source)
+            at = point_in(routine, source)
             return Counter(at) if at is not None else None
-    if way.target != OUTSIDE:
-        target = flow.blocks[way.target]
-        into = sum([len([e for e in flow.blocks[p].edges if e.target == way.target]) for p in target.predecessors if p in flow.reachable])
-        if into + (way.target == 0) == 1:
-            at = place_in(routine, target)
+    if edge.target != OUTSIDE:
+        target = flow.blocks[edge.target]
+        into = sum([len([e for e in flow.blocks[p].edges if e.target == edge.target]) for p in target.predecessors if p in flow.reachable])
+        if into + (edge.target == 0) == 1:
+            at = point_in(routine, target)
             return Counter(at) if at is not None else None
-    return _at_branch(routine, flow.blocks[way.source], way)
+    return _at_branch(routine, flow.blocks[edge.source], edge)
 
 
-def _at_branch(routine: Routine, block: BasicBlock, way: Way) -> Counter | None:
+def _at_branch(routine: Routine, block: BasicBlock, edge: Edge) -> Counter | None:
     last = block.end - 1
     if last not in _open(routine, block):
         return None
     guard = guard_of(routine.instructions[last])
-    if way.via == Via.INDEXED:
-        return Counter(last, guard, way.indices)
+    if edge.via == Via.INDEXED:
+        return Counter(last, guard, edge.indices)
     if not guard:
         return Counter(last)
-    if way.via == Via.NOT_TAKEN or way.via == "end":
+    if edge.via == Via.NOT_TAKEN or edge.via == "end":
         guard = guard.replace("!", "") if "!" in guard else guard.replace("@", "@!")
     return Counter(last, guard)
 
@@ -229,11 +229,11 @@ def _blocks(routine: Routine) -> Counted | None:
     flow = control_flow(routine)
     counters = []
     for index in sorted(flow.reachable):
-        at = place_in(routine, flow.blocks[index])
+        at = point_in(routine, flow.blocks[index])
         if at is None:
             return None
         counters.append(Counter(at))
-    listed = [Way(index, index, "block") for index in sorted(flow.reachable)]
+    listed = [Edge(index, index, "block") for index in sorted(flow.reachable)]
     return listed, list(range(len(counters))), counters
 
 
@@ -393,7 +393,7 @@ def _whole_warp(plan: Plan, buffer: Buffer, kept: _Kept, part: str) -> list[str]
         lines += [f"mov.u32 {low}, 0;", *[f"or.b32 {low}, {low}, {register};" for register in own.values()]]
         lines += [f"setp.lt.and.u32 {on}, {low}, {SMALL}, {on};", f"vote.sync.all.pred {on}, {on}, {mask};"]
     lines += [f"@!{on} bra {part};", f"setp.ne.u64 {on}, {base}, 0;", f"mov.u32 {lane}, %laneid;"]
-    # the lane's place in memory
+    # the lane's address in memory
     lines += [f"shl.b32 {low}, {lane}, 3;"]
     if buffer.region.copies > 1:
         lines += [buffer.copy(copy), f"mad.lo.u32 {low}, {copy}, {buffer.stride}, {low};"]
@@ -456,8 +456,8 @@ def _bit_loops(plan: Plan, base: str, first: int, bits: dict[int, tuple[str, int
 # --- reading ----------------------------------------------------------------------------------------------------------------------
 
 
-def counts_of_ways(function: dict[str, Any], counters: Sequence[int]) -> list[int]:
-    """How often each way was taken: those of the tree follow from what flows in and out of its leaves, one after the other."""
+def counts_of_edges(function: dict[str, Any], counters: Sequence[int]) -> list[int]:
+    """How often each edge was taken: those of the tree follow from what flows in and out of its leaves, one after the other."""
     listed = function["ways"]
     counts: list[int | None] = [counters[counter] if counter != NONE else None for *_, counter in listed]
     around: dict[int, list[int]] = {}
@@ -496,7 +496,7 @@ def counts_of_blocks(function: dict[str, Any], taken: Sequence[int]) -> list[int
 
 
 def functions_of(found: Read) -> list[tuple[dict[str, Any], list[int]]]:
-    """The functions with how often each of their ways was taken."""
+    """The functions with how often each of their edges was taken."""
     functions = found.use.data.get("functions", [])
     counters = found.sums("counters") if functions else []
-    return [(function, counts_of_ways(function, counters)) for function in functions]
+    return [(function, counts_of_edges(function, counters)) for function in functions]

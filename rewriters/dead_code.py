@@ -23,7 +23,7 @@ def dead_code(module: Module, *, function: str = "") -> Rewrite:
 
     In the function of that name, or in all.
 
-    Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and whatever the instruction table does not know
+    Stores, volatile and atomic accesses, barriers, fences, reads of clocks, calls and anything the instruction table does not know
     stay. Where a branch goes to a label that is not there, unreachable code stays too. Labels and declarations stay.
     Raises Refused for a module with debugging data, which says in which registers values are, read or not, and for one with syntax errors;
     ValueError for a function that is not there.

@@ -1,4 +1,4 @@
-"""What an instrumented module tells whoever launches it: which buffers it needs, how it finds them, and what their bytes mean.
+"""What an instrumented module tells the program that launches it: which buffers it needs, how it finds them, and what their bytes mean.
 
 The module has one variable more, the *words*: for each region of the buffer its address and its number of rows. Zero words, as they are
 in a module that was just loaded, switch every probe off. To read what the probes wrote:
@@ -71,7 +71,7 @@ class RefusedSite:
 
 @attrs.frozen
 class Region:
-    """Rows in device memory. There may be several copies, so that not all threads add to one place: what is in them adds up."""
+    """Rows in device memory. There may be several copies, so that not all threads add to one address: what is in them adds up."""
 
     name: str
     row: int
@@ -146,7 +146,7 @@ class Table:
 
 @attrs.frozen
 class LaunchShape:
-    """The shape of a launch, and what memory the kernel may touch (for the probe `bounds`), as address and bytes."""
+    """The shape of a launch, and what memory the kernel may access (for the probe `bounds`), as address and bytes."""
 
     grid: Shape = (1, 1, 1)
     block: Shape = (1, 1, 1)

@@ -28,7 +28,7 @@ def performance(
 
     `remove` names directives to take off. Sizes are written as in `128,1,1`. Raises ValueError for a kernel that is not there; Refused if
     the module gets an error by it, and for `maxnreg` on a kernel that shares registers out itself (setmaxnreg, 9.7.19.5): its counts were
-    made for another limit, and it would wait for registers for ever.
+    made for another limit, and it would deadlock waiting for registers.
     """
     options = {
         "maxnreg": str(maxnreg or ""),

@@ -38,7 +38,7 @@ CONSTANT_BYTES = 64 << 10
 """Constant memory of a module (5.1.3)."""
 COPIES = 1024
 MULTIPROCESSORS = 256
-"""A power of two that no device has more of: so many copies and no more are told apart by the multiprocessor alone."""
+"""A power of two that no device has more of: so many copies and no more are distinguished by the multiprocessor alone."""
 MOST_REGIONS = 2
 """Of a probe."""
 MOST_BYTES = 8 << 20
@@ -139,7 +139,7 @@ class Buffer:
     def copy(self, to: str) -> str:
         """Code for the number of the copy that the warp adds to.
 
-        One place in memory takes an addition only every few cycles. So warps of a multiprocessor have several, if they are to be had.
+        One address takes an addition only every few cycles. So warps of a multiprocessor have several, if they are to be had.
         """
         few = f"mov.u32 {to}, %smid;"
         if self.region.copies > MULTIPROCESSORS:
@@ -407,7 +407,7 @@ setp.eq.and.u32 {leader}, {scratch}, 0, {leader};"""
 
 
 def apart(base: str, scratch: str) -> str:
-    """Code after `leading` that hides from the compiler that threads add to one place: it would look for one of them a second time.
+    """Code after `leading` that hides from the compiler that threads add to one address: it would look for one of them a second time.
 
     The leader's address stays what it is; that of no other may be used.
     """
@@ -442,15 +442,15 @@ def block_number_32(to: str, a: str) -> str:
     return _in_a_row(to, a, "ctaid", "nctaid")
 
 
-def _in_a_row(to: str, a: str, place: str, size: str) -> str:
-    return f"""mov.u32 {to}, %{place}.z;
+def _in_a_row(to: str, a: str, index: str, size: str) -> str:
+    return f"""mov.u32 {to}, %{index}.z;
 mov.u32 {a}, %{size}.y;
 mul.lo.u32 {to}, {to}, {a};
-mov.u32 {a}, %{place}.y;
+mov.u32 {a}, %{index}.y;
 add.u32 {to}, {to}, {a};
 mov.u32 {a}, %{size}.x;
 mul.lo.u32 {to}, {to}, {a};
-mov.u32 {a}, %{place}.x;
+mov.u32 {a}, %{index}.x;
 add.u32 {to}, {to}, {a};"""
 
 
@@ -489,15 +489,15 @@ def address(routine: Routine, i: int, operand: Node, to: str) -> str | None:
 
 
 @attrs.frozen
-class Touch:
+class ThreadAccess:
     """A memory access of an instruction, as a probe sees it."""
 
     routine: Routine
     access: Access
     address: str
     """Code that puts the address into the register it was made for."""
-    touched: str = ""
-    """A predicate that holds in threads that touch memory, where the guard does not tell: of a copy that may read nothing."""
+    active: str = ""
+    """A predicate that holds in threads that access memory, where the guard does not say so: of a copy that may read nothing."""
 
     @property
     def site(self) -> Site:
@@ -509,8 +509,8 @@ class Touch:
 
     @property
     def guard(self) -> str:
-        """The guard of code that is to run in threads that touch memory, as written; empty if all do."""
-        return f"@{self.touched}" if self.touched else guard_of(self.instruction)
+        """The guard of code that is to run in threads that access memory, as written; empty if all do."""
+        return f"@{self.active}" if self.active else guard_of(self.instruction)
 
     @property
     def part(self) -> str:
@@ -525,18 +525,18 @@ class Touch:
 
     def around(self, code: str) -> str:
         """Code in braces that is to stand before the instruction, with the predicate that its guard may name."""
-        if not self.touched:
+        if not self.active:
             return code
         part, guard = self.part, guard_of(self.instruction)
         if part.startswith("!"):
-            test = f"mov.pred {self.touched}, {part[1:]};"
+            test = f"mov.pred {self.active}, {part[1:]};"
         elif not self.number_of_bytes:
-            test = f"not.pred {self.touched}, {part};"
+            test = f"not.pred {self.active}, {part};"
         else:
-            test = f"{{ .reg .b32 {self.touched}_n; mov.u32 {self.touched}_n, {part}; setp.ne.u32 {self.touched}, {self.touched}_n, 0; }}"
+            test = f"{{ .reg .b32 {self.active}_n; mov.u32 {self.active}_n, {part}; setp.ne.u32 {self.active}, {self.active}_n, 0; }}"
         if guard:
-            test += f" {guard.replace('@!', '@') if '!' in guard else guard.replace('@', '@!')} mov.pred {self.touched}, 0;"
-        return f"{{ .reg .pred {self.touched}; {test} {code} }}"
+            test += f" {guard.replace('@!', '@') if '!' in guard else guard.replace('@', '@!')} mov.pred {self.active}, 0;"
+        return f"{{ .reg .pred {self.active}; {test} {code} }}"
 
     @property
     def kind(self) -> str:
@@ -548,7 +548,7 @@ class Touch:
         return self.access.space.lstrip(".") or "generic"
 
 
-def touches(plan: Plan, spaces: Iterable[str], at: str, register: str) -> Iterator[Touch]:
+def thread_accesses(plan: Plan, spaces: Iterable[str], at: str, register: str) -> Iterator[ThreadAccess]:
     """The accesses that threads make one by one in these state spaces (`generic`: not known which), by instructions like the pattern `at`.
 
     Where the address cannot be had, that is noted as a refused site.
@@ -566,7 +566,7 @@ def touches(plan: Plan, spaces: Iterable[str], at: str, register: str) -> Iterat
             if code is None:
                 plan.refuse(routine, i, "unknown-address", "the address is written in a form that is not understood")
                 continue
-            yield Touch(routine, access, code, plan.name("touched") if access.part is not None else "")
+            yield ThreadAccess(routine, access, code, plan.name("touched") if access.part is not None else "")
 
 
 def spaces_of(text: str) -> tuple[str, ...]:
@@ -579,7 +579,7 @@ def spaces_of(text: str) -> tuple[str, ...]:
     return names
 
 
-def place_in(routine: Routine, block: BasicBlock) -> int | None:
+def point_in(routine: Routine, block: BasicBlock) -> int | None:
     """An instruction of a block before which code may stand, the first if that is one; None if a call's sequence takes all of it."""
     sequence = points(routine).sequence
     for i in range(block.start, block.end):

@@ -45,7 +45,7 @@ FUSIBLE = "it names no rounding, so the compiler may round it once together with
 
 
 def retarget(module: Module, *, target: str = "", version: str = "") -> Rewrite:
-    """The module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), with whatever must be written otherwise.
+    """The module for another target (`sm_80`) or PTX version (`7.0`, or `lowest`), with all that must be written otherwise.
 
     With a target and no version, the version stays unless the target needs a higher one; with neither, the lowest version. Every
     substitution is one that changes no result, and is checked against the instruction table. Raises Refused, with every instruction
@@ -201,7 +201,7 @@ def _is_there(bound: Bound, goal: Goal) -> bool:
 
 
 def _instead(instruction: Instruction, binder: Binder, shaper: Shaper, goal: Goal) -> tuple[tuple[Node, ...], str] | None:
-    """The first way to write it that is there; one way may be needed after another."""
+    """The first substitution that is there; one may be needed after another."""
     whys: list[str] = []
     statements: tuple[Node, ...] = (instruction,)
     for substitution in SUBSTITUTIONS:

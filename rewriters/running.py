@@ -32,7 +32,7 @@ _TYPES[".bf16"] = "bf16"
 
 @contextlib.contextmanager
 def instrumented(module: Module, probes: Iterable[Chosen | str], *, rows: int | None = None) -> Iterator[Run]:
-    """A module with probes in it, to be launched. What it holds on the device is given back at the end.
+    """A module with probes in it, to be launched. What it holds on the device is released at the end.
 
     `rows` is how many rows the rings of traces get. Raises what `instrument` raises; a GPU is needed from the first launch on.
     """
@@ -136,7 +136,7 @@ class Run:
         return frame(self.table(name))
 
     def close(self) -> None:
-        """Gives back what is held on the device."""
+        """Releases what is held on the device."""
         for buffer in self._attached:
             with contextlib.suppress(Exception):
                 buffer.free()
@@ -200,7 +200,7 @@ class _Passed:
         """Brings back what the kernel left in the arrays."""
         for address, view in self._copies:
             if not view.readonly and view.nbytes:
-                target = (ctypes.c_char * view.nbytes).from_buffer(view)  # whatever its elements are
+                target = (ctypes.c_char * view.nbytes).from_buffer(view)  # of any elements
                 ctypes.memmove(target, self._device.read(address, view.nbytes), view.nbytes)
 
     def free(self) -> None:

@@ -154,7 +154,7 @@ class TritonRun:
             self._current[module] = made
         launched = self._launched[key]
         if self._current[module] is not launched.buffer:
-            device.synchronize()  # launches that are under way have the other buffer
+            device.synchronize()  # launches that are in flight have the other buffer
             launched.buffer.switch_on()
             self._current[module] = launched.buffer
         launched.launches += 1
@@ -169,7 +169,7 @@ class TritonRun:
         return None if made is None else made.manifest
 
     def results(self) -> list[TritonResult]:
-        """What was found so far, by kernel and shape of launch. Waits for the launches that are under way."""
+        """What was found so far, by kernel and shape of launch. Waits for the launches that are in flight."""
         if self._device is None:
             return []
         self._device.synchronize()

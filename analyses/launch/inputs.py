@@ -12,7 +12,8 @@ Thread blocks, all exactly the shape of `.reqntid` where there is one:
 | `warp_block` | one warp in x | holds where a thread block is a warp wide |
 | `assumed_block` | `.maxntid`, else a warp | holds for that launch, a usual one |
 | `widest_block` | as many threads in x as the limits permit | what is uniform here is uniform in any smaller one |
-| `block_sizes`, `block_shapes` | the usual ones in turn | holds for one of them, or for all |
+| `likely_block` | the first of `block_sizes` | holds for that launch, where most kernels have more than a warp |
+| `block_sizes`, `block_shapes` | the usual ones, one after the other | holds for one of them, or for all |
 """
 
 from __future__ import annotations
@@ -105,6 +106,12 @@ def block_sizes(routine: Routine) -> tuple[int, ...]:
     return tuple(dict.fromkeys([*([most] if most < MOST_THREADS else []), *[size for size in _SIZES if size <= most]]))
 
 
+def likely_block(routine: Routine) -> Shape | None:
+    """The shape that a kernel is most likely launched with, as far as it says it; None if it reads its index in y or z, and does not."""
+    exactly, sizes = launch(routine).threads, block_sizes(routine)
+    return exactly or ((sizes[0], 1, 1) if sizes else None)
+
+
 def block_shapes(routine: Routine) -> tuple[Shape, ...]:
     """The shapes in two dimensions that a kernel that does not say it may be launched with, the most likely one first.
 
@@ -144,7 +151,7 @@ def special_number(name: str, block: Shape, grid: Shape) -> int | None:
 
 
 def arguments(most: int | None = None) -> tuple[int, ...]:
-    """What arguments are taken to be in turn, all of a launch the same; with `most`, the first so many.
+    """What arguments are taken to be, one after the other, all of a launch the same; with `most`, the first so many.
 
     An odd number less than a warp comes first, as it divides a warp wherever it is a bound; then one, where only the first thread is in
     bounds; then numbers beyond a warp and beyond most thread blocks, and zero, with which nobody has work.
@@ -158,7 +165,7 @@ def contrasting_arguments() -> tuple[int, ...]:
 
 
 def loads_of_lanes() -> tuple[tuple[int, int], ...]:
-    """What one lane of a warp loads, and all others, in turn: each is once less and once more than the other, and once of another sign."""
+    """What one lane of a warp loads, and what all others: less than the others, more, and as far from 0 with another sign."""
     return _LOADS
 
 
@@ -175,7 +182,7 @@ def fitted(number: int, alignment: int, bounds: tuple[int, int], width: int | No
 
 
 def starts() -> tuple[int, ...]:
-    """What all inputs are when a search for numbers begins, in turn: small ones first, as a finding shows them."""
+    """What all inputs are when a search for numbers begins, one after the other: small ones first, as a finding shows them."""
     return _STARTS
 
 

@@ -57,7 +57,7 @@ def _side(condition: Numbers) -> int | None:
 Image = tuple[int | None, ...]
 
 
-def images(count: int) -> Domain[Image]:
+def _images(count: int) -> Domain[Image]:
     """A number for each of `count` choices of what is known beforehand; None where it depends on more, or is not determined."""
     unknown: Image = (None,) * count
 
@@ -80,7 +80,7 @@ def _of_some(at: Term, one: tuple[int | None, ...]) -> int | None:
 
 def image(term: Term, variable: Term, choices: Sequence[int]) -> Image:
     """The image of a set: what a term is for each number that something in it may be."""
-    return evaluate(term, images(len(choices)), {variable: tuple(choices)}) or ()
+    return evaluate(term, _images(len(choices)), {variable: tuple(choices)}) or ()
 
 
 def intervals(given: Callable[[Term], Interval | None]) -> Domain[Interval]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import Via
-from ptxkit.analyses.launch.inputs import ONE_BLOCK, arguments, special_number
+from ptxkit.analyses.launch.inputs import ONE_BLOCK, arguments, fitted, special_number
 from ptxkit.analyses.launch.launch import WARP
 from ptxkit.analyses.numbers.bits import bits
 from ptxkit.analyses.symbolic.domains import lanes
@@ -168,10 +168,9 @@ def _is_chosen(leaf: Term) -> bool:
 
 
 def _example(reach: Reach, leaf: Term, tried: int) -> int:
-    name = str(leaf.data[0])
     if leaf.operator == "parameter":
-        return tried
-    return special_number(name, reach.template.shape, ONE_BLOCK) or 0
+        return fitted(tried, leaf.alignment, leaf.bounds, leaf.width)
+    return special_number(str(leaf.data[0]), reach.template.shape, ONE_BLOCK) or 0
 
 
 def _spoken(chosen: dict[Term, int]) -> Iterator[str]:

@@ -24,7 +24,7 @@ from ptxkit.rewriters import AddToModule, Before, Site, apply, fresh
 from ptxkit.rewriters.counting import functions_of
 from ptxkit.rewriters.manifest import LaunchShape, Layout, ProbeManifest, Read, Table
 from ptxkit.rewriters.probes.memory_trace import is_sampled
-from ptxkit.rewriters.probing import instrument, place_in
+from ptxkit.rewriters.probing import instrument, point_in
 from ptxkit.syntax import Module, parse
 
 ROWS = 1 << 12
@@ -73,7 +73,7 @@ def brute(module: Module) -> tuple[Module, str, dict[str, int]]:
         blocks = control_flow(routine).blocks
         starts[routine.name] = total
         for block in blocks:
-            at = place_in(routine, block)
+            at = point_in(routine, block)
             if block.index in control_flow(routine).reachable and at is not None:
                 edits.append(Before(Site(routine, at), f"red.global.add.u64 [{name}+{8 * (total + block.index)}], 1;"))
         total += len(blocks)

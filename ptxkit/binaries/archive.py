@@ -41,7 +41,7 @@ def members(data: memoryview) -> Iterator[Part]:
         if name == "//":
             long_names = bytes(body)
         elif name.startswith("#1/") and name[3:].isdecimal():
-            # the way of BSD: the name stands before the contents
+            # as in BSD: the name stands before the contents
             length = min(int(name[3:]), size)
             name = bytes(body[:length]).rstrip(b"\0").decode("utf-8", "replace")
             offset, body = offset + length, body[length:]

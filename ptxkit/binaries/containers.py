@@ -1,4 +1,4 @@
-"""Which texts a file of whatever kind holds, and what each is called."""
+"""Which texts a file of any kind holds, and what each is called."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def _texts(data: memoryview, base: int) -> Iterator[_Text | Damaged]:
         end = 0
         for section in sorted([one for one in sections if one.name in names], key=lambda one: one.offset):
             if section.offset < end:
-                # whoever makes such a file wants to be read without end
+                # such a file is made to be read without end
                 yield Damaged("sections that overlap", base + section.offset)
                 break
             end = section.offset + len(section.data)

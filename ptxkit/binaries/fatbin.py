@@ -83,7 +83,7 @@ def text(entry: Entry) -> str:
 def entries(data: memoryview, base: int) -> Iterator[Entry | Damaged]:
     """The PTX texts of the fat binaries that stand one after the other in these bytes, which lie at `base` in the file.
 
-    What is damaged comes in its place; reading goes on with the next fat binary.
+    A damaged entry is yielded as such; reading goes on with the next fat binary.
     """
     raw = bytes(data)
     at = 0

@@ -15,7 +15,7 @@ class Damaged(Exception):
         self.offset = offset
 
     def moved(self, by: int) -> Damaged:
-        """The same, counted from another place."""
+        """The same, counted from another offset."""
         return Damaged(self.message, self.offset + by)
 
     def __str__(self) -> str:

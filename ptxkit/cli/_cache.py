@@ -42,7 +42,7 @@ def key(data: bytes, job: Job) -> str:
 def load(where: str, path: str) -> tuple[Diagnostic, ...] | None:
     """The findings that are kept under a key, as of the file at `path`; None if there are none that can be read."""
     try:
-        kept = json.loads(_place(where).read_bytes())
+        kept = json.loads(_path(where).read_bytes())
         return tuple([_diagnostic(one, path) for one in kept]) if isinstance(kept, list) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
@@ -50,16 +50,16 @@ def load(where: str, path: str) -> tuple[Diagnostic, ...] | None:
 
 def save(where: str, diagnostics: Iterable[Diagnostic]) -> None:
     """Keeps findings under a key, if that is possible."""
-    place = _place(where)
+    path = _path(where)
     text = json.dumps([attrs.asdict(one) for one in diagnostics])
     with contextlib.suppress(OSError):
-        if not place.parent.is_dir():
-            place.parent.mkdir(parents=True, exist_ok=True)
-            _forget(place.parents[1])
-        files.write(str(place), text)
+        if not path.parent.is_dir():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _forget(path.parents[1])
+        files.write(str(path), text)
 
 
-def _place(where: str) -> Path:
+def _path(where: str) -> Path:
     return folder() / where[:2] / f"{where[2:]}.json"
 
 

@@ -51,7 +51,7 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.argument("paths", nargs=-1, required=True, metavar="PATH…"),
             click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="How findings are printed."),
             click.option("--statistics", is_flag=True, help="Print how often each rule found something (text and json)."),
-            click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found."),
+            click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
             click.option("--jobs", type=click.IntRange(1), help="How many processes; as many as there are cores where that pays off."),
             click.option("--no-cache", is_flag=True, help="Look at files again that have not changed."),
             click.option("--target", metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @frozen
 class Job:
-    """What to look for. All of it is plain data: another process can be told, and a cache can be asked."""
+    """What to look for. All of it is plain data: it can be sent to another process and looked up in a cache."""
 
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
 
 
 def examine_text(name: str, text: str, job: Job) -> Examined:
-    """Applies the rules to a text. Whatever that is, nothing is raised but for bugs of ptxkit."""
+    """Applies the rules to a text. For any text, an exception is a bug of ptxkit."""
     from ptxkit.analyses.framework.linting import lint
     from ptxkit.syntax import parse
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("-k", "--kernel", "--function", metavar="NAME", help="Only this kernel or function.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
 def command(path: str, kernel: str | None, format_: str) -> None:
-    """List the branches of a PTX file (- for standard input): which groups of threads go the same way at each.
+    """List the branches of a PTX file (- for standard input): which groups of threads take the same path at each.
 
     A level is proved; `divergent` is proved by two threads that part; `may diverge` by two that do for some arguments; else it is not
     known. Below stands why: from where threads begin to differ to the branch.
@@ -57,7 +57,7 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any]:
 
     flow, known, sources = control_flow(routine), uniformity(routine), source_lines(routine)
 
-    def place(i: int) -> dict[str, Any]:
+    def site(i: int) -> dict[str, Any]:
         text = " ".join(routine.instructions[i].body_text.split())
         line = index.line_column(index.offset(routine.where(i)))[0]
         return {"line": line, "text": text, "source": sources[i]}
@@ -68,12 +68,12 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any]:
             continue
         verdict, refuted = known.branch(block), known.branch(block).refuted
         chain = [
-            {**(place(step.instruction) if step.instruction >= 0 else {"line": 0, "text": "", "source": ""}), "why": step.why}
+            {**(site(step.instruction) if step.instruction >= 0 else {"line": 0, "text": "", "source": ""}), "why": step.why}
             for step in known.blame(block)
         ]
         branches.append(
             {
-                **place(flow.blocks[block].end - 1),
+                **site(flow.blocks[block].end - 1),
                 "block": block,
                 "level": str(verdict.level),
                 "verdict": _word(known, block),

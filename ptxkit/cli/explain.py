@@ -22,7 +22,7 @@ def about(rule: Rule) -> dict[str, str | bool]:
     return {**{name: str(getattr(rule, name)) for name in FIELDS}, "ptxas": f"{PTXAS} {rule.ptxas}", "default": rule.default}
 
 
-def told(rule: Rule) -> str:
+def as_text(rule: Rule) -> str:
     """A rule for people."""
     from ptxkit.analyses.framework.rule import PTXAS
 
@@ -45,7 +45,7 @@ def command(what: str, format_: str) -> None:
 
     rule = next((rule for rule in all_rules() if what in (rule.id, rule.name)), None)
     if rule is not None:
-        click.echo(json.dumps(about(rule), indent=1) if format_ == "json" else told(rule))
+        click.echo(json.dumps(about(rule), indent=1) if format_ == "json" else as_text(rule))
         return
     from ptxkit.isa.explain import describe, entries_with, forms_with
 

@@ -18,10 +18,10 @@ from ptxkit import configuration, files, formatter
 @click.option("--diff", "differences", is_flag=True, help="Write nothing; print what would change.")
 @click.option("--width", type=click.IntRange(min=40), help=f"Wrap lines longer than this at a comma; {formatter.WIDTH} by default.")
 def command(paths: tuple[str, ...], check: bool, differences: bool, width: int | None) -> None:
-    """Lay PTX files out in the one canonical way, in place.
+    """Lay PTX files out in the one canonical form, in place.
 
     PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file is written whole or not
-    at all, and not touched if something in it cannot be read as PTX. Tokens and comments stay; modifiers are put into the manual's order.
+    at all, and not changed if something in it cannot be read as PTX. Tokens and comments stay; modifiers are put into the manual's order.
 
     Exit codes: 0 done, 1 something would change (with --check or --diff), 2 something could not be formatted.
     """
@@ -66,7 +66,7 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
 
 
 def _formatted(text: str, name: str, width: int) -> str:
-    """The text in canonical layout. Raises CannotFormat with the place of the first syntax error."""
+    """The text in canonical layout. Raises CannotFormat with the position of the first syntax error."""
     from ptxkit.syntax import parse
 
     module = parse(text, name)

@@ -60,8 +60,8 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
     from ptxkit.analyses.protocols.async_copy.pipeline import pipeline
     from ptxkit.analyses.protocols.mbarrier.phases import mbarrier_phases
 
-    found, objects = pipeline(routine), mbarrier_phases(routine)
-    if found.is_empty and not objects:
+    found, barriers = pipeline(routine), mbarrier_phases(routine)
+    if found.is_empty and not barriers:
         return None
 
     def site(i: int) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _listing(routine: Routine, index: Any) -> dict[str, Any] | None:
                 ],
                 "completed": one.completed,
             }
-            for one in objects
+            for one in barriers
         ],
         "iterations": [
             {
@@ -133,13 +133,13 @@ def _print(listing: dict[str, Any]) -> None:
         parts = [f"{word} {_lines(barrier[key])}" for key, word in _WORDS if barrier[key]]
         click.echo(f"  {barrier['reach']} barrier {barrier['name']}: {'; '.join(parts)}")
     for one in listing["objects"]:
-        click.echo(f"  line {one['line']}: mbarrier object {one['name']}, for {one['count']} arrivals; {one['completed']} phases were seen")
+        click.echo(f"  line {one['line']}: mbarrier {one['name']}, for {one['count']} arrivals; {one['completed']} phases were seen")
         for key, word in (("arrives", "arrive"), ("waits", "wait")):
-            for place in one[key]:
-                click.echo(f"    {_threads(place['threads'], word)} at line {place['line']}")
+            for each in one[key]:
+                click.echo(f"    {_threads(each['threads'], word)} at line {each['line']}")
         for number, phase in enumerate(one["phases"]):
-            told = f", {phase['announced']} bytes announced, {phase['copied']} known to be copied" if phase["announced"] else ""
-            click.echo(f"    phase {number}: awaited with parity {phase['parity']}{told}")
+            transfer = f", {phase['announced']} bytes announced, {phase['copied']} known to be copied" if phase["announced"] else ""
+            click.echo(f"    phase {number}: awaited with parity {phase['parity']}{transfer}")
     for iteration in listing["iterations"]:
         click.echo(f"  one iteration of the loop at line {iteration['line']}:")
         for step in iteration["steps"]:
@@ -150,7 +150,7 @@ def _threads(count: int, word: str) -> str:
     return f"1 thread {word}s" if count == 1 else f"{count} threads {word}"
 
 
-_WORDS = (("told_by", "told by copies at"), ("arrives", "arrived at"), ("waits", "waited at"))
+_WORDS = (("told_by", "signalled by copies at"), ("arrives", "arrived at"), ("waits", "waited at"))
 
 
 def _span(pair: list[int]) -> str:
@@ -173,11 +173,11 @@ def _svg(listings: list[dict[str, Any]]) -> str:
             rows.append(f'<text x="10" y="{y}" class="title">{html.escape(listing["function"])}, loop at line {iteration["line"]}</text>')
             steps = iteration["steps"]
             used = [lane for lane in LANES if any(_lane(step) == lane for step in steps)]
-            for place, lane in enumerate(used):
-                top = y + 14 + place * (HEIGHT + 6)
+            for each, lane in enumerate(used):
+                top = y + 14 + each * (HEIGHT + 6)
                 rows.append(f'<text x="10" y="{top + HEIGHT / 2 + 4:g}">{lane}</text>')
-            for place, step in enumerate(steps):
-                x = LEFT + place * (WIDTH + GAP)
+            for each, step in enumerate(steps):
+                x = LEFT + each * (WIDTH + GAP)
                 top = y + 14 + used.index(_lane(step)) * (HEIGHT + 6)
                 label = (
                     f"{step['queue'] or step['what']} x{len(step['sites'])}" if len(step["sites"]) > 1 else step["queue"] or step["what"]

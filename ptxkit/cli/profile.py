@@ -62,8 +62,8 @@ def command(
     launches = _launches(description, path, module, kernels)
     made = _instrumented(module, probes)
     for refused in made.manifest.refused:
-        place = f"`{refused.function}`" if refused.instruction < 0 else f"line {refused.line} of `{refused.function}`"
-        click.echo(f"ptxkit: {probes[refused.probe]} is left out at {place}: {refused.message}", err=True)
+        where = f"`{refused.function}`" if refused.instruction < 0 else f"line {refused.line} of `{refused.function}`"
+        click.echo(f"ptxkit: {probes[refused.probe]} is left out at {where}: {refused.message}", err=True)
     profiles = _run(module, made, launches, repeat, timeout, rows)
     for profile in profiles:
         _print(profile, top)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.rewriters.profiling.execution import Execution
     from ptxkit.rewriters.profiling.launch import Launch
+    from ptxkit.syntax import Module
 
 FIRST = 8
 """So many elements of an output are shown."""
@@ -100,7 +101,7 @@ def command(
         _show(getattr(error, "diagnostics", ()), module.text)
         _fail("nothing is run: the file has errors")
     replay = ["ptxkit", "run", path, "--launch", description, "--check", ",".join(checks), "--schedule", str(schedule)]
-    records = [_one(machine, code, module.text, launch, schedule, budget, checks, replay) for launch in launches]
+    records = [_one(machine, code, module, launch, schedule, budget, checks, replay) for launch in launches]
     if json_file is not None:
         document = {"version": 1, "path": path, "target": target, "schedule": schedule, "checks": list(checks), "launches": records}
         try:
@@ -117,7 +118,7 @@ def _is_bad(record: dict[str, Any]) -> bool:
 def _one(
     machine: Any,
     code: Any,
-    text: str,
+    module: Module,
     launch: Launch,
     schedule: str | int,
     budget: float,
@@ -141,12 +142,12 @@ def _one(
             failure = None
     if failure is not None:
         click.echo(f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
-        _show([finding.diagnostic for finding in failure.findings], text)
-        _show([failure.diagnostic], text)
-        findings = _findings(failure.findings, launch, replay)
+        _show([finding.diagnostic for finding in _located(failure.findings, module)], module.text)
+        _show([failure.diagnostic], module.text)
+        findings = _findings(_located(failure.findings, module), launch, replay)
         return {**record, "outcome": "fault", "fault": failure.diagnostic.as_json(), "findings": findings}
     _print(found)
-    _show([finding.diagnostic for finding in found.findings], text)
+    _show([finding.diagnostic for finding in _located(found.findings, module)], module.text)
     outputs = [{"argument": i, "type": _type(launch, i), "values": _numbers(launch, i, data)} for i, data in found.outputs.items()]
     return {
         **record,
@@ -155,8 +156,19 @@ def _one(
         "seconds": found.seconds,
         "printed": found.printed,
         "outputs": outputs,
-        "findings": _findings(found.findings, launch, replay),
+        "findings": _findings(_located(found.findings, module), launch, replay),
     }
+
+
+def _located(findings: tuple[Finding, ...], module: Module) -> tuple[Finding, ...]:
+    """The findings with their lines in the program that was compiled, where `.loc` says."""
+    import attrs
+
+    from ptxkit.origins import with_origins
+    from ptxkit.syntax import Index
+
+    diagnostics = with_origins(module, Index(module), [finding.diagnostic for finding in findings]) if findings else []
+    return tuple([attrs.evolve(finding, diagnostic=one) for finding, one in zip(findings, diagnostics, strict=True)])
 
 
 def _findings(findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[dict[str, Any]]:

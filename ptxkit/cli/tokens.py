@@ -48,11 +48,11 @@ def _list(module: Module) -> list[dict[str, str | int]]:
     from ptxkit.syntax import Index
     from ptxkit.tokens import Kind, tokens
 
-    place = Index(module).line_column
+    position = Index(module).line_column
     found: list[dict[str, str | int]] = []
     for token in tokens(module):
         if token.kind is not Kind.SPACE:
-            line, column = place(token.start)
+            line, column = position(token.start)
             found.append({"line": line, "column": column, "kind": token.kind.value, "text": token.text})
     return found
 

@@ -67,62 +67,62 @@ def command(
     verdict = verify(routine, setting, budget)
     index = Index(module)
 
-    def place(one: Any) -> dict[str, Any]:
+    def position(one: Any) -> dict[str, Any]:
         i = one.instruction
         line = index.span(routine.where(i)).line if i >= 0 else None
         return {"line": line, "text": one.text, "instruction": " ".join(routine.instructions[i].body_text.split()) if i >= 0 else None}
 
-    told = {
+    report = {
         "version": 1,
         "path": path,
         "kernel": name,
         "outcome": verdict.outcome,
-        "reasons": [place(one) for one in verdict.reasons],
-        "schedule": [place(one) for one in verdict.schedule],
+        "reasons": [position(one) for one in verdict.reasons],
+        "schedule": [position(one) for one in verdict.schedule],
         "clusters": verdict.clusters,
         "phases": verdict.phases,
         "waits": verdict.waits,
         "compared": verdict.accessed,
         "all_compared": verdict.has_all_accesses,
         "covered": list(verdict.covered),
-        "assumptions": [place(one) for one in verdict.assumptions],
+        "assumptions": [position(one) for one in verdict.assumptions],
         "boxes": dict(verdict.boxes),
     }
     if format_ == "json":
-        click.echo(json.dumps(told, indent=1))
+        click.echo(json.dumps(report, indent=1))
     else:
-        _print(told, setting.clusters)
+        _print(report, setting.clusters)
     sys.exit(CODES[verdict.outcome])
 
 
-def _print(told: dict[str, Any], clusters: int) -> None:
-    click.echo(f"{told['kernel']}: {told['outcome']}")
-    _list(told, told["reasons"])
-    if told["boxes"]:
-        click.echo(f"  with these boxes all that is announced would come: {json.dumps(told['boxes'])}")
-    if told["schedule"]:
+def _print(report: dict[str, Any], clusters: int) -> None:
+    click.echo(f"{report['kernel']}: {report['outcome']}")
+    _list(report, report["reasons"])
+    if report["boxes"]:
+        click.echo(f"  with these boxes all that is announced would come: {json.dumps(report['boxes'])}")
+    if report["schedule"]:
         click.echo("  one order in which it comes to this, the last steps:")
-        for step in told["schedule"]:
+        for step in report["schedule"]:
             click.echo(f"  {step['line']:6}  {step['text']}")
-    if told["outcome"] == "verified":
-        click.echo(f"  every thread comes to its end: {told['phases']} phases of mbarrier objects, {told['waits']} waits")
-        come, there_are = told["covered"]
+    if report["outcome"] == "verified":
+        click.echo(f"  every thread comes to its end: {report['phases']} mbarrier phases, {report['waits']} waits")
+        come, there_are = report["covered"]
         if come < there_are:
             click.echo(f"  {come} of {there_are} instructions that synchronize were come to: of the others nothing is said")
-        who = f"one cluster, which stands for all {clusters}" if told["clusters"] < clusters else f"all {clusters} clusters"
+        who = f"one cluster, which stands for all {clusters}" if report["clusters"] < clusters else f"all {clusters} clusters"
         click.echo(f"  {who if clusters > 1 else 'the whole grid'} was run")
-        if told["all_compared"]:
-            click.echo(f"  no race among the accesses of shared memory whose address is known ({told['compared']} words)")
+        if report["all_compared"]:
+            click.echo(f"  no race among the accesses of shared memory whose address is known ({report['compared']} words)")
         else:
-            click.echo(f"  races in shared memory were looked for in the first {told['compared']} words only")
-    if told["assumptions"]:
+            click.echo(f"  races in shared memory were looked for in the first {report['compared']} words only")
+    if report["assumptions"]:
         click.echo("  this is so for this launch if")
-        _list(told, told["assumptions"])
+        _list(report, report["assumptions"])
 
 
-def _list(told: dict[str, Any], places: list[dict[str, Any]]) -> None:
-    for one in places:
-        where = f"{told['path']}:{one['line']}: " if one["line"] else ""
+def _list(report: dict[str, Any], listed: list[dict[str, Any]]) -> None:
+    for one in listed:
+        where = f"{report['path']}:{one['line']}: " if one["line"] else ""
         click.echo(f"  {where}{one['text']}")
         if one["instruction"]:
             click.echo(f"      {one['instruction']}")

@@ -1,4 +1,4 @@
-"""An instruction meets the table: which form it is, what its operands are, or what stands in the way.
+"""An instruction meets the table: which form it is, what its operands are, or why it is none.
 
 `bind` gives a `Bound` or a `Mismatch`. It looks at the opcode text and at the shapes of the operands only, and remembers what it
 found for them; the values of constants are looked at afterwards, by `check_constants`.
@@ -136,7 +136,7 @@ class Bound:
 
     @cached_property
     def memory(self) -> tuple[Memory, ...]:
-        """The memory it touches; `order` and `scope` are the modifiers written (as `.acquire`), the fixed word, or empty."""
+        """The memory it accesses; `order` and `scope` are the modifiers written (as `.acquire`), the fixed word, or empty."""
         return tuple(
             attrs.evolve(m, order=self._word(m.order, self.form.order), scope=self._word(m.scope, self.form.scope))
             for m in self._holding(self.form.memory)
@@ -192,7 +192,7 @@ class Bound:
         return self._holding(self.form.effects)
 
     def uniform(self, operand: str) -> str:
-        """How far threads agree on what is written to an operand of this name; empty where that follows from the inputs."""
+        """For which threads what is written to an operand of this name is uniform; empty where that follows from the inputs."""
         return next((said.word for said in self._holding(self.form.uniform) if said.operand in ("", operand)), "")
 
     @cached_property
@@ -238,16 +238,16 @@ def split_opcode(opcode: str) -> tuple[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=16384)
 def match(opcode: str) -> tuple[Candidate, ...]:
-    """The forms that take exactly the modifiers of this opcode, whatever the operands.
+    """The forms that take exactly the modifiers of this opcode, with any operands.
 
     If there are none, those that are known by name only, of which the opcode has all modifiers that they name, and any others.
     """
     mnemonic, modifiers = split_opcode(opcode)
     found = []
     for form in forms(mnemonic, modifiers):
-        places = _assign(form, modifiers)
-        if places is not None:
-            slots = {form.slots[place].name: m for place, m in zip(places, modifiers, strict=True)}
+        slots_taken = _assign(form, modifiers)
+        if slots_taken is not None:
+            slots = {form.slots[number].name: m for number, m in zip(slots_taken, modifiers, strict=True)}
             found.append(Candidate(form, modifiers, slots))
     if found:
         return tuple(found)
@@ -274,9 +274,9 @@ def in_order(opcode: str) -> str:
     mnemonic, modifiers = split_opcode(opcode)
     orders = set()
     for form in forms(mnemonic, modifiers):
-        places = _assign(form, modifiers)
-        if places is not None:
-            orders.add(tuple([modifier for _, modifier in sorted(zip(places, modifiers, strict=True))]))
+        slots_taken = _assign(form, modifiers)
+        if slots_taken is not None:
+            orders.add(tuple([modifier for _, modifier in sorted(zip(slots_taken, modifiers, strict=True))]))
     return mnemonic + "".join(orders.pop() if len(orders) == 1 else modifiers)
 
 
@@ -343,7 +343,7 @@ def bind_all(opcode: str, operands: tuple[OperandShape, ...]) -> tuple[Form, ...
 
 
 def _attempts(candidate: Candidate, operands: tuple[OperandShape, ...], address_size: int) -> Iterator[Bound | tuple[int, Mismatch]]:
-    """What comes of each way to write the operands of a form: a Bound, or a Mismatch and how far it got."""
+    """What comes of each variant of the operands of a form: a Bound, or a Mismatch and how far it got."""
     form = candidate.form
     fitting = [v for v in form.variants if len(v) == len(operands)]
     if not fitting and form.modelled:
@@ -387,8 +387,8 @@ class _Binding:
         """What comes of it: with a Mismatch the number of operands that were right before it."""
         form = self.candidate.form
         try:
-            for place, (item, shape) in enumerate(zip(variant, self.shapes, strict=True)):
-                self._name(item, shape, (place,))
+            for number, (item, shape) in enumerate(zip(variant, self.shapes, strict=True)):
+                self._name(item, shape, (number,))
             states = {name: shape for name, (shape, _, _) in self.named.items()}
             bound = []
             for name, (shape, path, in_brackets) in self.named.items():
@@ -427,8 +427,8 @@ class _Binding:
                 raise self._fail("vector-width", f"{_a(shape)} where {words} is needed", path, str(len(item.parts)), shape)
             message = f"an address of {len(shape.parts)} parts where one of {len(item.parts)} is needed"
             raise self._fail("operand-kind", message, path, str(len(item.parts)), shape)
-        for place, (part, inner) in enumerate(zip(item.parts, shape.parts, strict=True)):
-            self._name(part, inner, (*path, place), item.kind == "address")
+        for number, (part, inner) in enumerate(zip(item.parts, shape.parts, strict=True)):
+            self._name(part, inner, (*path, number), item.kind == "address")
 
     def _operand(self, name: str, shape: OperandShape, path: Path, in_brackets: bool, states: dict[str, OperandShape]) -> BoundOperand:
         rule = self._rule(name, shape, path, states)
@@ -512,8 +512,8 @@ class _Binding:
         if rule.role == "imm" or (count not in widths and not (count == 1 and 0 in widths)):
             raise self._wrong_width(widths, shape, path)
         fitting = tuple(t for t, w in zip(allowed, widths, strict=True) if w == count) or allowed
-        for place, part in enumerate(shape.parts):
-            self._check_element(rule, fitting, part, (*path, place))
+        for number, part in enumerate(shape.parts):
+            self._check_element(rule, fitting, part, (*path, number))
         kinds = list(dict.fromkeys(part.type for part in shape.parts if part.kind == "register" and part.type))
         for one in kinds[1:]:
             if one not in holders(kinds[0]) and kinds[0] not in holders(one):
@@ -667,8 +667,8 @@ def check_constants(bound: Bound, value_at: Callable[[Path], float | None]) -> M
 def _registers(shape: OperandShape, path: Path) -> Iterator[Path]:
     if shape.kind in ("register", "unknown"):
         yield path
-    for place, part in enumerate(shape.parts):
-        yield from _registers(part, (*path, place))
+    for number, part in enumerate(shape.parts):
+        yield from _registers(part, (*path, number))
 
 
 def _constant_fits(name: str, kind: str) -> bool:

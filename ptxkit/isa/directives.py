@@ -19,7 +19,7 @@ class Directive:
     """
 
     name: str
-    places: frozenset[str]
+    owners: frozenset[str]
     fewest: int
     most: int | None
     least: int
@@ -37,14 +37,14 @@ def directives() -> dict[str, Directive]:
         if not line.strip() or line.startswith("#"):
             continue
         head, summary = line.rstrip().rstrip('"').split('"')
-        name, places, arguments, needs, section = head.split()
+        name, owners, arguments, needs, section = head.split()
         count = re.fullmatch(r"(\d+)(\.\.(\d*))?(>0)?", arguments)
         if count is None:
             raise ValueError(f"a number of arguments as 1, 1..3 or 1..3>0 is expected, not {arguments!r}")
         needed, _, gone = needs.partition("!")
         table[name] = Directive(
             name=name,
-            places=frozenset(places.split("|")),
+            owners=frozenset(owners.split("|")),
             fewest=int(count[1]),
             most=int(count[3]) if count[3] else None if count[2] else int(count[1]),
             least=1 if count[4] else 0,

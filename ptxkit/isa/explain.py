@@ -22,7 +22,7 @@ def entries_with(opcode: str) -> tuple[str, ...]:
 
 
 def describe(form: Form) -> dict[str, Any]:
-    """A form as plain data: syntax, section, summary, modifiers by slot, what it needs whatever its modifiers, who executes it together."""
+    """A form as plain data: syntax, section, summary, modifiers by slot, what it needs with any modifiers, who executes it together."""
     base = every(requirement(needs.what) for needs in form.needs if not needs.when)
     converges = [f"{one.what.level}{' aligned' * one.what.aligned}{' whole' * one.what.whole}" for one in form.converges]
     return {

@@ -14,7 +14,7 @@ SPACES_AND_MORE = SPACES | {".reg", ".sreg", ".tex"}
 
 @frozen
 class Mismatch:
-    """What stands in the way.
+    """Why an instruction is not of a form.
 
     `kind` is one of unknown-opcode, unknown-modifier, modifier-not-allowed, modifiers-exclude-each-other, modifier-missing,
     operand-count, operand-kind, operand-type, vector-width, immediate-range, state-space, predicate, special-register.
@@ -95,13 +95,13 @@ def _fit(form: Form, modifiers: tuple[str, ...]) -> _Fit:
     left = []
     for modifier in modifiers:
         kind = ordered_kind(modifier)
-        least = max((place for place, other in taken.items() if kind and ordered_kind(other) == kind), default=-1)
-        free = [place for place in form.takes.get(modifier, ()) if place not in taken and place > least]
+        least = max((number for number, other in taken.items() if kind and ordered_kind(other) == kind), default=-1)
+        free = [number for number in form.takes.get(modifier, ()) if number not in taken and number > least]
         if not free:
             left.append(modifier)
             continue
-        taken[next((place for place in free if not form.slots[place].optional), free[0])] = modifier
-    missing = tuple(slot for place, slot in enumerate(form.slots) if place not in taken and not slot.optional)
+        taken[next((number for number in free if not form.slots[number].optional), free[0])] = modifier
+    missing = tuple(slot for number, slot in enumerate(form.slots) if number not in taken and not slot.optional)
     return _Fit(form, modifiers, tuple(left), missing)
 
 

@@ -35,7 +35,7 @@ class Choice:
 
 @frozen
 class Slot:
-    """A place for one modifier. A literal modifier is a slot named as its only choice."""
+    """Where one modifier stands. A literal modifier is a slot named as its only choice."""
 
     name: str
     choices: tuple[Choice, ...]
@@ -129,7 +129,7 @@ class OperandRule:
     symbol: bool = False
     narrow: bool = False
     written_out: bool = False
-    """It must be written `{…}`, whatever its width."""
+    """It must be written `{…}`, for any width."""
 
     @property
     def writes(self) -> bool:
@@ -187,7 +187,7 @@ class Converges:
 
 @frozen
 class Memory:
-    """Memory touched through an operand. `order` and `scope` name a slot, or are the fixed word itself, or empty."""
+    """Memory accessed through an operand. `order` and `scope` name a slot, or are the fixed word itself, or empty."""
 
     access: str
     operand: str
@@ -205,7 +205,7 @@ class Memory:
 class Async:
     """Opens, commits or waits for asynchronous groups of a kind; `operand` names what counts them, if anything does.
 
-    `signal`: what is under way so far tells its completion to the barrier that `operand` names.
+    `signal`: what is in flight so far signals its completion at the barrier that `operand` names.
     """
 
     group: str
@@ -264,7 +264,7 @@ class Computes:
 
 @frozen
 class Uniform:
-    """How far threads agree on what is written to an operand (empty: to any), where that does not follow from the inputs."""
+    """For which threads what is written to an operand is uniform (empty: for any operand), where that does not follow from the inputs."""
 
     operand: str
     word: str
@@ -323,13 +323,13 @@ class Form:
     entry: int
     """The line of the first form line of its entry."""
     takes: dict[str, tuple[int, ...]] = attrs.field(init=False, repr=False)
-    """For each modifier of the form, the places in `slots` that take it."""
+    """For each modifier of the form, the indices in `slots` of those that take it."""
 
     @takes.default
     def _takes(self) -> dict[str, tuple[int, ...]]:
         taken: dict[str, tuple[int, ...]] = {}
-        for place, slot in enumerate(self.slots):
-            only = (place,)
+        for number, slot in enumerate(self.slots):
+            only = (number,)
             for choice in slot.choices:
                 modifier = choice.modifier
                 taken[modifier] = taken[modifier] + only if modifier in taken else only
@@ -554,17 +554,17 @@ _OPERAND_TOKEN = re.compile(r"[\w-]+|[{}\[\](),|!]|\S")
 
 @lru_cache(maxsize=2048)
 def _variants(text: str) -> tuple[Variant, ...]:
-    """Every way to write the operands that the braces of a form line leave open, the shortest first."""
+    """Every variant of the operands that the braces of a form line leave open, the shortest first."""
     tokens = _OPERAND_TOKEN.findall(text)
-    ways, at = _sequence(tokens, 0, "")
+    variants, at = _sequence(tokens, 0, "")
     if at < len(tokens):
         raise ValueError(f"an operand is expected, not {tokens[at]!r}")
-    return tuple(sorted(dict.fromkeys(ways), key=len))
+    return tuple(sorted(dict.fromkeys(variants), key=len))
 
 
 def _sequence(tokens: list[str], at: int, end: str) -> tuple[list[Variant], int]:
-    """The ways to write operands up to the closing token `end`."""
-    ways: list[Variant] = [()]
+    """The variants of operands up to the closing token `end`."""
+    variants: list[Variant] = [()]
     while at < len(tokens) and tokens[at] != end:
         if tokens[at] == ",":
             at += 1
@@ -572,20 +572,20 @@ def _sequence(tokens: list[str], at: int, end: str) -> tuple[list[Variant], int]
         if tokens[at] == "{" and _is_optional(tokens, at):
             inner, at = _sequence(tokens, at + 1, "}")
             at = _close(tokens, at, "}")
-            ways = [way + more for way, more in product(ways, [(), *inner])]
+            variants = [variant + more for variant, more in product(variants, [(), *inner])]
             continue
         items, at = _item(tokens, at)
-        ways = [(*way, item) for way, item in product(ways, items)]
-    return ways, at
+        variants = [(*variant, item) for variant, item in product(variants, items)]
+    return variants, at
 
 
 def _is_optional(tokens: list[str], at: int) -> bool:
     """Whether a brace opens something optional (`{, a}`, `{a,}`) and not a vector (`{a, b}`)."""
     depth = 0
-    for place in range(at, len(tokens)):
-        depth += {"{": 1, "}": -1}.get(tokens[place], 0)
+    for i in range(at, len(tokens)):
+        depth += {"{": 1, "}": -1}.get(tokens[i], 0)
         if depth == 0:
-            return tokens[at + 1] == "," or tokens[place - 1] == ","
+            return tokens[at + 1] == "," or tokens[i - 1] == ","
     raise ValueError("'}' is expected in the operands")
 
 
@@ -593,12 +593,12 @@ _BRACKETS = {"[": ("address", "]"), "{": ("vector", "}"), "(": ("list", ")")}
 
 
 def _item(tokens: list[str], at: int) -> tuple[list[Item], int]:
-    """The ways to write the operand that begins at a token."""
+    """The variants of the operand that begins at a token."""
     token = tokens[at]
     if token in _BRACKETS:
         kind, end = _BRACKETS[token]
-        ways, at = _sequence(tokens, at + 1, end)
-        return [Item(kind, parts=way) for way in ways], _close(tokens, at, end)
+        variants, at = _sequence(tokens, at + 1, end)
+        return [Item(kind, parts=variant) for variant in variants], _close(tokens, at, end)
     if token == "!":
         at += 1
         token = tokens[at] if at < len(tokens) else ""

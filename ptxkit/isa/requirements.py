@@ -41,13 +41,13 @@ class Alternative:
 
 @attrs.frozen(cache_hash=True)
 class Requirement:
-    """For each of `targets()`, in their order, the lowest `.version`; None where the target lacks it whatever the version."""
+    """For each of `targets()`, in their order, the lowest `.version`; None where the target lacks it in every version."""
 
     least: tuple[Version | None, ...]
 
     def version_for(self, target: str) -> Version | None:
         """The lowest `.version` with this target, or None if the target won't do. Raises KeyError for an unknown target."""
-        return self.least[_places()[target]]
+        return self.least[_columns()[target]]
 
     def alternatives(self) -> tuple[Alternative, ...]:
         """The least targets that will do: the lowest base target, then `f` and `a` ones that it doesn't imply. Empty: none will."""
@@ -105,7 +105,7 @@ def satisfies(version: Version, target: str, needed: Requirement) -> bool:
 
 @lru_cache(maxsize=2048)
 def parse_needs(text: str) -> Needs:
-    """`8.6 sm_100a sm_100f@8.8`, `8.6`, `sm_70` as `Needs`; also `8.6/sm_90|sm_100f` as it stands behind the @ of an alternative.
+    """`8.6 sm_100a sm_100f@8.8`, `8.6`, `sm_70` as `Needs`; also `8.6/sm_90|sm_100f` as it is written after the @ of an alternative.
 
     Raises ValueError, saying what was expected.
     """
@@ -125,8 +125,8 @@ def _target_need(word: str) -> TargetNeed:
 
 
 @cache
-def _places() -> dict[str, int]:
-    return {name: place for place, name in enumerate(targets())}
+def _columns() -> dict[str, int]:
+    return {name: column for column, name in enumerate(targets())}
 
 
 @cache

@@ -21,7 +21,7 @@ _RANGE = re.compile(r"\.[\w:]*\{\d+\.\.")
 
 
 @frozen
-class _Place:
+class _Entry:
     """Where an entry stands: its text begins at an offset of a file, which is on a line."""
 
     file: str
@@ -37,25 +37,25 @@ def forms(mnemonic: str, modifiers: tuple[str, ...] = ()) -> tuple[Form, ...]:
     Raises NotationError for a broken entry.
     """
     found = []
-    for place, named, is_open in _entries(mnemonic):
+    for entry, named, is_open in _entries(mnemonic):
         if is_open or named.issuperset(modifiers):
-            found += [form for form in _forms_at(place) if form.mnemonic == mnemonic]
+            found += [form for form in _forms_at(entry) if form.mnemonic == mnemonic]
     return tuple(found)
 
 
 @cache
-def _entries(mnemonic: str) -> tuple[tuple[_Place, frozenset[str], bool], ...]:
-    """The entries of a mnemonic: place, the modifiers that it writes out, and whether it names others."""
+def _entries(mnemonic: str) -> tuple[tuple[_Entry, frozenset[str], bool], ...]:
+    """The entries of a mnemonic: where each is, the modifiers that it writes out, and whether it names others."""
     found = []
-    for place in _index().get(mnemonic, ()):
-        lines = "\n".join(_NAMING.findall(_text(place.file)[place.start : place.end]))
-        found.append((place, frozenset(_MODIFIER.findall(lines)), _RANGE.search(lines) is not None))
+    for entry in _index().get(mnemonic, ()):
+        lines = "\n".join(_NAMING.findall(_text(entry.file)[entry.start : entry.end]))
+        found.append((entry, frozenset(_MODIFIER.findall(lines)), _RANGE.search(lines) is not None))
     return tuple(found)
 
 
 @cache
-def _forms_at(place: _Place) -> tuple[Form, ...]:
-    return tuple(parse_entries(_text(place.file)[place.start : place.end], place.file, place.line))
+def _forms_at(entry: _Entry) -> tuple[Form, ...]:
+    return tuple(parse_entries(_text(entry.file)[entry.start : entry.end], entry.file, entry.line))
 
 
 @cache
@@ -76,19 +76,19 @@ def _text(file: str) -> str:
 
 
 @cache
-def _index() -> dict[str, tuple[_Place, ...]]:
+def _index() -> dict[str, tuple[_Entry, ...]]:
     """Where the entries of each mnemonic are."""
-    index: dict[str, list[_Place]] = {}
+    index: dict[str, list[_Entry]] = {}
     for file in resources.names():
         if file in NOT_INSTRUCTIONS:
             continue
-        for names, place in _places(file):
+        for names, entry in _entries_of_file(file):
             for name in names:
-                index.setdefault(name, []).append(place)
-    return {name: tuple(places) for name, places in index.items()}
+                index.setdefault(name, []).append(entry)
+    return {name: tuple(entries) for name, entries in index.items()}
 
 
-def _places(file: str) -> Iterator[tuple[set[str], _Place]]:
+def _entries_of_file(file: str) -> Iterator[tuple[set[str], _Entry]]:
     """The entries of a file, with the mnemonics of their form lines: looks at column 0 only."""
     names: set[str] = set()
     in_body = False
@@ -99,18 +99,18 @@ def _places(file: str) -> Iterator[tuple[set[str], _Place]]:
             in_body = True
         elif first not in ("", "#", "\r"):
             if names and in_body:
-                yield names, _Place(file, line, start, offset)
+                yield names, _Entry(file, line, start, offset)
                 names = set()
             if not names:
                 line, start, in_body = number, offset, False
             names.add(text.split(None, 1)[0].split(".", 1)[0].split("{", 1)[0])
         offset += len(text) + 1
     if names:
-        yield names, _Place(file, line, start, offset)
+        yield names, _Entry(file, line, start, offset)
 
 
 def entry_text(form: Form) -> str:
     """The entry that declares a form, as it stands in its file, without blank lines and comments around it."""
-    place = next(p for p in _index()[form.mnemonic] if (p.file, p.line) == (form.file, form.entry))
-    lines = _text(place.file)[place.start : place.end].splitlines()
+    entry = next(p for p in _index()[form.mnemonic] if (p.file, p.line) == (form.file, form.entry))
+    lines = _text(entry.file)[entry.start : entry.end].splitlines()
     return "\n".join(line.rstrip() for line in lines if line.strip() and not line.lstrip().startswith("#"))

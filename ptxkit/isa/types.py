@@ -85,7 +85,7 @@ def _holds(register: Type, wanted: Type) -> bool:
         return True
     if register.is_integer and wanted.is_integer:
         return True
-    # An .f16x2 register is 32 bits without a meaning of their own: ptxas takes it for an integer, though not the other way round.
+    # An .f16x2 register is 32 bits without a meaning of their own: ptxas takes it for an integer, but not conversely.
     return register.kind == "packed" and wanted.is_integer
 
 

@@ -68,7 +68,7 @@ def between(found: tuple[tuple[int, int, int, int], ...], first: int, last: int)
 
 
 def encoded(found: tuple[tuple[int, int, int, int], ...]) -> list[int]:
-    """Five numbers a token, its place relative to the one before, as the protocol has it."""
+    """Five numbers a token, its position relative to the one before, as the protocol has it."""
     data: list[int] = []
     line = column = 0
     for at, start, length, number in found:

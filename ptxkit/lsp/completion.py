@@ -87,9 +87,9 @@ def _free(form: Form, there: tuple[str, ...]) -> Iterator[str]:
     """The choices of the slots of a form that none of these modifiers has to fill, in the form's order."""
     taken: set[int] = set()
     for modifier in there:
-        place = next((at for at in form.takes.get(modifier, ()) if at not in taken), None)
-        if place is not None:
-            taken.add(place)
+        first = next((at for at in form.takes.get(modifier, ()) if at not in taken), None)
+        if first is not None:
+            taken.add(first)
     last = max(taken, default=-1)
     # what comes behind the last modifier first: that is where one types
     for at in [*range(last + 1, len(form.slots)), *range(last + 1)]:

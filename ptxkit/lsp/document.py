@@ -19,7 +19,7 @@ from ptxkit.syntax import Index, Module, Name, Node, Path, parse
 class Document:
     """One version of a text. The tree is made when it is first asked for, and so is every fact about it.
 
-    Two threads work on it: one answers, one applies the rules. The tree and the names are made once, whoever comes first. What is found
+    Two threads work on it: one answers, one applies the rules. The tree and the names are made once, by the first user. What is found
     out about functions is not shared before the rules are through, so that nothing is computed by both for one and the same object.
     """
 
@@ -42,7 +42,7 @@ class Document:
 
     @property
     def facts(self) -> Facts:
-        """What the rules ask; its places and names are known."""
+        """What the rules ask; its positions and names are known."""
         if self._facts is None:
             with self._making:
                 if self._facts is None:
@@ -59,7 +59,7 @@ class Document:
 
     @property
     def index(self) -> Index:
-        """Places in the text."""
+        """Positions in the text."""
         return self.facts.index
 
     @property
@@ -83,7 +83,7 @@ class Document:
             liveness(routine)
         self.is_warm = True
 
-    # --- places, for which no tree is needed
+    # --- positions, for which no tree is needed
 
     @functools.cached_property
     def line_starts(self) -> list[int]:

@@ -26,7 +26,7 @@ _OPAQUE = frozenset(("value", "phi", "join"))
 MOST_LINES = 8
 MOST_VALUE = 120
 SLOW = 4000
-"""From so many instructions on, facts are told only once they are known."""
+"""From so many instructions on, facts are shown only once they are known."""
 
 
 def hover(document: Document, offset: int) -> tuple[int, int, str] | None:
@@ -171,7 +171,7 @@ def _label(document: Document, path: Path, name: str, line: int) -> str:
 
 
 def _register(document: Document, path: Path, name: str) -> list[str]:
-    routine, i = _place(document, path)
+    routine, i = _instruction_at(document, path)
     if routine is None or not (document.is_warm or len(routine.instructions) < SLOW):
         return []
     known = registers(routine)
@@ -212,7 +212,7 @@ def _written_in(routine: Routine, start: int, end: int, numbers: Numbers) -> boo
 
 
 def _value(routine: Routine, i: int, number: int) -> list[str]:
-    """What a register holds at an instruction, as far as that is known, and which threads agree on it."""
+    """What a register holds at an instruction, as far as that is known, and for which threads it is uniform."""
     flow, form = control_flow(routine), ssa(routine)
     block = flow.block_of[i]
     if block not in flow.reachable:
@@ -225,15 +225,15 @@ def _value(routine: Routine, i: int, number: int) -> list[str]:
     text = spoken(term)
     found = uniformity(routine)
     level = found.used(value, block)
-    agree = "Threads may differ." if level is Level.THREAD else f"Uniform: threads of a {level} that come here in the same iteration agree."
-    return [*([f"Value: `{text}`"] if len(text) <= MOST_VALUE and term.operator not in _OPAQUE else []), agree]
+    sharing = "Threads may differ." if level is Level.THREAD else f"Uniform: the same in all threads of a {level} in one iteration."
+    return [*([f"Value: `{text}`"] if len(text) <= MOST_VALUE and term.operator not in _OPAQUE else []), sharing]
 
 
 def _routine(document: Document, path: Path) -> Routine | None:
     return next((routine for routine in document.routines if path[: len(routine.path)] == routine.path), None)
 
 
-def _place(document: Document, path: Path) -> tuple[Routine | None, int | None]:
+def _instruction_at(document: Document, path: Path) -> tuple[Routine | None, int | None]:
     """The function around a node, and the number of its instruction."""
     routine = _routine(document, path)
     if routine is None:

@@ -25,15 +25,15 @@ def definition(document: Document, offset: int) -> int | None:
 
 
 def references(document: Document, offset: int, declaration: bool = True) -> tuple[tuple[int, str], ...]:
-    """Where the name at an offset stands with that meaning, each place with its text: one register of a family, or all where the family
+    """Where the name at an offset stands with that meaning, each with its text: one register of a family, or all where the family
     is declared."""
     found = document.symbol_at(offset)
     if found is None:
         return ()
     _, name, symbol = found
-    places = _places(document, name.text, symbol)
+    occurrences = _occurrences(document, name.text, symbol)
     declared = document.index.offset(symbol.path)
-    return places if declaration else tuple([place for place in places if place[0] != declared])
+    return occurrences if declaration else tuple([occurrence for occurrence in occurrences if occurrence[0] != declared])
 
 
 def highlights(document: Document, offset: int) -> tuple[tuple[int, str, bool], ...]:
@@ -76,9 +76,9 @@ def rename(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
     _, name, symbol = found
     if symbol.kind is Kind.FUNCTION and symbol.linkage == ".extern":
         raise CannotRename(f"`{symbol.name}` is defined elsewhere")
-    places = _places(document, name.text, symbol)
+    occurrences = _occurrences(document, name.text, symbol)
     is_family = symbol.count is not None and name.text == symbol.name
-    edits = [Edit(at, at + len(name.text if not is_family else symbol.name), new) for at, text in places]
+    edits = [Edit(at, at + len(name.text if not is_family else symbol.name), new) for at, text in occurrences]
     if symbol.count is not None and not is_family and document.meaning(symbol.path, new) is not symbol:
         edits.append(_own_declaration(document, symbol, new))
     edits.sort(key=lambda edit: edit.start)
@@ -86,7 +86,7 @@ def rename(document: Document, offset: int, new: str) -> tuple[Edit, ...]:
     return tuple(edits)
 
 
-def _places(document: Document, name: str, symbol: Symbol) -> tuple[tuple[int, str], ...]:
+def _occurrences(document: Document, name: str, symbol: Symbol) -> tuple[tuple[int, str], ...]:
     """Where a name stands that means this symbol. The whole text is looked through: declarations are visible in inner scopes."""
     if symbol.count is not None and name == symbol.name:
         pattern = re.compile(rf"(?<![\w$%]){re.escape(name)}\d*(?![\w$])")
@@ -135,9 +135,9 @@ def _check(document: Document, new: str, edits: tuple[Edit, ...]) -> None:
     after = Document("".join([*pieces, document.text[at:]]), document.path)
     if len(after.names.duplicates) > len(document.names.duplicates):
         raise CannotRename("that name is declared there already")
-    meanings = [after.symbol_at(place) for place in moved]
+    meanings = [after.symbol_at(occurrence) for occurrence in moved]
     symbol = next((found[2] for found in meanings if found is not None), None)
     if symbol is None or any(found is None or found[2] is not symbol for found in meanings):
         raise CannotRename("that name means something else there")
-    if len(_places(after, new, symbol)) != len(edits):
+    if len(_occurrences(after, new, symbol)) != len(edits):
         raise CannotRename("that name is used for something else there")

@@ -83,7 +83,7 @@ class Server(LanguageServer):
             known = self.documents[uri] = Document(text.source, path, text.version or 0, settings)
         return known
 
-    # places
+    # positions
 
     def offset(self, document: Document, position: lsp.Position) -> int:
         """The offset of a position, which counts in the client's units."""
@@ -227,8 +227,8 @@ def _navigate(ls: Server) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def referred(params: lsp.ReferenceParams) -> list[lsp.Location]:
         document, offset = asked(params)
-        places = navigation.references(document, offset, params.context.include_declaration)
-        return [lsp.Location(params.text_document.uri, ls.range(document, at, at + len(text))) for at, text in places]
+        found = navigation.references(document, offset, params.context.include_declaration)
+        return [lsp.Location(params.text_document.uri, ls.range(document, at, at + len(text))) for at, text in found]
 
     @ls.feature(lsp.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT)
     def highlighted(params: lsp.DocumentHighlightParams) -> list[lsp.DocumentHighlight]:

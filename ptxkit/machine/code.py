@@ -404,7 +404,7 @@ class Body:
         return numbers[0]
 
     def _order(self, blocks: list[BasicBlock], entry: int) -> None:
-        """Numbers the blocks that can be reached in reverse post-order; of the two ways of a branch the one that is taken comes later."""
+        """Numbers the blocks that can be reached in reverse post-order; of the two paths of a branch the one taken comes later."""
         if entry < 0:
             self.blocks = []
             return

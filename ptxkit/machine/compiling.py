@@ -19,6 +19,7 @@ from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
+from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import is_observed, observed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
@@ -321,6 +322,10 @@ class _Writer:
         if operand.role == "addr":
             whole = operands[operand.path[0]]
             first = isinstance(whole, Address) and (len(operand.path) < 2 or operand.path[1] == 0)
+            if semantics.parts_address and not self.program.is_watched:
+                place = self.place(site, whole)
+                if place:
+                    return place
             return self.address(site, whole if first else node, op.space(operand.name))
         if operand.role == "sreg":
             return self.special(site, node, dtype)
@@ -424,6 +429,22 @@ class _Writer:
         if found is not None:
             return self.constant(np.uint64((int(found) + offset) & (1 << 64) - 1))
         return self._plus(self.value(site, base, U64), offset)
+
+    def place(self, site: Site, node: Node) -> str:
+        """The expression of a `SplitAddress`; nothing if the address is no register and a constant that is not negative."""
+        if not isinstance(node, Address) or type(node.base) is not Name:
+            return ""
+        offset = 0
+        if node.offset is not None:
+            found = constant_value(node.offset)
+            if found is None:
+                return ""
+            offset = int(found) * node.offset_sign
+        numbers = self.body.named(site.scope, node.base.text)
+        own = self.body.dtypes[numbers[0]] if len(numbers) == 1 else BOOL
+        if offset < 0 or own.kind not in "iu" or own.itemsize < 4:
+            return ""
+        return f"SplitAddress(({self.read(numbers[0], own)}, {self.object(offset, ('offset', offset))}))"
 
     def _plus(self, value: str, offset: int) -> str:
         return f"({value} + {self.constant(np.uint64(offset & (1 << 64) - 1))})" if offset else value
@@ -730,7 +751,7 @@ def land(x: Any, have: np.dtype[Any], want: np.dtype[Any]) -> Any:
 
 def _take(x: Any, positions: Array) -> Any:
     if isinstance(x, tuple):
-        return tuple([_take(one, positions) for one in x])
+        return type(x)([_take(one, positions) for one in x])
     return x.take(positions) if getattr(x, "ndim", 0) else x
 
 
@@ -774,4 +795,4 @@ def guarded(predicate: Any, lanes: Any, plan: Any, arguments: tuple[Any, ...], o
     return tuple(out)
 
 
-_HELPERS = {"fit": fit, "view": view, "wide": wide, "guarded": guarded, "__builtins__": {}}
+_HELPERS = {"SplitAddress": SplitAddress, "fit": fit, "view": view, "wide": wide, "guarded": guarded, "__builtins__": {}}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -10,11 +10,9 @@ import numpy as np
 
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.machine.types import dtype_of
-from ptxkit.origins import with_origins
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
-    from ptxkit.machine.loading import Code
 
 
 @attrs.frozen
@@ -55,9 +53,3 @@ def _scalars(launch: Launch) -> dict[str, Any]:
         dtype = dtype_of(kind) if kind != ".bf16" else np.dtype(np.uint16)
         found[name] = np.frombuffer(raw, dtype if dtype.itemsize == size else f"u{size}")[0].item()
     return found
-
-
-def with_sources(findings: Sequence[Finding], code: Code) -> tuple[Finding, ...]:
-    """The findings with their lines in the program that was compiled, where `.loc` says."""
-    found = with_origins(code.module, code.index, [finding.diagnostic for finding in findings])
-    return tuple([attrs.evolve(finding, diagnostic=diagnostic) for finding, diagnostic in zip(findings, found, strict=True)])

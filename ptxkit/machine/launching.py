@@ -282,9 +282,9 @@ def launch(
         one.run()
         seconds = time.perf_counter() - started
         passed.copy_back()
-        findings = _findings(one, code)
+        findings = _findings(one)
     except Fault as fault:
-        fault.findings = _findings(one, code)
+        fault.findings = _findings(one)
         raise
     except MemoryError:
         raise Fault("memory", "there is not enough memory on this computer for the launch", path=code.path) from None
@@ -293,14 +293,9 @@ def launch(
     return Run(one.executed, seconds, "".join(one.output), findings)
 
 
-def _findings(one: Launch, code: Code) -> tuple[Finding, ...]:
+def _findings(one: Launch) -> tuple[Finding, ...]:
     """What the monitors of a launch have found, while its arrays still have names."""
-    found = [finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())]
-    if not found:
-        return ()
-    from ptxkit.machine.findings import with_sources
-
-    return with_sources(found, code)
+    return tuple([finding for monitor in one.monitors for finding in getattr(monitor, "findings", ())])
 
 
 def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster: Dimensions | None) -> None:

@@ -15,6 +15,7 @@ from ptxkit.machine.memory import PARAM_FRAME, windows
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
 from ptxkit.machine.types import dtype_of
+from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
 
@@ -37,7 +38,8 @@ class Code:
     def __init__(self, machine: Machine, module: Module) -> None:
         self.machine = machine
         self.module = module
-        self.names: Names = resolve(module)
+        with collector_paused():
+            self.names: Names = resolve(module)
         self.bounds = Bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
         self._addresses: dict[int, int] = {}
@@ -54,7 +56,9 @@ class Code:
     @property
     def index(self) -> Index:
         """Lines and columns."""
-        self._index = self._index or Index(self.module)
+        if self._index is None:
+            with collector_paused():
+                self._index = Index(self.module)
         return self._index
 
     @property
@@ -90,7 +94,8 @@ class Code:
                 known = ", ".join(self.kernels) or "none"
                 raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
             try:
-                found = self._programs[key] = Program(self, kernel, clustered, watched)
+                with collector_paused():
+                    found = self._programs[key] = Program(self, kernel, clustered, watched)
             except Stop as error:
                 raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
         return found

@@ -89,7 +89,7 @@ def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
 
 
 def is_observed(bound: Bound) -> bool:
-    """Whether monitors are told of an instruction: one that orders, synchronizes, or is asynchronous. Others are just accesses."""
+    """Whether monitors are notified of an instruction: one that orders, synchronizes, or is asynchronous. Others are just accesses."""
     if bound.barrier or bound.converges is not None or bound.asynchronous or bound.completes:
         return True
     if any("fence" in effect or effect in ("grid-wait", "grid-launch") for effect in bound.effects):

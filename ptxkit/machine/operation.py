@@ -108,3 +108,5 @@ class Semantics:
     gives_up: bool = False
     takes_token: bool = False
     """Whether `run` is given the token of `enter` before the operands."""
+    parts_address: bool = False
+    """Whether `run` may be given an address as a `SplitAddress`: the register as it is, and the offset beside it."""

@@ -1,7 +1,7 @@
 """Who runs next.
 
 The group at the lowest block runs first, so that those behind catch up and lanes reconverge where their paths meet. A group runs until it
-diverges, has to wait, ends, or comes to where another one is. Lanes wait in three ways:
+diverges, has to wait, ends, or comes to where another one is. Lanes wait by three rules:
 
 * `parked`: at an instruction that a warp executes together, until the lanes that it names are there;
 * `blocked`: at a barrier or for something in flight, until it says they are ready;
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 FAR = 1 << 60
+LOOK_EVERY = 64
+"""The budget is looked at after so many blocks, or sooner: an instruction of n lanes counts as (n + LOOK_LANES) / LOOK_WORK of a block."""
+LOOK_LANES, LOOK_WORK = 1024, 1 << 16
 PATIENCE = 4096
 """So many blocks a group may execute going back and back while others could run."""
 LONG = 64
@@ -46,7 +49,7 @@ SHORT = 16
 
 
 class Residents:
-    """The CTAs that are resident: a range of the launch's. What belongs to one of their threads is in a column by its place among them."""
+    """The CTAs that are resident: a range of the launch's. What belongs to one of their threads is in a column by its index among them."""
 
     def __init__(self, launch: Launch, memory: Any) -> None:
         self.launch = launch
@@ -56,11 +59,11 @@ class Residents:
         self.warps_per_cta = -(-launch.threads // WARP)
         self.writes = 0
         self.polls = 0
-        """Iterations that a poll which found nothing counts for, so that others soon get their turn."""
+        """Iterations that a poll which found nothing counts for, so that others soon run."""
         self.exits = 0
 
     def begin(self, first_cta: int, ctas: int) -> None:
-        """Makes CTAs resident, in place of those that were."""
+        """Makes CTAs resident, instead of those that were."""
         self.first_cta, self.ctas = first_cta, ctas
         self.first = first_cta * self.threads
         self.count = ctas * self.threads
@@ -250,7 +253,7 @@ class Scheduler:
         return found
 
     def put(self, group: Group) -> None:
-        """A group that can run. Those at the same place are joined when they do."""
+        """A group that can run. Those at the same instruction are joined when they do."""
         path = group.path
         parked = self.parked.pop(path, None)
         here = self.ready.get(path)
@@ -337,8 +340,11 @@ class Scheduler:
             except Exception as error:
                 group.block = b
                 raise self.fault(error, group, run) from error
-            self.executed += count * (block.end - block.start + (block.last >= 0))
+            length = block.end - block.start + (block.last >= 0)
+            self.executed += count * length
             self.steps += 1
+            # the clock is looked at sooner after long blocks, and after those of many lanes
+            self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
             if self.steps >= self.next_look:
                 self.look(group, b)
             kind = block.kind
@@ -707,7 +713,7 @@ class Scheduler:
             raise self.deadlock("standstill", "the threads that are left iterate without end: nothing that they read changes")
 
     def snapshot(self) -> int:
-        """All that the loops of those who can run depend on, registers and places, as a number."""
+        """All that the loops of those who can run depend on, registers and program counters, as a number."""
         found = []
         for path in list(self.ready):
             group = self.taken(path)
@@ -765,7 +771,7 @@ class Scheduler:
 
     def look(self, group: Group, b: int) -> None:
         """Whether the budget is used up."""
-        self.next_look = self.steps + 64
+        self.next_look = self.steps + LOOK_EVERY
         launch = self.launch
         if launch.progress is not None:
             launch.progress(self)

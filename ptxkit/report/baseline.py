@@ -1,6 +1,6 @@
 """Findings that are accepted as of today, kept in a file, so that only new ones are reported.
 
-A finding is known by its file, rule, function and the text of its line, not by its place: it stays known when lines move.
+A finding is known by its file, rule, function and the text of its line, not by its location: it stays known when lines move.
 """
 
 from __future__ import annotations

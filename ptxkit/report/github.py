@@ -14,12 +14,12 @@ def lines(diagnostics: Iterable[Diagnostic]) -> Iterator[str]:
     """A workflow command for each finding; what belongs to it is in the message."""
     for diagnostic in diagnostics:
         span = diagnostic.span
-        place = {"file": diagnostic.path or "", "line": span.line, "endLine": span.end_line}
+        position = {"file": diagnostic.path or "", "line": span.line, "endLine": span.end_line}
         if span.line == span.end_line:
             # the runner takes columns only within one line
-            place |= {"col": span.column, "endColumn": span.end_column}
-        place |= {"title": f"{diagnostic.rule} {diagnostic.name}"}
-        properties = ",".join(f"{key}={_property(str(value))}" for key, value in place.items())
+            position |= {"col": span.column, "endColumn": span.end_column}
+        position |= {"title": f"{diagnostic.rule} {diagnostic.name}"}
+        properties = ",".join(f"{key}={_property(str(value))}" for key, value in position.items())
         yield f"::{COMMANDS[diagnostic.severity]} {properties}::{_data(_message(diagnostic))}"
 
 

@@ -106,8 +106,8 @@ def _schema() -> Any:
         import pyarrow as arrow
     except ImportError:
         raise CannotWrite("Parquet needs the extra `parquet`: pip install 'ptxkit[parquet]'") from None
-    place = arrow.struct([("line", arrow.int32()), ("column", arrow.int32()), ("message", arrow.string())])
-    types = {"notes": arrow.list_(arrow.string()), "related": arrow.list_(place), "fix_is_safe": arrow.bool_()}
+    related = arrow.struct([("line", arrow.int32()), ("column", arrow.int32()), ("message", arrow.string())])
+    types = {"notes": arrow.list_(arrow.string()), "related": arrow.list_(related), "fix_is_safe": arrow.bool_()}
     types |= dict.fromkeys(_NUMBERS, arrow.int32())
     types |= dict.fromkeys(("rule", "name", "severity"), arrow.dictionary(arrow.int16(), arrow.string()))
     return arrow.schema([arrow.field(field, types.get(field, arrow.string()), field not in _REQUIRED) for field in _FIELDS])

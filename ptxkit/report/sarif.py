@@ -39,8 +39,8 @@ def document(
     fingerprint: Callable[[Diagnostic, list[str]], str],
 ) -> dict[str, Any]:
     """The log of one run. `lines_of` gives the lines of a file by its path; columns count characters (Unicode code points)."""
-    places = {rule.id: i for i, rule in enumerate(rules)}
-    results = [_result(diagnostic, places, lines_of(diagnostic.path or ""), fingerprint) for diagnostic in diagnostics]
+    numbers = {rule.id: i for i, rule in enumerate(rules)}
+    results = [_result(diagnostic, numbers, lines_of(diagnostic.path or ""), fingerprint) for diagnostic in diagnostics]
     driver = {
         "name": "ptxkit",
         "version": ptxkit.__version__,
@@ -61,7 +61,7 @@ def document(
 
 
 def _result(
-    diagnostic: Diagnostic, places: dict[str, int], lines: list[str], fingerprint: Callable[[Diagnostic, list[str]], str]
+    diagnostic: Diagnostic, numbers: dict[str, int], lines: list[str], fingerprint: Callable[[Diagnostic, list[str]], str]
 ) -> dict[str, Any]:
     path = diagnostic.path or ""
     text = "\n".join([diagnostic.message, *[f"Note: {note}" for note in diagnostic.notes]])
@@ -75,12 +75,12 @@ def _result(
         "locations": [here],
         "partialFingerprints": {"ptxkit/v1": fingerprint(diagnostic, lines)},
     }
-    if diagnostic.rule in places:
-        result["ruleIndex"] = places[diagnostic.rule]
+    if diagnostic.rule in numbers:
+        result["ruleIndex"] = numbers[diagnostic.rule]
     others = [_location(path, related.span, lines, related.message) for related in diagnostic.related]
     sources = _source(diagnostic.origin, path)
     if others or sources:
-        result["relatedLocations"] = [{"id": i, **place} for i, place in enumerate([*others, *sources], 1)]
+        result["relatedLocations"] = [{"id": i, **location} for i, location in enumerate([*others, *sources], 1)]
     if others:
         # the witness, step by step, and where it leads to
         steps = [*others, _location(path, diagnostic.span, lines, diagnostic.message)]
@@ -114,8 +114,8 @@ def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:
         shown = excerpt(origin, beside)
         if shown is not None:
             region["snippet"] = {"text": _clean(shown)}
-        place = {"artifactLocation": {"uri": _uri(origin.path)}, "region": region}
-        found.append({"physicalLocation": place, "message": {"text": what}})
+        location = {"artifactLocation": {"uri": _uri(origin.path)}, "region": region}
+        found.append({"physicalLocation": location, "message": {"text": what}})
         origin, what = origin.inlined_at, "inlined here"
     return found
 
@@ -123,9 +123,9 @@ def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:
 def _uri(path: str) -> str:
     if path in ("", "-"):
         return "stdin"
-    place = Path(path)
+    location = Path(path)
     text = path.encode("utf-8", "surrogateescape")
-    return f"file://{quote(text)}" if place.is_absolute() else quote(text)
+    return f"file://{quote(text)}" if location.is_absolute() else quote(text)
 
 
 def _clean(text: str) -> str:

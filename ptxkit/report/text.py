@@ -1,4 +1,4 @@
-"""Findings as text: place, severity, message, the source line and a caret."""
+"""Findings as text: location, severity, message, the source line and a caret."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from ptxkit import files
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.isa.targets import parse_version
 from ptxkit.revalidation.architectures import architectures, named_target
+from ptxkit.revalidation.locating import Locator
 from ptxkit.revalidation.log import Message, lacks_architecture, messages
-from ptxkit.revalidation.places import Locator
 from ptxkit.revalidation.validator import Answer, CompilerBug, Request, Unavailable
 from ptxkit.revalidation.verdict import Outcome, Skipped, Verdict
 from ptxkit.syntax import Function, Module, Path
@@ -157,11 +157,11 @@ def _located(name: str, module: Module, target: str | None, said: tuple[Message,
     locator = Locator(module, target)
     found: dict[Diagnostic, Path] = {}
     for message in said:
-        place = locator.place(message)
-        top = module.children[place.path[0]] if place.path else None
+        location = locator.locate(message)
+        top = module.children[location.path[0]] if location.path else None
         function = top.name if isinstance(top, Function) else None
-        notes = (f"ptxkit: {place.note}",) if place.note else ()
-        diagnostic = Diagnostic(name, "compiler", message.severity, message.text, place.span, module.path, function, notes)
-        found.setdefault(diagnostic, place.path)
+        notes = (f"ptxkit: {location.note}",) if location.note else ()
+        diagnostic = Diagnostic(name, "compiler", message.severity, message.text, location.span, module.path, function, notes)
+        found.setdefault(diagnostic, location.path)
     ordered = sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end))
     return tuple(ordered), tuple([found[diagnostic] for diagnostic in ordered])

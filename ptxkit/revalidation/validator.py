@@ -40,7 +40,7 @@ class Request:
 
 @attrs.frozen
 class Answer:
-    """What a compiler gives back; that it `accepted` is what it claims, the log may say otherwise."""
+    """What a compiler returns; that it `accepted` is what it claims, the log may say otherwise."""
 
     accepted: bool
     log: str

@@ -75,7 +75,7 @@ class Verdict:
     log: str = attrs.field(default="", repr=False)
     """All that the compiler wrote."""
     cubin: bytes | None = attrs.field(default=None, repr=False)
-    """The machine code, if the validator gives it away (the driver does not)."""
+    """The machine code, if the validator returns it (the driver does not)."""
 
     @property
     def ok(self) -> bool:

@@ -29,9 +29,9 @@ def syntax_errors(module: Container, file: str | None, index: Index | None = Non
     if any(type(node) is Error and node.message.startswith("comment") for _, node in troubles):
         # the comment took the closing braces with it
         troubles = [(path, node) for path, node in troubles if type(node) is not Block]
-    places = index or Index(module)
-    closes = _closes_before(module, places, troubles)
-    return tuple([_diagnostic(module, file, places, path, node, closes.get(path, ())) for path, node in troubles])
+    positions = index or Index(module)
+    closes = _closes_before(module, positions, troubles)
+    return tuple([_diagnostic(module, file, positions, path, node, closes.get(path, ())) for path, node in troubles])
 
 
 _SUSPECTS = frozenset({Block, Function, Section, Error, Unknown, Header, Empty, Declaration, Version})
@@ -39,7 +39,7 @@ _SUSPECTS = frozenset({Block, Function, Section, Error, Unknown, Header, Empty, 
 
 def _troubles(module: Container) -> Iterator[tuple[Path, Node]]:
     stack: list[tuple[Path, Node]] = [((), module)]
-    strays = _strays(module)
+    outside = _outside(module)
     while stack:
         path, node = stack.pop()
         kind = type(node)
@@ -51,9 +51,9 @@ def _troubles(module: Container) -> Iterator[tuple[Path, Node]]:
             inner: list[tuple[Path, Node]] = []
             before: Node | None = None
             for i, child in enumerate(node.children):
-                # of a row of lone semicolons one is told
+                # of a row of lone semicolons one is reported
                 is_repeated = type(child) is Empty and type(before) is Empty
-                if (type(child) in _SUSPECTS and not is_repeated) or (not path and i in strays):
+                if (type(child) in _SUSPECTS and not is_repeated) or (not path and i in outside):
                     inner.append(((*path, i), child))
                 before = child
             inner.reverse()
@@ -72,7 +72,7 @@ def _is_trouble(path: Path, node: Node) -> bool:
     return True
 
 
-def _strays(module: Container) -> frozenset[int]:
+def _outside(module: Container) -> frozenset[int]:
     """Where instructions outside any function begin, unless a `}` too many before or after them says it already."""
     found: set[int] = set()
     first: int | None = None
@@ -130,13 +130,13 @@ def _closes_before(module: Container, index: Index, troubles: list[tuple[Path, N
     """For the first stray `}` or instruction behind each function the end of that function: its brace may be the one too many."""
     functions = [i for i, child in enumerate(module.children) if isinstance(child, Function) and child.body is not None]
     found: dict[Path, tuple[Related, ...]] = {}
-    told = -1
+    reported = -1
     for path, node in troubles:
-        stray = type(node) is Instruction or (isinstance(node, Error) and node.message.startswith("`}`"))
+        is_suspect = type(node) is Instruction or (isinstance(node, Error) and node.message.startswith("`}`"))
         before = bisect.bisect(functions, path[0]) - 1 if path else -1
-        if not stray or len(path) != 1 or before == told:
+        if not is_suspect or len(path) != 1 or before == reported:
             continue
-        told = before
+        reported = before
         function = module.children[functions[before]]
         assert isinstance(function, Function)
         end = index.offset((functions[before],)) - len(function.leading) + len(function.text)

@@ -6,7 +6,7 @@ import re
 
 NOT = "(?!)"
 """Never matches. Before Python 3.11.5 a possessive repetition goes on where its last round failed, not where it began; as the last
-alternative of a round that can fail half-way, this brings it back."""
+alternative of a round that can fail midway, this brings it back."""
 COMMENT = rf"/\*[^*]*+\*++(?:[^/*][^*]*+\*++|{NOT})*+/"
 TRIVIA = rf"(?:[ \t\r\n\f\v]++|//[^\n]*+|{COMMENT}|{NOT})"
 DIRECTIVES = (

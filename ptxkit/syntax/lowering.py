@@ -1,6 +1,6 @@
 """From the grammar's parse tree to nodes.
 
-One walk serves two purposes. With `leaf` making real leaves it is the plain way to parse a statement; with `leaf` making placeholders
+One walk serves two purposes. With `leaf` making real leaves it is the plain parser of a statement; with `leaf` making placeholders
 for the parts of a shape that vary, it gives the plan that `shapes.py` builds nodes from.
 """
 
@@ -135,7 +135,7 @@ def _node_of(peg: PegNode, leaf: Leaf, make: Make) -> Any:
 
 
 def plain(rule: str, text: str, leading: str = "") -> Node:
-    """The node of a text by the grammar alone, without shapes: slow, and the measure of the fast way.
+    """The node of a text by the grammar alone, without shapes: slow, and the measure of the fast path.
 
     Raises parsimonious.exceptions.ParseError where the text is not of that rule.
     """

@@ -81,7 +81,7 @@ class Address(Composite):
 
     @property
     def parts(self) -> tuple[Node, ...]:
-        """The parts between commas; the first is the base, whatever is added to it."""
+        """The parts between commas; the first is the base, without what is added to it."""
         rest = self.children[2 if self._has_offset else 1 :]
         return (self.base, *[part for part in rest if not isinstance(part, Selector)])
 

@@ -96,7 +96,7 @@ _set_children = nodes.Statement.children.__set__  # type: ignore[attr-defined]
 
 
 class _Irregular(Exception):
-    """An operand that is not in the layout that the fast way knows."""
+    """An operand that is not in the layout that the fast path knows."""
 
 
 class _Operands(dict[str, Node]):
@@ -166,14 +166,14 @@ class _Interned(dict[str, Any]):
 
 
 class _Shapes(dict[tuple[str | None, str | None, int | tuple[str, ...]], nodes.Shape]):
-    """The shapes of instructions by gap after the guard, gap after the opcode, and what stands behind the operands (or their number)."""
+    """The shapes of instructions by gap after the guard, gap after the opcode, and what follows the operands (or their number)."""
 
     def __missing__(self, key: tuple[str | None, str | None, int | tuple[str, ...]]) -> nodes.Shape:
-        guard_gap, gap, behind = key
+        guard_gap, gap, tail_gaps = key
         head = [""] if guard_gap is None else ["", guard_gap]
-        if isinstance(behind, int):
-            behind = (*[", "] * (behind - 1), "")
-        tail = [";"] if gap is None else [gap, *behind[:-1], behind[-1] + ";"]
+        if isinstance(tail_gaps, int):
+            tail_gaps = (*[", "] * (tail_gaps - 1), "")
+        tail = [";"] if gap is None else [gap, *tail_gaps[:-1], tail_gaps[-1] + ";"]
         made = self[key] = shape(*head, *tail)
         return made
 
@@ -184,7 +184,7 @@ def _make_guard(text: str) -> Guard:
 
 
 def parse(text: str, path: str | None = None) -> Module:
-    """The module for a text; `module.text == text` for any text whatever, and `module.diagnostics` says what is wrong with it.
+    """The module for a text; `module.text == text` for any text at all, and `module.diagnostics` says what is wrong with it.
 
     `path` is only remembered. Positions in diagnostics count characters. Never raises on bad text.
 
@@ -249,24 +249,24 @@ class _Parser:
             kind = m.lastindex
             if kind == _ARGUMENTS:
                 leading, guard, guard_gap, opcode, gap, arguments = m.group(1, 2, 3, 4, 5, 6)
-                behind: int | tuple[str, ...]
+                tail_gaps: int | tuple[str, ...]
                 try:
                     if "{" in arguments or "(" in arguments:
-                        pieces, behind = _split(arguments)
+                        pieces, tail_gaps = _split(arguments)
                     else:
                         pieces = arguments.split(", ")
-                        behind = len(pieces)
+                        tail_gaps = len(pieces)
                     try:
                         found = tuple(map(operand, pieces))
                     except _Irregular:
-                        pieces, behind = _split(arguments)
+                        pieces, tail_gaps = _split(arguments)
                         found = tuple(map(operand, pieces))
                 except (_Irregular, Hopeless):
                     at = self.other(leading, m.end(_LEADING), statements)
                     continue
                 instruction = _new(Instruction)
                 _set_leading(instruction, share(leading, leading))
-                _set_shape(instruction, shapes_of[guard_gap, gap, behind])
+                _set_shape(instruction, shapes_of[guard_gap, gap, tail_gaps])
                 children = (opcodes[opcode], *found) if guard is None else (guards[guard], opcodes[opcode], *found)
                 _set_children(instruction, children)
                 add(instruction)
@@ -326,7 +326,7 @@ class _Parser:
         return Module(tuple(statements), trailing, path)
 
     def other(self, leading: str, at: int, statements: list[Node]) -> int:
-        """Takes one statement that the fast way does not know, adds its node, and returns where it ends."""
+        """Takes one statement that the fast path does not know, adds its node, and returns where it ends."""
         text = self.text
         line = _LINE.match(text, at)
         if line is not None:
@@ -365,7 +365,7 @@ class _Parser:
         return end
 
     def _quickly(self, leading: str, text: str) -> Node | None:
-        """The directive that a text without comments seems to be, shared with all that are the same; None if it is for the careful way."""
+        """The directive that a text without comments seems to be, shared with all that are the same; None if it is for the careful path."""
         cut = shapes.cut(text)
         if cut is None:
             return None
@@ -449,7 +449,7 @@ class _Parser:
             cutter.take()
             if token == ";":
                 return "instruction"
-            # what stands behind the type in `(.s64) a` belongs to it
+            # what follows the type in `(.s64) a` belongs to it
             after_value = value or kind == KEYWORD_TOKEN or token in "]}" or (token == ")" and not after_keyword)
             after_keyword = kind == KEYWORD_TOKEN
 
@@ -527,7 +527,7 @@ class _Parser:
 
 _VALUES = frozenset({RUN_TOKEN, STRING_TOKEN, NUMBER_TOKEN, NAME_TOKEN})
 _STARTING = frozenset("@{[")
-"""What cannot stand behind an operand, so begins something else."""
+"""What cannot follow an operand, so begins something else."""
 _NEW_STATEMENT = frozenset({"", "@", "}"})
 _ENDING = frozenset(")]}>")
 _BEFORE_BRACES = frozenset("=,")
@@ -570,12 +570,12 @@ def _space_end(text: str, at: int) -> int:
 
 
 def _split(arguments: str) -> tuple[list[str], tuple[str, ...]]:
-    """The operands of an instruction and what stands behind each. Raises _Irregular if it is not as simple as that."""
+    """The operands of an instruction and what follows each. Raises _Irregular if it is not as simple as that."""
     found = _PIECE.findall(arguments)
-    pieces, behind = [piece for piece, _ in found], tuple([gap for _, gap in found])
-    if not pieces or sum(map(len, pieces)) + sum(map(len, behind)) != len(arguments) or "," in behind[-1]:
+    pieces, tail_gaps = [piece for piece, _ in found], tuple([gap for _, gap in found])
+    if not pieces or sum(map(len, pieces)) + sum(map(len, tail_gaps)) != len(arguments) or "," in tail_gaps[-1]:
         raise _Irregular
-    return pieces, behind
+    return pieces, tail_gaps
 
 
 def _close(outer: list[Node], block: Block) -> None:

@@ -12,7 +12,7 @@ from ptxkit.syntax.tree import Container, Node, Path
 
 
 class Index:
-    """Places in a module's text. Making one prints the module once; each question is then cheap."""
+    """Positions in a module's text. Making one prints the module once; each question is then cheap."""
 
     def __init__(self, module: Container) -> None:
         self.module = module
@@ -91,7 +91,7 @@ class Index:
 
     def path_at(self, offset: int) -> Path:
         """The path of the innermost node that has the character at an offset; what leads a statement belongs to the block around it."""
-        at, path = self._places[bisect.bisect_right(self._places, offset, key=lambda place: place[0]) - 1]
+        at, path = self._starts_in_order[bisect.bisect_right(self._starts_in_order, offset, key=lambda start: start[0]) - 1]
         node = self.module.at(path)
         if isinstance(node, Container):
             return path
@@ -112,10 +112,10 @@ class Index:
             path, node = (*path, i), piece
 
     @functools.cached_property
-    def _places(self) -> list[tuple[int, Path]]:
-        """Where statements and blocks start, in the order of the text; of those that start at one place the innermost is last."""
-        places = [(start, (*path, i)) for path, starts in self._children.items() for i, start in enumerate(starts)]
-        return sorted([(0, ()), *places])
+    def _starts_in_order(self) -> list[tuple[int, Path]]:
+        """Where statements and blocks start, in the order of the text; of those that start at one offset the innermost is last."""
+        found = [(start, (*path, i)) for path, starts in self._children.items() for i, start in enumerate(starts)]
+        return sorted([(0, ()), *found])
 
     def span(self, path: Path) -> Span:
         """The span of the node at a path, without what leads it; of a function, that of its header."""

@@ -51,7 +51,7 @@ def refused(leading: str, text: str, at: int, cutter: Cutter, failure: Failure |
 
 
 def _trouble(at: int, text: str, cutter: Cutter, failure: Failure | None) -> tuple[str, int, str]:
-    """Message, place and rule."""
+    """Message, position and rule."""
     kind, token = cutter.kind, cutter.token
     where = cutter.at if failure is None else at + _offset(cutter, failure)
     at_end = where >= cutter.end - (1 if text[cutter.end - 1] == ";" else 0)
@@ -62,8 +62,8 @@ def _trouble(at: int, text: str, cutter: Cutter, failure: Failure | None) -> tup
     if kind == MALFORMED and at_end:
         return f"malformed number {_quoted(token)}", cutter.at, "E001"
     if cutter.brackets and at_end:
-        opener, place = cutter.brackets[-1]
-        return f"`{opener}` is never closed", place, "E003"
+        opener, position = cutter.brackets[-1]
+        return f"`{opener}` is never closed", position, "E003"
     if failure is None:
         return f"expected `,` or `;` before {_quoted(token)}", cutter.at, "E001"
     match = TOKEN.match(text, where)
@@ -71,11 +71,11 @@ def _trouble(at: int, text: str, cutter: Cutter, failure: Failure | None) -> tup
     found = match.lastindex or END
     if found == END:
         return "the file ends in the middle of a statement", where, "E001"
-    place = match.start(found)
+    position = match.start(found)
     before = text[at:where].rstrip()[-1:]
     if match[found] in (",", ";", ")", "]") and (before == "," or (match[found] == "," and before in ("(", "["))):
-        return f"an operand is missing before {_quoted(match[found])}", place, "E001"
-    return f"syntax error at {_quoted(match[found])}", place, "E001"
+        return f"an operand is missing before {_quoted(match[found])}", position, "E001"
+    return f"syntax error at {_quoted(match[found])}", position, "E001"
 
 
 def _quoted(token: str) -> str:

@@ -119,7 +119,7 @@ def _declared_names(declaration: Declaration) -> Iterator[str]:
 
 @attrs.frozen
 class Traits:
-    """What an opcode does wherever it stands, whatever its operands."""
+    """What an opcode does anywhere and with any operands."""
 
     flow: str
     reads_carry: bool

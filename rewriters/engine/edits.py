@@ -25,7 +25,7 @@ from ptxkit.syntax import Block, Declaration, Function, Instruction, Label, Loc,
 
 @attrs.frozen
 class Before:
-    """Code right before an instruction. With `converged`, whoever asks vouches that all threads of a warp come here together."""
+    """Code right before an instruction. With `converged`, the caller vouches that all threads of a warp come here together."""
 
     site: Site
     code: str
@@ -61,7 +61,7 @@ class AtEntry:
 
 @attrs.frozen
 class AtExits:
-    """Code before every way of leaving a function, under the same guard: `return` and `exit`, and `trap` if asked for."""
+    """Code before every exit of a function, under the same guard: `return` and `exit`, and `trap` if asked for."""
 
     routine: Routine
     code: str
@@ -137,12 +137,12 @@ def apply(module: Module, edits: Iterable[Edit], name: str, *, marked: bool = Tr
 
 
 _AFTER, _EDGE, _ENTRY, _BEFORE = range(4)
-"""In which order code stands where several points are one place."""
+"""In which order code stands where several points coincide."""
 
 
 @attrs.define
 class _Body:
-    """What is to be done in one block of statements: by place among its children, code to put in and what stands for a child."""
+    """What is to be done in one block of statements: by index among its children, code to put in and what stands for a child."""
 
     put: dict[int, list[tuple[int, tuple[Node, ...]]]] = attrs.field(factory=dict)
     instead: dict[int, tuple[Node, ...]] = attrs.field(factory=dict)
@@ -317,24 +317,24 @@ class _Batch:
         function = routine.function
         assert function.body is not None
         if not routine.instructions:
-            place = len(function.body.children)
+            position = len(function.body.children)
             path = (*routine.path, 1)
         else:
             path = routine.where(0)
             children = self._children(path[:-1])
-            place = before(children, path[-1])
+            position = before(children, path[-1])
             if flow.blocks[0].predecessors:
                 # a loop starts right here: the code must stand before all that its label leads
                 path = (*routine.path, 1, routine.paths[0][1])
                 children = function.body.children
-                place = path[-1]
-                while place and not isinstance(children[place - 1], Declaration):
-                    place -= 1
+                position = path[-1]
+                while position and not isinstance(children[position - 1], Declaration):
+                    position -= 1
         refusal = self._check_code(routine, path, found, edit.converged, 0)
         if refusal is not None:
             self._refuse(refusal)
             return
-        self._put(path[:-1] if routine.instructions else path, place, _ENTRY, self._statements(edit.code))
+        self._put(path[:-1] if routine.instructions else path, position, _ENTRY, self._statements(edit.code))
         self.probes.append(Probe(routine.name, 0, "entry"))
 
     def _at_exits(self, edit: AtExits) -> None:
@@ -404,7 +404,7 @@ class _Batch:
             goal = listed.children[edge.indices[0]].text
             new = listed.with_children([Name(label) if i in edge.indices else child for i, child in enumerate(listed.children)])
             if len({child.text for i, child in enumerate(listed.children) if i in edge.indices}) > 1:
-                return Refusal("several-labels", path, "the edge goes by several labels of one place")
+                return Refusal("several-labels", path, "the edge goes by several labels of one instruction")
             body = self.bodies.setdefault(where[:-1], _Body())
             if where[-1] in body.instead:
                 return Refusal("edited-twice", path, f"two edges of the list `{target.text}` in one batch")
@@ -464,15 +464,15 @@ class _Batch:
         at = i + 1 if is_after else i
         if known.accumulators or known.in_group:
             own = known.accumulators.get(at, frozenset())
-            touched = next(iter(sorted(own & found.uses)), None)
-            if touched is not None:
-                return Refusal("accumulator-in-flight", path, f"code that touches `{touched}` while a wgmma that uses it may be under way")
+            accessed = next(iter(sorted(own & found.uses)), None)
+            if accessed is not None:
+                return Refusal("accumulator-in-flight", path, f"code that accesses `{accessed}` while a wgmma that uses it is in flight")
             if (own or at in known.in_group) and (found.wgmma or found.branch):
                 return Refusal("wgmma-group-split", path, f"{found.wgmma or found.branch} within a group of wgmma")
         if not is_after and (found.branch or found.pragma):
             children = self._children(path[:-1])
-            place = before(children, path[-1])
-            if place and is_block_pragma(children[place - 1]):
+            position = before(children, path[-1])
+            if position and is_block_pragma(children[position - 1]):
                 return Refusal(
                     "pragma-split",
                     path,
@@ -498,7 +498,7 @@ class _Batch:
                     "divergent-code",
                     path,
                     f"{found.branch} in a function with `{routine.instructions[aligned].opcode.text}`",
-                    ("threads that part ways here need not be together again where they must be",),
+                    ("threads that diverge here need not reconverge where they must",),
                 )
         scope = routine.names.scope_of(path)
         key = (id(found), id(scope))
@@ -531,7 +531,7 @@ class _Batch:
         if trait.flow and trait.flow != "brkpt" and not same:
             last = found.statements[-1] if found.statements else None
             if not (isinstance(last, Instruction) and traits(last.opcode.text).flow == trait.flow and trait.flow != "call"):
-                return Refusal("flow-changed", path, f"`{old.opcode.text}` decides where control goes, and nothing does so in its place")
+                return Refusal("flow-changed", path, f"`{old.opcode.text}` decides where control goes, and the replacement does not")
         writes = found.writes_carry
         if (trait.writes_carry and i in known.carry and not writes) or (writes and not trait.writes_carry and i in known.carry):
             return Refusal("carry-chain-cut", path, "the condition code that is read later would be another (9.7.2)")
@@ -541,9 +541,9 @@ class _Batch:
         if path[-1] and is_bound_pragma(children[path[-1] - 1]) and not same:
             return Refusal("pragma-split", path, "the pragma before it speaks of this instruction")
         own = known.accumulators.get(i, frozenset())
-        touched = next(iter(sorted(own & found.uses)), None)
-        if touched is not None and not same:
-            return Refusal("accumulator-in-flight", path, f"code that touches `{touched}` while a wgmma that uses it may be under way")
+        accessed = next(iter(sorted(own & found.uses)), None)
+        if accessed is not None and not same:
+            return Refusal("accumulator-in-flight", path, f"code that accesses `{accessed}` while a wgmma that uses it is in flight")
         if same and trait.aligned:
             converged = True
         return self._check_code(routine, path, attrs.evolve(found, leaves=None) if trait.flow else found, converged, i)
@@ -562,20 +562,20 @@ class _Batch:
             found = self.made[text] = tuple([self._marked(statement) for statement in code(text).statements])
         return found
 
-    def _put(self, block: Path, place: int, rank: int, statements: tuple[Node, ...]) -> None:
-        self.bodies.setdefault(block, _Body()).put.setdefault(place, []).append((rank, statements))
+    def _put(self, block: Path, position: int, rank: int, statements: tuple[Node, ...]) -> None:
+        self.bodies.setdefault(block, _Body()).put.setdefault(position, []).append((rank, statements))
 
     def _built(self) -> Module:
-        touched: dict[int, list[Path]] = {}
+        accessed: dict[int, list[Path]] = {}
         for path in self.bodies:
-            touched.setdefault(path[0], []).append(path)
+            accessed.setdefault(path[0], []).append(path)
         children: list[Node] = []
         first = next((i for i, one in enumerate(self.module.children) if isinstance(one, Function) and one.body), len(self.module.children))
         for i, child in enumerate(self.module.children):
             if i == first:
                 children += self.front
-            if i in touched:
-                inner = {path[:n] for path in touched[i] for n in range(2, len(path) + 1)}
+            if i in accessed:
+                inner = {path[:n] for path in accessed[i] for n in range(2, len(path) + 1)}
                 assert isinstance(child, Function)
                 child = child.with_children((child.header, self._block((i, 1), child.children[1], inner)))
             if i in self.heads:
@@ -587,11 +587,11 @@ class _Batch:
             children += self.front
         return self.module.with_children(children)
 
-    def _block(self, path: Path, block: Node, touched: set[Path]) -> Node:
+    def _block(self, path: Path, block: Node, accessed: set[Path]) -> Node:
         """How deep blocks nest, the parser bounds."""
         body = self.bodies.get(path, _Body())
         put, instead = body.put, body.instead
-        inner = {at[-1] for at in touched if len(at) == len(path) + 1 and at[:-1] == path}
+        inner = {at[-1] for at in accessed if len(at) == len(path) + 1 and at[:-1] == path}
         children: list[Node] = []
         for i, child in enumerate(block.children):
             if i in put:
@@ -600,7 +600,7 @@ class _Batch:
             if i in instead:
                 children += instead[i]
             elif i in inner:
-                children.append(self._block((*path, i), child, touched))
+                children.append(self._block((*path, i), child, accessed))
             else:
                 children.append(child)
         for _, statements in sorted(put.get(len(block.children), ()), key=lambda one: one[0]):

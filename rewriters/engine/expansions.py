@@ -282,7 +282,7 @@ def _one_by_one(instruction: Instruction, bound: Bound, goal: Goal) -> str | Non
 
 
 def _copied_at_once(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:
-    """Until it is waited for, a copy may happen at any time; so it may at once. Of what is not read, nothing may be touched."""
+    """Until it is waited for, a copy may happen at any time; so it may at once. Of what is not read, nothing may be accessed."""
     opcode = instruction.opcode
     if opcode.mnemonic != "cp" or not (opcode.has(".async", ".ca") or opcode.has(".async", ".cg")):
         return None

@@ -1,6 +1,6 @@
 """Names that no file has yet.
 
-A name that starts with text that the file contains nowhere is no name of the file, whatever scope it is in and whatever families such as
+A name that starts with text that the file contains nowhere is no name of the file, in any scope and with any families such as
 `%r<100>` declare. So a module gets one stem, and every name made from it is fresh. What keeps a rewriter's own names apart are its roles.
 """
 

@@ -1,7 +1,7 @@
 """Products and sums that a compiler may make one operation of, which rounds once where the two round twice.
 
 It may where neither names how it is rounded (9.7.3.3 to 9.7.3.5, 9.7.4.1 to 9.7.4.3). So what such a pair gives is up to the compiler,
-and another pair of instructions in its place need not give the same.
+and another pair of instructions need not give the same.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def inserted(statement: Node, leading: str = "\n\t") -> Node:
 
 
 def replaced(new: Node, old: Node) -> Node:
-    """The statement with the mark of one that stands for `old`, at its place."""
+    """The statement with the mark of one that stands for `old`, at its position."""
     leading = _leading(old)
     body = old.text[len(leading) :]
     held = _CLOSE.sub(r"*~\1/", body)

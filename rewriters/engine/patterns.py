@@ -1,4 +1,4 @@
-"""Picking instructions: by opcode, modifiers, operands, state space, guard, place in the graph and source line."""
+"""Picking instructions: by opcode, modifiers, operands, state space, guard, position in the graph and source line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ptxkit.analyses.cfg.loops import loops
 from ptxkit.analyses.framework.routine import Routine, fact, routines
 from ptxkit.syntax import Address, Function, Instruction, Leaf, Loc, Module, Name, Node, Path, parse_statement
 
-PLACES = ("any", "first", "last", "block-start", "block-end", "loop-header")
+POSITIONS = ("any", "first", "last", "block-start", "block-end", "loop-header")
 
 
 @attrs.frozen
@@ -35,7 +35,7 @@ class Site:
 class Pattern:
     """What an instruction must be like; what is not said may be anything.
 
-    `place` is one of `PLACES`: the first or last instruction of its function, the first or last of a basic block, the first of a loop.
+    `place` is one of `POSITIONS`: the first or last instruction of its function, the first or last of a basic block, the first of a loop.
     """
 
     mnemonic: str = ""
@@ -52,7 +52,7 @@ class Pattern:
     file: int | None = None
     line: int | None = None
     """The line of the `.loc` in force, of the file of that number."""
-    place: str = attrs.field(default="any", validator=attrs.validators.in_(PLACES))
+    place: str = attrs.field(default="any", validator=attrs.validators.in_(POSITIONS))
 
 
 def pattern(text: str) -> Pattern:
@@ -88,9 +88,9 @@ def select(subject: Module | Iterable[Routine], wanted: Pattern | str) -> Iterat
 
 
 def _of_routine(routine: Routine, wanted: Pattern) -> Iterator[Site]:
-    places = _places(routine, wanted.place)
+    indices = _at_position(routine, wanted.place)
     opcodes: dict[int, bool] = {}
-    for i in range(len(routine.instructions)) if places is None else sorted(places):
+    for i in range(len(routine.instructions)) if indices is None else sorted(indices):
         instruction = routine.instructions[i]
         opcode = instruction.opcode
         fits = opcodes.get(id(opcode))
@@ -115,7 +115,7 @@ def _fits(mnemonic: str, modifiers: tuple[str, ...], wanted: Pattern) -> bool:
     return all(modifiers.count(modifier) >= wanted.has.count(modifier) for modifier in wanted.has)
 
 
-def _places(routine: Routine, place: str) -> set[int] | None:
+def _at_position(routine: Routine, place: str) -> set[int] | None:
     count = len(routine.instructions)
     if place == "any":
         return None

@@ -36,7 +36,7 @@ class Points:
     carry: frozenset[int]
     """The instructions behind which the condition code may still be read (9.7.2)."""
     accumulators: dict[int, frozenset[str]]
-    """Before which instructions a wgmma may be under way, and the names of the registers that are its own (9.7.16)."""
+    """Before which instructions a wgmma may be in flight, and the names of the registers that are its own (9.7.16)."""
     in_group: frozenset[int]
     """The instructions between a wgmma.fence and the commit of its group, the fence not included."""
     aligned: int
@@ -168,10 +168,10 @@ def _mask(numbers: Sequence[int]) -> int:
 
 def before(children: Sequence[Node], at: int) -> int:
     """Where among the statements code stands that is to run right before the instruction at index `at`."""
-    place = at
-    while place and (isinstance(statement := children[place - 1], Loc) or is_bound_pragma(statement)):
-        place -= 1
-    return place
+    position = at
+    while position and (isinstance(statement := children[position - 1], Loc) or is_bound_pragma(statement)):
+        position -= 1
+    return position
 
 
 def is_bound_pragma(statement: Node) -> bool:

@@ -1,4 +1,4 @@
-"""What a rewriter gives back, and how it says no."""
+"""What a rewriter returns, and how it refuses."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _frozen(options: Mapping[str, Any]) -> Mapping[str, Any]:
 
 @attrs.frozen
 class Manifest:
-    """What was done, for whoever launches the module or reads what it wrote."""
+    """What was done, for the program that launches the module or reads what it wrote."""
 
     rewriter: str
     options: Mapping[str, Any] = attrs.field(factory=dict, converter=_frozen, eq=dict)
@@ -133,7 +133,7 @@ class Rewrite:
     module: Module
     manifest: Manifest
     refusals: tuple[Refusal, ...] = ()
-    """Places of the *old* module at which a rewriter that may go on without them could do nothing."""
+    """Instructions of the *old* module at which a rewriter that may go on without them could do nothing."""
     refused: tuple[object, ...] = attrs.field(default=(), eq=False, repr=False)
     """The edit of each refusal."""
 
@@ -143,7 +143,7 @@ class Rewrite:
 
 
 def debugging(module: Module) -> tuple[Refusal, ...]:
-    """Why the registers of a module cannot get other names, if they cannot: debuggers are told where values are by these names."""
+    """Why the registers of a module cannot get other names, if they cannot: these names show debuggers where values are."""
     if "debug" not in module.targets:
         return ()
     at = next(i for i, child in enumerate(module.children) if isinstance(child, Target))

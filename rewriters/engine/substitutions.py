@@ -1,7 +1,7 @@
 """Other instructions that do the same, for assemblers and targets that do not know the first.
 
 Each function gives the text to write instead, without guards, or None where it has nothing to say: instructions; nothing at all, where it
-may be left out; or a block in braces, with registers of its own, from `expansions.py`. What is written is checked again by whoever asks.
+may be left out; or a block in braces, with registers of its own, from `expansions.py`. What is written is checked again by the caller.
 `same` says in words why nothing changes.
 """
 
@@ -24,7 +24,7 @@ OLDER = {".shared::cta": ".shared", ".param::entry": ".param", ".param::func": "
 ALONE = {".cluster": ".cta", ".shared::cluster": ".shared"}
 """Scopes and spaces of a cluster that is one CTA."""
 
-PLACES_ALONE = {
+WITHOUT_CLUSTER = {
     "%cluster_ctarank": "0",
     "%cluster_nctarank": "1",
     "%is_explicit_cluster": "0",
@@ -36,7 +36,7 @@ PLACES_ALONE = {
 """What special registers hold in a cluster that is one CTA (10.11 to 10.17)."""
 
 BYTES = {"8": 1, "16": 2, "32": 4, "64": 8, "16x2": 4}
-"""The size of a type by what stands behind its letters."""
+"""The size of a type by what follows its letters."""
 
 
 @attrs.frozen
@@ -61,7 +61,7 @@ Make = Callable[[Instruction, Bound, Goal], str | None]
 
 
 class Substitution(NamedTuple):
-    """A way to write something else: `make` gives the new text, empty to leave the instruction out. `needs` is what the new text needs, in
+    """A substitution: `make` gives the new text, empty to leave the instruction out. `needs` is what the new text needs, in
     the notation of the table, if it is a block."""
 
     same: str
@@ -125,13 +125,13 @@ def _cluster_of_one(instruction: Instruction, bound: Bound, goal: Goal) -> str |
     if opcode.mnemonic == "getctarank":
         return f"mov.b32 {operands[0]}, 0;"
     kept = [ALONE.get(word, word) for word in opcode.modifiers]
-    places = [_place_alone(operand) for operand in operands]
-    return text_of(opcode.mnemonic, kept, places) if (tuple(kept), places) != (opcode.modifiers, operands) else None
+    adapted = [_without_cluster(operand) for operand in operands]
+    return text_of(opcode.mnemonic, kept, adapted) if (tuple(kept), adapted) != (opcode.modifiers, operands) else None
 
 
-def _place_alone(operand: str) -> str:
+def _without_cluster(operand: str) -> str:
     name, dot, at = operand.partition(".")
-    return PLACES_ALONE.get(operand) or (PLACES_ALONE[name] + dot + at if name in ("%clusterid", "%nclusterid") else operand)
+    return WITHOUT_CLUSTER.get(operand) or (WITHOUT_CLUSTER[name] + dot + at if name in ("%clusterid", "%nclusterid") else operand)
 
 
 def _default_order(instruction: Instruction, bound: Bound, goal: Goal) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, apart, leading, touches, under
+from ptxkit.rewriters.probing import ACTIVEMASK, REDUX, Plan, apart, leading, thread_accesses, under
 
 ROW = 32
 BANKS = 32
@@ -22,22 +22,22 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
             plan.refuse(routine, -1, "needs-target", "`redux.sync` needs sm_80 and PTX 7.0")
         return
     found = []
-    for touch in touches(plan, ("shared", "generic"), at, plan.name("a")):
-        if touch.instruction.opcode.mnemonic in ("atom", "red") or touch.access.bytes not in (1, 2, 4, 8, 16):
+    for probed in thread_accesses(plan, ("shared", "generic"), at, plan.name("a")):
+        if probed.instruction.opcode.mnemonic in ("atom", "red") or probed.access.bytes not in (1, 2, 4, 8, 16):
             plan.refuse(
-                touch.routine, touch.access.instruction, "not-by-thread", "neither a load nor a store of up to 16 bytes by each thread"
+                probed.routine, probed.access.instruction, "not-by-thread", "neither a load nor a store of up to 16 bytes by each thread"
             )
         else:
-            found.append(touch)
+            found.append(probed)
     if not found:
         return
     buffer = plan.region("banks", ROW, len(found))
     a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
     mask, copy, x, unit, phase, degree, total = [plan.name(role) for role in ("m", "c", "x", "u", "h", "d", "t")]
     here, leader, first, again = [plan.name(role) for role in ("g", "l", "f", "n")]
-    for number, touch in enumerate(found):
+    for number, probed in enumerate(found):
         row = number * ROW
-        width = touch.access.bytes
+        width = probed.access.bytes
         assert width is not None
         words = max(1, width // 4)
         shift = (4 * words).bit_length() - 1
@@ -70,14 +70,14 @@ def bank_conflicts(plan: Plan, *, at: str = "") -> None:
         body = "\n".join(lines)
         declared = f"{{ .reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {copy}, {x}, {unit}, {phase}, {degree}, {total};"
         declared += f" .reg .pred {here}, {leader}, {first}, {again};"
-        begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{touch.address}"
-        if touch.access.space:
-            code = f"{declared}\n{under(touch.guard, begin)}\n{under(touch.guard, body)} }}"
+        begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{probed.address}"
+        if probed.access.space:
+            code = f"{declared}\n{under(probed.guard, begin)}\n{under(probed.guard, body)} }}"
         else:
-            where = under(touch.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.shared {here}, {a};")
+            where = under(probed.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.shared {here}, {a};")
             code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
-        site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
-        plan.put(Before(touch.site, touch.around(code)), site=site)
+        site = plan.site(probed.routine, probed.access.instruction, space=probed.space, kind=probed.kind, bytes=width)
+        plan.put(Before(probed.site, probed.around(code)), site=site)
 
 
 def _pairs(unit: str, phase: str, scratch: tuple[str, str, str], mask: str, tests: tuple[str, str]) -> str:

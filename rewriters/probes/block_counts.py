@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxkit.rewriters.counting import count_ways, counts_of_blocks, functions_of
+from ptxkit.rewriters.counting import count_edges, counts_of_blocks, functions_of
 from ptxkit.rewriters.manifest import Read, Table, site_columns
 from ptxkit.rewriters.probing import Plan
 
@@ -10,10 +10,10 @@ from ptxkit.rewriters.probing import Plan
 def block_counts(plan: Plan, *, registers: int = 16, derive: bool = True) -> None:
     """How often each basic block is run, counted in threads, exactly.
 
-    Up to `registers` counters in loops are kept in registers, the others in memory. Without `derive` every way between blocks has a counter
+    Up to `registers` counters in loops are kept in registers, the others in memory. Without `derive` every edge of blocks has a counter
     of its own. A thread that ends in a trap is not counted; a counter in a loop starts over at 2^32 in one thread.
     """
-    count_ways(plan, registers, derive)
+    count_edges(plan, registers, derive)
 
 
 def decode(found: Read) -> list[Table]:

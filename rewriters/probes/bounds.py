@@ -7,7 +7,7 @@ import struct
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.parameters import bytes_of
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import Plan, Touch, block_number, thread_number, touches, under
+from ptxkit.rewriters.probing import Plan, ThreadAccess, block_number, thread_accesses, thread_number, under
 from ptxkit.syntax import Declaration, Function, Module
 
 KINDS = {1: "null", 2: "misaligned", 3: "out of bounds"}
@@ -28,14 +28,14 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         raise ValueError(f"bounds:act is record or trap, not {act!r}")
     found = []
     own = _variables(plan.module)
-    for touch in touches(plan, ("global", "generic"), at, plan.name("a")):
-        hidden = _hidden(touch, own)
-        if touch.access.bytes is None:
-            plan.refuse(touch.routine, touch.access.instruction, "unknown-size", "how many bytes are touched is not known beforehand")
+    for probed in thread_accesses(plan, ("global", "generic"), at, plan.name("a")):
+        hidden = _hidden(probed, own)
+        if probed.access.bytes is None:
+            plan.refuse(probed.routine, probed.access.instruction, "unknown-size", "how many bytes are accessed is not known beforehand")
         elif hidden is not None:
-            plan.refuse(touch.routine, touch.access.instruction, "hidden-name", f"`{hidden}` is something else here than the variable")
+            plan.refuse(probed.routine, probed.access.instruction, "hidden-name", f"`{hidden}` is something else here than the variable")
         else:
-            found.append(touch)
+            found.append(probed)
     if not found:
         return
     counts = plan.region("counts", 8, len(found), copied=False)
@@ -48,11 +48,11 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
     known += [(f"mov.u64 {word}, {name};", str(bytes_)) for name, bytes_ in own]
     plan.batch.known.update([name for name, _ in own])
     bad, test, won, here = [plan.name(role) for role in ("bad", "q", "won", "g")]
-    for number, touch in enumerate(found):
-        width = touch.access.bytes
+    for number, probed in enumerate(found):
+        width = probed.access.bytes
         assert width is not None
-        site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
-        checks = [f"mov.u32 {kind}, 3;\n{_last_byte(touch, width, a, last, x)}"]
+        site = plan.site(probed.routine, probed.access.instruction, space=probed.space, kind=probed.kind, bytes=width)
+        checks = [f"mov.u32 {kind}, 3;\n{_last_byte(probed, width, a, last, x)}"]
         for load, end in known:
             # from the start of the allocation, so that what lies before it is beyond its end
             checks.append(f"{load}\nsub.u64 {base}, {a}, {word};")
@@ -60,9 +60,9 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
                 f"sub.u64 {word}, {last}, {word};\nsetp.lt.u64 {test}, {base}, {end};\nsetp.lt.and.u64 {test}, {word}, {end}, {test};"
             )
             checks.append(f"selp.u32 {kind}, 0, {kind}, {test};")
-        if touch.access.align > 1:
+        if probed.access.align > 1:
             checks.append(
-                f"and.b64 {word}, {a}, {touch.access.align - 1};\nsetp.ne.u64 {test}, {word}, 0;\nselp.u32 {kind}, 2, {kind}, {test};"
+                f"and.b64 {word}, {a}, {probed.access.align - 1};\nsetp.ne.u64 {test}, {word}, 0;\nselp.u32 {kind}, 2, {kind}, {test};"
             )
         checks.append(f"setp.lt.u64 {test}, {a}, {NULL_BYTES};\nselp.u32 {kind}, 1, {kind}, {test};")
         body = "\n".join(
@@ -80,27 +80,27 @@ def bounds(plan: Plan, *, allocations: int = 8, act: str = "record", at: str = "
         )
         declared = f"{{ .reg .b64 {a}, {base}, {last}, {word}, {size}; .reg .b32 {a}_l, {kind}, {x}, {y};"
         declared += f" .reg .pred {bad}, {test}, {won}, {here}; mov.pred {bad}, 0; mov.pred {won}, 0;"
-        if touch.access.space:
-            code = f"{declared}\n{under(touch.guard, touch.address)}\n{under(touch.guard, body)} }}"
+        if probed.access.space:
+            code = f"{declared}\n{under(probed.guard, probed.address)}\n{under(probed.guard, body)} }}"
         else:
             # an address of another space in the generic one is not judged; null is in none
-            where = f"{touch.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};"
+            where = f"{probed.address}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};"
             where += f"\nsetp.lt.u64 {test}, {a}, {NULL_BYTES};\nor.pred {here}, {here}, {test};"
-            code = f"{declared}\n{under(touch.guard, where)}\n{under(f'@{here}', body)} }}"
-        plan.put(Before(touch.site, touch.around(code)), site=site)
+            code = f"{declared}\n{under(probed.guard, where)}\n{under(f'@{here}', body)} }}"
+        plan.put(Before(probed.site, probed.around(code)), site=site)
 
 
-def _last_byte(touch: Touch, width: int, a: str, last: str, x: str) -> str:
-    """Code for the address of the last byte that is touched; `x` is a 32-bit register."""
-    if touch.touched and touch.number_of_bytes:
-        return f"mov.u32 {x}, {touch.part};\ncvt.u64.u32 {last}, {x};\nadd.u64 {last}, {last}, {a};\nsub.u64 {last}, {last}, 1;"
+def _last_byte(probed: ThreadAccess, width: int, a: str, last: str, x: str) -> str:
+    """Code for the address of the last byte that is accessed; `x` is a 32-bit register."""
+    if probed.active and probed.number_of_bytes:
+        return f"mov.u32 {x}, {probed.part};\ncvt.u64.u32 {last}, {x};\nadd.u64 {last}, {last}, {a};\nsub.u64 {last}, {last}, 1;"
     return f"add.u64 {last}, {a}, {max(width, 1) - 1};"
 
 
-def _hidden(touch: Touch, variables: list[tuple[str, int]]) -> str | None:
-    """A variable that code at this place cannot name."""
-    scope = touch.routine.names.scope_of(touch.routine.where(touch.access.instruction))
-    module = touch.routine.names.scope_of(())
+def _hidden(probed: ThreadAccess, variables: list[tuple[str, int]]) -> str | None:
+    """A variable that code here cannot name."""
+    scope = probed.routine.names.scope_of(probed.routine.where(probed.access.instruction))
+    module = probed.routine.names.scope_of(())
     return next((name for name, _ in variables if scope.lookup(name) is not module.lookup(name)), None)
 
 

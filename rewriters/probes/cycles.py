@@ -10,7 +10,7 @@ from ptxkit.rewriters.manifest import Read, Table, Value
 from ptxkit.rewriters.probing import ACTIVEMASK, Plan, block_number, leading, thread_number, warps_of_block
 
 ROW = 64
-"""Start and end by the clock and by the global timer, each as the greatest of what threads write; threads that came and went; place."""
+"""Start and end by clock and global timer, each the greatest of what threads write; threads that came and went; multiprocessor."""
 FULL = (1 << 64) - 1
 
 

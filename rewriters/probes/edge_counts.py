@@ -1,23 +1,23 @@
-"""How often control goes each way from one basic block to another."""
+"""How often control takes each edge from one basic block to another."""
 
 from __future__ import annotations
 
-from ptxkit.rewriters.counting import OUTSIDE, count_ways, functions_of
+from ptxkit.rewriters.counting import OUTSIDE, count_edges, functions_of
 from ptxkit.rewriters.manifest import Read, Table, Value
 from ptxkit.rewriters.probing import Plan
 
 
 def edge_counts(plan: Plan, *, registers: int = 16, derive: bool = True) -> None:
-    """How often control goes each way from one basic block to another, counted in threads, exactly.
+    """How often control takes each edge from one basic block to another, counted in threads, exactly.
 
-    Ways in and out of a function are counted too, with no block as source or target. Up to `registers` counters in loops are kept in
-    registers, the others in memory. Without `derive` every way has a counter of its own.
+    Edges in and out of a function are counted too, with no block as source or target. Up to `registers` counters in loops are kept in
+    registers, the others in memory. Without `derive` every edge has a counter of its own.
     """
-    count_ways(plan, registers, derive)
+    count_edges(plan, registers, derive)
 
 
 def decode(found: Read) -> list[Table]:
-    """The table `edge-counts`: a row for each way; `from_line` and `to_line` are where the blocks start in the PTX."""
+    """The table `edge-counts`: a row for each edge; `from_line` and `to_line` are where the blocks start in the PTX."""
     lines = {(site.function, site.block): site.line for site in found.sites}
     rows: list[tuple[Value, ...]] = []
     for function, taken in functions_of(found):

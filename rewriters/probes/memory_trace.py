@@ -1,4 +1,4 @@
-"""Which addresses warps touch, in the order in which they do."""
+"""Which addresses warps access, in the order in which they do."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ptxkit.rewriters.manifest import Read, Table, Value
 from ptxkit.rewriters.probing import (
     ACTIVEMASK,
     Plan,
-    Touch,
+    ThreadAccess,
     block_number,
     block_number_32,
     leading,
     spaces_of,
+    thread_accesses,
     thread_number,
-    touches,
     under,
     warps_of_block,
 )
@@ -31,7 +31,7 @@ BITS = 32
 
 
 def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sample: int = 1, keep: str = "first", rings: int = 64) -> None:
-    """The addresses that each warp touches, offsets included, with bytes, active threads and time.
+    """The addresses that each warp accesses, offsets included, with bytes, active threads and time.
 
     With `sample`, a power of two, only about every so-many-th warp is traced, all of what it does. Records go to `rings` rings by
     multiprocessor; of more than there is room for, the `first` or the `last` stay, and the true number is known all the same.
@@ -44,29 +44,29 @@ def memory_trace(plan: Plan, *, space: str = "global+generic", at: str = "", sam
         for routine in plan.routines:
             plan.refuse(routine, -1, "needs-target", "`activemask` needs PTX 6.2")
         return
-    found = list(touches(plan, spaces_of(space), at, plan.name("a")))
+    found = list(thread_accesses(plan, spaces_of(space), at, plan.name("a")))
     if not found:
         return
     buffer = plan.region("records", ROW, max(1, (1 << 16) // rings), per="ring", header=HEADER, copies=rings)
     chosen, both = plan.name("s"), plan.name("g")
     if sample > 1:
-        for routine in {id(touch.routine): touch.routine for touch in found}.values():
+        for routine in {id(probed.routine): probed.routine for probed in found}.values():
             plan.put(Declare(routine, f".reg .pred {chosen};"), whole=routine)
             plan.put(AtEntry(routine, _sampled(plan, chosen, sample)), whole=routine)
-    for touch in found:
-        access = touch.access
-        details = {"space": touch.space, "kind": touch.kind, "bytes": access.bytes}
-        number = plan.site(touch.routine, access.instruction, **details)
-        branches = sample > 1 and _may_branch(touch)
-        guard = touch.guard if branches or sample == 1 else f"@{both}"
-        record = _record(plan, touch, guard, number, buffer.words, buffer.space, rings, keep)
+    for probed in found:
+        access = probed.access
+        details = {"space": probed.space, "kind": probed.kind, "bytes": access.bytes}
+        number = plan.site(probed.routine, access.instruction, **details)
+        branches = sample > 1 and _may_branch(probed)
+        guard = probed.guard if branches or sample == 1 else f"@{both}"
+        record = _record(plan, probed, guard, number, buffer.words, buffer.space, rings, keep)
         if sample > 1 and not branches:
-            record = f"{{ .reg .pred {both}; {_both(both, chosen, touch.guard)}\n{record} }}"
+            record = f"{{ .reg .pred {both}; {_both(both, chosen, probed.guard)}\n{record} }}"
         if branches:
-            # all threads of a warp go the same way here, so what must be run together still is
+            # all threads of a warp take the same path here, so what must be run together still is
             skip = plan.batch.fresh.label(f"p{plan.number}_skip")
             record = f"{{ @!{chosen} bra {skip};\n{record}\n{skip}: }}"
-        plan.put(Before(touch.site, touch.around(record), converged=branches), site=number)
+        plan.put(Before(probed.site, probed.around(record), converged=branches), site=number)
 
 
 def _sampled(plan: Plan, chosen: str, sample: int) -> str:
@@ -82,9 +82,9 @@ mul.lo.u32 {warp}, {warp}, {HASH};
 setp.lt.u32 {chosen}, {warp}, {1 << BITS - sample.bit_length() + 1}; }}"""
 
 
-def _may_branch(touch: Touch) -> bool:
+def _may_branch(probed: ThreadAccess) -> bool:
     """Whether a branch around the code is worth asking for: not within a group of wgmma, nor where a pragma may stand before a loop."""
-    routine, i = touch.routine, touch.access.instruction
+    routine, i = probed.routine, probed.access.instruction
     known, flow = points(routine), control_flow(routine)
     return i not in known.in_group and not known.accumulators.get(i) and i != flow.blocks[flow.block_of[i]].start
 
@@ -101,7 +101,7 @@ def is_sampled(warp: int, sample: int) -> bool:
     return sample == 1 or warp * HASH % (1 << BITS) < 1 << BITS - sample.bit_length() + 1
 
 
-def _record(plan: Plan, touch: Touch, guard: str, site: int, words: str, space: str, rings: int, keep: str) -> str:
+def _record(plan: Plan, probed: ThreadAccess, guard: str, site: int, words: str, space: str, rings: int, keep: str) -> str:
     a, base, word, block, clock = [plan.name(role) for role in ("a", "b", "w", "k", "t")]
     mask, lane, x, y, at, on, leader = [plan.name(role) for role in ("m", "e", "x", "y", "i", "on", "l")]
     ring = ""
@@ -115,7 +115,7 @@ def _record(plan: Plan, touch: Touch, guard: str, site: int, words: str, space: 
     declared = f"{{ .reg .b64 {a}, {base}, {word}, {block}, {clock}; .reg .b32 {a}_l, {mask}, {lane}, {x}, {y}, {at};"
     code = f"""{declared} .reg .pred {on}, {leader};
 !mov.pred {on}, 0;
-{touch.address}
+{probed.address}
 ld{space}.u64 {base}, [{words}];
 {leading("", leader, mask, x, base)}
 {ring}
@@ -161,8 +161,8 @@ def decode(found: Read) -> list[Table]:
     rows: list[tuple[Value, ...]] = []
     wanted = threads = kept = 0
     for header, data in found.copies("records"):
-        count, touched = struct.unpack_from("<2Q", header)
-        wanted, threads = wanted + count, threads + touched
+        count, reached = struct.unpack_from("<2Q", header)
+        wanted, threads = wanted + count, threads + reached
         for at in range(min(count, len(data) // ROW)):
             site, mask, block, clock, warp, sm = struct.unpack_from("<IIQQII", data, at * ROW)
             if site not in sites:
@@ -172,8 +172,8 @@ def decode(found: Read) -> list[Table]:
             active = [lanes[lane] for lane in range(32) if mask >> lane & 1]
             about = sites[site]
             text = " ".join([f"{one:x}" for one in active])
-            place = (about.function, about.line, about.details["space"], about.details["kind"], about.details["bytes"])
-            rows.append((clock, sm, block, warp, site, *place, f"{mask:08x}", len(active), text))
+            row = (about.function, about.line, about.details["space"], about.details["kind"], about.details["bytes"])
+            rows.append((clock, sm, block, warp, site, *row, f"{mask:08x}", len(active), text))
     rows.sort(key=lambda row: (row[1], row[0]))
     names = ("clock", "sm", "block", "warp", "site", "function", "line", "space", "kind", "bytes", "mask", "active", "addresses")
     columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}

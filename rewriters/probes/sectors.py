@@ -1,16 +1,16 @@
-"""How many sectors of 32 bytes each access of a warp to global memory touches."""
+"""How many sectors of 32 bytes each access of a warp to global memory needs."""
 
 from __future__ import annotations
 
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.manifest import Read, Table, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, apart, leading, touches, under
+from ptxkit.rewriters.probing import ACTIVEMASK, MATCH, Plan, apart, leading, thread_accesses, under
 
 ROW = 32
 
 
 def sectors(plan: Plan, *, at: str = "") -> None:
-    """Requests of warps to global memory and the sectors of 32 bytes that they touch: how well accesses coalesce.
+    """Requests of warps to global memory and the sectors of 32 bytes that they access: how well accesses coalesce.
 
     A request is an access that threads of a warp make together. Accesses by generic addresses count where they mean global memory.
     """
@@ -19,20 +19,20 @@ def sectors(plan: Plan, *, at: str = "") -> None:
             plan.refuse(routine, -1, "needs-target", "`match` needs sm_70 and `activemask` PTX 6.2")
         return
     found = []
-    for touch in touches(plan, ("global", "generic"), at, plan.name("a")):
-        if touch.access.bytes is None or touch.access.bytes > 32:
+    for probed in thread_accesses(plan, ("global", "generic"), at, plan.name("a")):
+        if probed.access.bytes is None or probed.access.bytes > 32:
             plan.refuse(
-                touch.routine, touch.access.instruction, "not-by-thread", "how many bytes a thread touches is not known, or over 32"
+                probed.routine, probed.access.instruction, "not-by-thread", "how many bytes a thread accesses is not known, or over 32"
             )
         else:
-            found.append(touch)
+            found.append(probed)
     if not found:
         return
     buffer = plan.region("sectors", ROW, len(found))
     a, base, sum_ = [plan.name(role) for role in ("a", "b", "s")]
     mask, copy, x, here, leader, first = [plan.name(role) for role in ("m", "c", "x", "g", "l", "f")]
-    for number, touch in enumerate(found):
-        width = touch.access.bytes
+    for number, probed in enumerate(found):
+        width = probed.access.bytes
         row = number * ROW
         body = f"""{leading("", leader, mask, x, base)}
 {apart(base, x)}
@@ -51,14 +51,14 @@ popc.b32 {x}, {x};
 cvt.u64.u32 {sum_}, {x};
 @{leader} red.global.add.u64 [{base}+{row + 8}], {sum_};"""
         declared = f"{{ .reg .b64 {a}, {base}, {sum_}; .reg .b32 {a}_l, {mask}, {copy}, {x}; .reg .pred {here}, {leader}, {first};"
-        begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{touch.address}"
-        if touch.access.space:
-            code = f"{declared}\n{under(touch.guard, begin)}\n{under(touch.guard, body)} }}"
+        begin = f"ld{buffer.space}.u64 {base}, [{buffer.words}];\n{probed.address}"
+        if probed.access.space:
+            code = f"{declared}\n{under(probed.guard, begin)}\n{under(probed.guard, body)} }}"
         else:
-            where = under(touch.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};")
+            where = under(probed.guard, f"{begin}\n!mov.pred {here}, 0;\nisspacep.global {here}, {a};")
             code = f"{declared}\n{where}\n{under(f'@{here}', body)} }}"
-        site = plan.site(touch.routine, touch.access.instruction, space=touch.space, kind=touch.kind, bytes=width)
-        plan.put(Before(touch.site, touch.around(code)), site=site)
+        site = plan.site(probed.routine, probed.access.instruction, space=probed.space, kind=probed.kind, bytes=width)
+        plan.put(Before(probed.site, probed.around(code)), site=site)
 
 
 def decode(found: Read) -> list[Table]:

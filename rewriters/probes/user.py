@@ -27,7 +27,7 @@ def user(plan: Plan, *, at: str, code: str = "", file: str = "", when: str = "be
     """PTX of one's own at the instructions like the pattern `at`, given as `code` or in a `file`; `when` is before or after.
 
     Inputs stand in braces: `{slot}`, the address of the site's own 64-bit `words`; `{site}`, its number;
-    `{address}`, where it touches memory; `{0}`, `{1}`, … its operands; `{on}`, a predicate that holds where there is a buffer; `{a}` to
+    `{address}`, where it accesses memory; `{0}`, `{1}`, … its operands; `{on}`, a predicate that holds where there is a buffer; `{a}` to
     `{d}`, 64-bit registers for scratch, `{r}` to `{u}` of 32 bits and `{p}` and `{q}` predicates. All of it runs where the instruction
     does. A file that ends in `.py` has a function `probe(site)` that gives the text, or None. Code that writes a register of the
     kernel's, leaves the function or is refused by the assembler is not put in.

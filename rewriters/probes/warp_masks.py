@@ -6,7 +6,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.rewriters.engine.edits import Before
 from ptxkit.rewriters.engine.patterns import Site
 from ptxkit.rewriters.manifest import Read, Table, Value, site_columns
-from ptxkit.rewriters.probing import ACTIVEMASK, Plan, apart, leading, place_in
+from ptxkit.rewriters.probing import ACTIVEMASK, Plan, apart, leading, point_in
 
 BINS = 33
 
@@ -14,7 +14,7 @@ BINS = 33
 def warp_masks(plan: Plan) -> None:
     """How often warps run each basic block, and a histogram of how many of their threads do so together.
 
-    Threads are exact whatever the convergence: each group that comes together is counted once. How threads are grouped is the machine's
+    Threads are exact for any convergence: each converged group is counted once. How threads are grouped is the machine's
     choice, and may be another where the code is.
     """
     if not plan.knows(ACTIVEMASK):
@@ -25,7 +25,7 @@ def warp_masks(plan: Plan) -> None:
     for routine in plan.routines:
         flow = control_flow(routine)
         for index in sorted(flow.reachable):
-            at = place_in(routine, flow.blocks[index])
+            at = point_in(routine, flow.blocks[index])
             if at is None:
                 plan.refuse(routine, flow.blocks[index].start, "call-sequence-split", "the whole block is part of a call")
             else:

@@ -16,7 +16,7 @@ Find = Callable[[str], int]
 class ProbeBuffer:
     """The buffer for launches of one shape, on the device or, where the probes ask for that, on the host. `reset` makes it ready.
 
-    `allocations` are the address and bytes of all memory that the kernel may touch, for probes that want to know. Raises
+    `allocations` are the address and bytes of all memory that the kernel may access, for probes that want to know. Raises
     DeviceError where there is not enough memory, ValueError for too many allocations.
     """
 
@@ -49,12 +49,12 @@ class ProbeBuffer:
         self.switch_on()
 
     def switch_on(self) -> None:
-        """Has the module write here, whatever stream the next launch is on."""
+        """Has the module write here, on whichever stream the next launch is."""
         self._device.write(self._symbol, self.layout.words(self.address))
         self._device.synchronize()
 
     def switch_off(self) -> None:
-        """Has the probes do nothing, whatever stream the next launch is on."""
+        """Has the probes do nothing, on whichever stream the next launch is."""
         self._device.write(self._symbol, self.layout.off())
         self._device.synchronize()
 
@@ -65,7 +65,7 @@ class ProbeBuffer:
         return self._device.read(self.address, self.layout.bytes)
 
     def tables(self) -> tuple[Table, ...]:
-        """What the probes wrote, as tables. Waits for the launches that are under way."""
+        """What the probes wrote, as tables. Waits for the launches that are in flight."""
         self._device.synchronize()
         return self.layout.decode(self.read())
 

@@ -12,7 +12,7 @@ from ptxkit.diagnostics import Diagnostic, Severity, Span
 from ptxkit.rewriters.profiling.array_files import BadFile, shape_of_file
 from ptxkit.rewriters.profiling.elements import FLOATS, INTEGERS, SIZES, fits
 from ptxkit.rewriters.profiling.launch import Argument, Array, Dimensions, Launch, Raw, Scalar
-from ptxkit.rewriters.profiling.places import Key, line_and_column, nearest, places
+from ptxkit.rewriters.profiling.locating import Key, line_and_column, nearest, offsets
 
 FILLS = ("zeros", "ones", "iota", "random")
 COMPARISONS = ("bits", "sorted", "none")
@@ -55,7 +55,7 @@ def parse(text: str, path: str | None = None) -> tuple[Launch, ...]:
     reader = _Reader(Path(path).parent if path and path != "-" else Path())
     launches = reader.launches(values)
     if reader.mistakes:
-        found = places(text)
+        found = offsets(text)
         findings = [_finding(path, text, nearest(found, key), message) for key, message in reader.mistakes]
         raise BadLaunch(sorted(findings, key=lambda finding: finding.span.start), text)
     return launches
@@ -71,8 +71,8 @@ def _finding(path: str | None, text: str, at: int, message: str) -> Diagnostic:
 
 def _syntax(path: str | None, text: str, message: str) -> Diagnostic:
     """A finding of what tomllib says, which ends in `(at line 3, column 5)` or `(at end of document)`."""
-    said, _, place = message.rpartition(" (at ")
-    numbers = [int(word) for word in place.replace(",", " ").rstrip(")").split() if word.isdecimal()]
+    said, _, position = message.rpartition(" (at ")
+    numbers = [int(word) for word in position.replace(",", " ").rstrip(")").split() if word.isdecimal()]
     at = len(text)
     if len(numbers) == 2:
         at = sum([len(line) + 1 for line in text.split("\n")[: numbers[0] - 1]]) + numbers[1] - 1
@@ -173,9 +173,9 @@ class _Reader:
             return None
         file = self._file(at, given)
         shape = self._shape(at, given, kind, file)
-        ways = [way for way in ("fill", "value", "path") if way in given]
-        if len(ways) > 1:
-            self._wrong((*at, ways[1]), f"`{ways[0]}` and `{ways[1]}` say two things about what is in it")
+        sources = [source for source in ("fill", "value", "path") if source in given]
+        if len(sources) > 1:
+            self._wrong((*at, sources[1]), f"`{sources[0]}` and `{sources[1]}` say two things about what is in it")
         fill = self._one_of(at, given, "fill", FILLS) if "fill" in given else "zeros"
         value = self._number((*at, "value"), given["value"], kind) if "value" in given else None
         low, high = self._whole(at, given, "low", 0, -(2**63), 2**64), None

@@ -21,7 +21,7 @@ MOST_SLICES = 200_000
 """Slices of a trace; more than that no viewer shows well."""
 LAUNCHES = 1
 """The process of a trace that has the launches themselves; multiprocessor n is process n + 2."""
-_PLACES = ("site", "file", "source_line")
+_SITE_COLUMNS = ("site", "file", "source_line")
 
 
 def shown(table: Table, most: int = 20) -> rich.console.Group:
@@ -30,7 +30,7 @@ def shown(table: Table, most: int = 20) -> rich.console.Group:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    columns = [column for column in table.columns if column.name not in _PLACES and not _empty(column)]
+    columns = [column for column in table.columns if column.name not in _SITE_COLUMNS and not _empty(column)]
     source = _sources(table)
     title = Text(table.name, "bold")
     if len(table) > most:

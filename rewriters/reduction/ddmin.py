@@ -33,7 +33,7 @@ def rest(elements: Sequence[T], first: First[T]) -> Sequence[T]:
 
 
 def _without(elements: Sequence[T], end: int, size: int) -> Iterator[Sequence[T]]:
-    """The elements without each stretch of this size in turn, the first of which ends at `end`."""
+    """The elements without each stretch of this size one after the other, the first of which ends at `end`."""
     while end > 0:
         start = max(end - size, 0)
         yield [*elements[:start], *elements[end:]]

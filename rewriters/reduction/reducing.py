@@ -107,11 +107,11 @@ class _Search:
         return outcome
 
     def simplify(self) -> None:
-        """Tries to say the same in simpler ways."""
+        """Tries to say the same in simpler forms."""
         self.step = "layout"
-        for way in plainer():
+        for simpler in plainer():
             try:
-                text = way(self.best).text
+                text = simpler(self.best).text
             except (Refused, ValueError):
                 continue
             if len(text) <= len(self.best.text) and text != self.best.text:

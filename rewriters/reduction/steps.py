@@ -38,7 +38,7 @@ PARTS = 8
 """So many parts of an instruction are made simpler, one by one."""
 
 Edits = Mapping[Path, Sequence[Node]]
-"""By path what comes in place of the node there."""
+"""By path what replaces the node there."""
 
 
 @attrs.frozen
@@ -66,7 +66,7 @@ def steps() -> tuple[Step, ...]:
 
 
 def plainer() -> tuple[Callable[[Module], Module], ...]:
-    """What says the same in a simpler way: without debugging data, comments, what never runs, and gaps in the registers.
+    """What says the same in a simpler form: without debugging data, comments, what never runs, and gaps in the registers.
 
     Each may raise Refused.
     """

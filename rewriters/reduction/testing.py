@@ -17,13 +17,13 @@ from ptxkit.revalidation.ptxas import Ptxas
 from ptxkit.revalidation.validator import Unavailable
 from ptxkit.syntax import Module
 
-PLACE = "{}"
+FILE = "{}"
 """Stands for the file in a command; without it the file comes last."""
 
 
 @attrs.frozen
 class Command:
-    """A command of the shell that is told a file, and succeeds (exit code 0) if it is still what is looked for."""
+    """A command of the shell that is given a file, and succeeds (exit code 0) if it is still what is looked for."""
 
     text: str
     timeout: float = 60.0
@@ -34,7 +34,7 @@ class Command:
         with tempfile.TemporaryDirectory(prefix="ptxkit-", ignore_cleanup_errors=True) as folder:
             path = Path(folder) / name
             path.write_bytes(files.encode(module))
-            command = self.text.replace(PLACE, str(path)) if PLACE in self.text else f"{self.text} {path}"
+            command = self.text.replace(FILE, str(path)) if FILE in self.text else f"{self.text} {path}"
             shell = ["cmd", "/c", command] if os.name == "nt" else ["/bin/sh", "-c", command]
             return process.run(shell, b"", self.timeout).code == 0
 

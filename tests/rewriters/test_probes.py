@@ -24,7 +24,7 @@ from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.cli import main
 from ptxkit.rewriters import AtExits, Before, Site, counting, probing
-from ptxkit.rewriters.counting import counts_of_blocks, counts_of_ways, ways
+from ptxkit.rewriters.counting import counts_of_blocks, counts_of_edges, edges
 from ptxkit.rewriters.engine.checking import new_errors
 from ptxkit.rewriters.manifest import LaunchShape, ProbeManifest
 from ptxkit.rewriters.probes import cycles, memory_trace
@@ -115,14 +115,14 @@ class TestCounts:
                 if counter >= 0:
                     counters[counter] = count
             listed = [counters.get(n, 0) for n in range(max(counters, default=-1) + 1)]
-            found = counts_of_ways(function, listed)
+            found = counts_of_edges(function, listed)
 
             assert found == taken
             assert counts_of_blocks(function, found) == [entered[block] for block, *_ in function["blocks"]]
 
     def test_fewest_counters(self) -> None:
         module = kernel("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra L;\nadd.u32 %r1, %r1, 1;\nL:\nret;")
-        counted = [way for way in functions(module)[0]["ways"] if way[3] >= 0]
+        counted = [edge for edge in functions(module)[0]["ways"] if edge[3] >= 0]
 
         assert len(counted) == 2  # the graph has two independent cycles: there are two ways through, and the call itself
 
@@ -139,10 +139,10 @@ def functions(module: ptxkit.Module, probe: str = "block-counts") -> list[dict[s
 
 def walked(routine: Routine, lot: random.Random) -> tuple[list[int], Counter[int]]:
     """How often a few threads that go by lot take each way and enter each block; those that do not find out are not counted."""
-    listed = ways(routine)
+    listed = edges(routine)
     out: dict[int, list[int]] = {}
-    for number, way in enumerate(listed):
-        out.setdefault(way.source, []).append(number)
+    for number, edge in enumerate(listed):
+        out.setdefault(edge.source, []).append(number)
     taken = [0] * len(listed)
     for _ in range(8):
         mine, at = [0], listed[0].target
@@ -158,8 +158,8 @@ def walked(routine: Routine, lot: random.Random) -> tuple[list[int], Counter[int
                     taken[number] += 1
                 break
     entered: Counter[int] = Counter(dict.fromkeys(control_flow(routine).reachable, 0))
-    for way, count in zip(listed, taken, strict=True):
-        entered[way.target] += count
+    for edge, count in zip(listed, taken, strict=True):
+        entered[edge.target] += count
     return taken, entered
 
 
@@ -217,9 +217,9 @@ class TestFaultsOfOthers:
 
         assert "mov.u32 %x, %r2; cvt.u64.u32 %e, %x; add.u64 %e, %e, %a; sub.u64 %e, %e, 1;" in code
 
-    @pytest.mark.parametrize("way", ["ret;", "exit;", "@%p1 ret;\nret;", "@!%p1 exit;\nret;", "mov.u32 %r1, 1;"])
-    def test_counters_are_kept_at_every_way_out(self, way: str) -> None:
-        made = instrument(kernel(f"loop:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 9;\n@%p2 bra loop;\n{way}"), ["block-counts"])
+    @pytest.mark.parametrize("ending", ["ret;", "exit;", "@%p1 ret;\nret;", "@!%p1 exit;\nret;", "mov.u32 %r1, 1;"])
+    def test_counters_are_kept_at_every_exit(self, ending: str) -> None:
+        made = instrument(kernel(f"loop:\nadd.u32 %r2, %r2, 1;\nsetp.lt.u32 %p2, %r2, 9;\n@%p2 bra loop;\n{ending}"), ["block-counts"])
         pieces = re.split(r"\b(?:ret|exit);", made.text)
         last = pieces.pop() if len(pieces) > 1 else ""
 

@@ -124,15 +124,6 @@ class _Run:
         return judged(self.routine, self.followed, self.block)[0]
 
 
-def likely_thread_block(routine: Routine) -> ThreadBlock | None:
-    """The threads that a kernel is launched with, or most likely is; None if nothing is known of how they are laid out."""
-    block = thread_block_of(routine)
-    if not block.is_assumed:
-        return block
-    sizes = block_sizes(routine)
-    return ThreadBlock((sizes[0], 1, 1), True) if sizes else None
-
-
 def judged(
     routine: Routine,
     found: list[Trace],

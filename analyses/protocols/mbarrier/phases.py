@@ -10,9 +10,9 @@ import attrs
 from ptxkit.analyses.events.steps import Does, steps
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import cluster_size
-from ptxkit.analyses.protocols.mbarrier.dynamic_checks import likely_thread_block
 from ptxkit.analyses.simulation.machine import Machine, Mbarrier
 from ptxkit.analyses.simulation.traces import RANK, layout, traces
+from ptxkit.analyses.symbolic.thread_block import likely_thread_block
 
 MOST_PHASES = 4
 MOST_CTAS = 4

@@ -141,7 +141,7 @@ class Agents:
         return bool(wanted) and self.signal(np.array(sorted(wanted), np.int64))
 
     def step(self, policy: Any = None) -> bool:
-        """Completes what lanes wait for; if that is nothing in flight, all that signals an mbarrier; else whatever is the oldest.
+        """Completes what lanes wait for; if that is nothing in flight, all that signals an mbarrier; else the oldest operation.
 
         False if nothing is in flight.
         """

@@ -128,7 +128,7 @@ def bulk(op: Operation) -> Semantics:
         there, to = places(lanes, target, given.d, sizes, kind, 16)
         columns, barriers = to[:, None], None
         if given.mbar is not None:
-            barriers = places(lanes, target, given.mbar, 8, "update", 8)[1][:, None]
+            barriers = mbarriers_at(lanes, target, given.mbar)[:, None]
         if op.slot(".multicast"):
             mask = lanes.broadcast(given.mask)
             if (mask.astype(np.int64) >> memory.cluster).any():

@@ -1,4 +1,4 @@
-"""The 64 bits of an mbarrier object, and what operations do to them (ISA 9.7.14.15).
+"""The 64 bits of an mbarrier, and what operations do to them (ISA 9.7.14.15).
 
 Bits, from the lowest: 20 pending arrivals, 20 expected arrivals of the next phases, 21 transaction count (signed), 1 parity of the phase,
 2 that tell an object from other data. The state that an arrival gives is the whole object before it.
@@ -17,7 +17,7 @@ Array = np.ndarray[Any, Any]
 _WORD = np.dtype(np.uint64)
 COUNT_BITS = 20
 MOST = (1 << COUNT_BITS) - 1
-"""The most arrivals and, either way, transactions."""
+"""The most arrivals; also the most transactions, above and below zero."""
 
 _EXPECTED, _TX, _PHASE, _MARK = np.uint64(20), np.uint64(40), np.uint64(61), np.uint64(62)
 _COUNT = np.uint64(MOST)
@@ -55,7 +55,7 @@ def parity(word: Any) -> Any:
 
 
 def is_one(word: Any) -> Any:
-    """Whether these bits are an mbarrier object."""
+    """Whether these bits are an mbarrier."""
     mark = word >> _MARK
     return (mark == _MARKS["v0"]) | (mark == _MARKS["v1"])
 

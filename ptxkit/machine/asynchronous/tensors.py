@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import as_strided
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import ELEMENTS, SIZE, Described, described
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, places, tell
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining, flushed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -112,23 +112,25 @@ def _described(raw: bytes) -> Described:
     return described(raw)
 
 
-_NANS = {2: 0x7FFF, 4: 0x7FFFFFFF, 8: 0x7FFFFFFFFFFFFFFF}
+_NANS = {2: 0x7FF7, 4: 0x7FF77FF7, 8: 0x7FF77FF77FF77FF7}
 _FLOATS = frozenset((".f16", ".bf16", ".f32", ".f32.ftz", ".f64", ".tf32", ".tf32.ftz"))
 
 
 def fill_value(tensor: Described) -> int:
-    """The bits of an element outside of the tensor (ISA 5.5.3.3)."""
+    """The bits of an element outside of the tensor (ISA 5.5.3.3). The NaN is that of sm_90, which fills every 16 bits alike."""
     return _NANS[tensor.size] if tensor.nan and tensor.type in _FLOATS else 0
 
 
 def converted(elements: Array, type: str) -> Array:
-    """Elements as a copy leaves them: `.ftz` types without subnormal numbers, `.tf32` rounded to nearest even (ISA 5.5.1)."""
+    """Elements as a copy leaves them: `.ftz` types without subnormal numbers, `.tf32` rounded to nearest even (ISA 5.5.1).
+
+    A NaN of `.tf32` is 0x7fffe000 (measured on sm_90).
+    """
     if type.endswith(".ftz"):
         elements = flushed(elements.view(np.float32)).view(np.uint32)
     if type.startswith(".tf32"):
-        special = (elements & np.uint32(0x7F800000)) == 0x7F800000
-        rounded = elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))
-        elements = np.where(special, elements, rounded & np.uint32(0xFFFFE000))
+        rounded = (elements + np.uint32(0xFFF) + (elements >> np.uint32(13) & np.uint32(1))) & np.uint32(0xFFFFE000)
+        elements = np.where((elements & np.uint32(0x7FFFFFFF)) > 0x7F800000, np.uint32(0x7FFFE000), rounded)
     return elements
 
 
@@ -143,8 +145,8 @@ def fetched(buffer: Buffer, tensor: Described, tile: Tile) -> Array:
     """The elements of a tile in the order in which they come to shared memory, as bytes."""
     found = np.full(tile.shape, fill_value(tensor), np.dtype(f"u{tensor.size}"))
     for part in tile.parts:
-        found[part.where] = _elements(buffer, part, tensor.size)
-    return converted(found.reshape(-1), tensor.type).view(np.uint8)
+        found[part.where] = converted(_elements(buffer, part, tensor.size), tensor.type)
+    return found.reshape(-1).view(np.uint8)
 
 
 def stored(buffer: Buffer, tensor: Described, tile: Tile, data: Array, change: Combining | None) -> None:
@@ -230,7 +232,7 @@ def tensor(op: Operation) -> Semantics:
         sizes = _sizes(plans)
         there, to = places(lanes, space, given.d, sizes, "write", ALIGN)
         columns = to[:, None]
-        barriers = places(lanes, space, given.mbar, 8, "update", 8)[1]
+        barriers = mbarriers_at(lanes, space, given.mbar)
         rows = barriers[:, None]
         if op.slot(".multicast"):
             mask = lanes.broadcast(given.mask)

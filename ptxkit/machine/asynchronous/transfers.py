@@ -1,4 +1,4 @@
-"""What bulk operations have in common: where their bytes are, when they are moved, and whom their completion is told."""
+"""What bulk operations have in common: where their bytes are, when they are moved, and what their completion signals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def complete_transactions(lanes: Any, at: Array, count: Any) -> None:
 
 
 def mbarriers_at(lanes: Any, space: str, address: Any, proxy: str = "async") -> Array:
-    """Where in shared memory the mbarriers are that completion is told. Faults where an address is of anything else."""
+    """Where in shared memory the mbarriers are that completion signals. Faults where an address is of anything else."""
     found, at = places(lanes, space, address, 8, "update", 8, proxy)
     if found is not lanes.memory.shared:
         lanes.fault(None, "an asynchronous operation signals an mbarrier that is not in shared memory", "mbarrier")

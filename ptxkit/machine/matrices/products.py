@@ -1,7 +1,7 @@
 """What a tensor core computes of two matrices and an accumulator (ISA 9.7.15.3.5, 9.7.15.4.14, 9.7.16.5.2).
 
 Floating products. The manual leaves order and rounding open. Measurements of the hardware (Fasi et al. 2021; Khattak and Mikaitis 2025;
-Xie et al. 2025) agree on how it is done: the products of a block of K are exact; they and the accumulator are aligned to the greatest
+Xie et al. 2025) describe how it is done: the products of a block of K are exact; they and the accumulator are aligned to the greatest
 exponent among them, that of a product being the sum of its factors' exponents, and cut off some bits below it; what is left is summed
 exactly and rounded to the accumulator's type, by truncation to `.f32` and to nearest to `.f16`. `Adder` has what differs between
 architectures.
@@ -38,7 +38,7 @@ CANONICAL_NAN = {16: 0x7FFF, 32: 0x7FFFFFFF}
 class Adder:
     """How a tensor core adds: bits kept below the greatest exponent, bits of the fraction of an `.f32` result, steps along K.
 
-    What a GPU has no unit for it computes in another way, which `by` names. Hopper multiplies 8-bit floats as halves, in `pairs`: first two
+    What a GPU has no unit for it computes by other means, which `by` names. Hopper multiplies 8-bit floats as halves, in `pairs`: first two
     of every four along K, then the other two; c is added last, to nearest. It multiplies `m8n8k4` in single precision, `one` product after
     another, c last.
     """

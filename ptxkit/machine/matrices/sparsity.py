@@ -1,6 +1,6 @@
 """Sparse A: where the kept elements belong (ISA 9.7.15.5.1, 9.7.16.6.1).
 
-Of each chunk of a row half is kept. An index of two bits names a kept element's place in a chunk of four (pairs of elements for integers
+Of each chunk of a row half is kept. An index of two bits names a kept element's index in a chunk of four (pairs of elements for integers
 of 4 bits and `.e2m1` that is packed); for `.tf32` four bits name one of two. A row's indices lie in the words of a group of four lanes:
 
 | bits of indices in a row | lanes of the group that have them |

@@ -11,6 +11,7 @@ import numpy as np
 from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.allocations import Allocation, Allocations
 from ptxkit.machine.memory.buffer import Buffer
+from ptxkit.machine.memory.operands import AddressCache, SplitAddress
 from ptxkit.machine.memory.updates import Update, serially
 
 Array = np.ndarray[Any, Any]
@@ -65,6 +66,7 @@ class Memory:
         self.ctas = self.threads = self.cluster = 1
         self._top = GLOBAL_BASE
         self._bases: dict[str, tuple[Any, Any, Array]] = {}
+        self.places = AddressCache()
         self.globals = _whole_process() if host else Buffer.of_size(1 << 20, origin=GLOBAL_BASE)
 
     # -- what the host does
@@ -130,6 +132,7 @@ class Memory:
         self.local = Buffer.of_size(self.local_stride * ctas * threads if local else 0, fill)
         self.parameters, self.parameter_size = _filled(parameters), len(parameters)
         self._bases = {}
+        self.places.clear()
 
     def grow(self, ctas: int) -> None:
         """Memory for more resident CTAs; that of those which are there keeps its contents, and what is in flight its destination."""
@@ -138,12 +141,21 @@ class Memory:
         if self.local_size:
             self.local.extend(self.local_stride * ctas * self.threads, UNDEFINED)
         self._bases = {}
+        self.places.clear()
 
     # -- what lanes do
 
     def load(self, lanes: Any, space: str, address: Any, dtype: Any, width: int = 1) -> Any:
-        """What lies at an address a lane (or one for all): `width` elements as a tuple, or just one. The same for all lanes is a scalar."""
+        """What lies at an address a lane (or one for all): `width` elements as a tuple, or just one. The same for all lanes is a scalar.
+
+        The address may be a `SplitAddress`.
+        """
         dtype = np.dtype(dtype)
+        if type(address) is SplitAddress:
+            through = self._load_split(lanes, space, address, dtype, width)
+            if through is not None:
+                return through
+            address = address.address
         found: Any = None
         for buffer, at, mine in self.locate(lanes, space, address, dtype.itemsize * width, "read"):
             part = buffer.get(at, dtype, width)
@@ -154,6 +166,26 @@ class Memory:
             for whole, piece in zip(found, many, strict=True):
                 whole[mine] = piece
         return found if width > 1 else found[0]
+
+    def _load_split(self, lanes: Any, space: str, place: SplitAddress, dtype: np.dtype[Any], width: int) -> Any:
+        """A load that is nothing special; None if it is, or may fault."""
+        register, offset = place
+        size = dtype.itemsize * width
+        if self.watch is not None or self.cluster > 1 or not register.ndim or size & (size - 1) or offset & (size - 1):
+            return None
+        in_global = space == ".global"
+        if in_global and register.dtype.itemsize < 8:
+            return None
+        known = self.places.known(register, None if in_global or self.ctas == 1 else self._base(lanes, space))
+        if known.is_even or known.bits & (size - 1):
+            return None
+        low, high = known.low + offset, known.high + offset + size
+        if not (self.allocations.hold(low, high) if in_global else high <= self.shared_size):
+            return None
+        buffer = self.globals if in_global else self.shared
+        if known.low < buffer.origin:
+            return None
+        return buffer.gather(known.index(buffer.origin, size), offset // size, dtype, width)
 
     def store(self, lanes: Any, space: str, address: Any, values: Any, dtype: Any = None) -> None:
         """Stores a value a lane, or a tuple of them one after another. Of lanes that write the same bytes, the last stays."""
@@ -199,7 +231,7 @@ class Memory:
         """Where the bytes of an access are: buffers, addresses in them, and for which lanes (their numbers in `lanes`; None: all).
 
         Faults where an address is not a multiple of `align` (the size, if that is 0), lies outside of all allocations, or is not to be
-        written. With `watched=False` no monitor is told: nothing is accessed yet.
+        written. With `watched=False` no monitor is notified: nothing is accessed yet.
         """
         pieces = []
         for which, local_address, mine in self._spaces(space, address):
@@ -212,7 +244,7 @@ class Memory:
         return pieces
 
     def accessed(self, lanes: Any, buffer: Buffer, at: Any, size: int, kind: str, proxy: str) -> None:
-        """Tells the monitors of an access by what was in flight, whose place was asked for earlier."""
+        """Tells the monitors of an access by what was in flight, whose address was computed earlier."""
         if self.watch is None:
             return
         space = next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)

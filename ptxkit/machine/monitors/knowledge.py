@@ -63,7 +63,7 @@ class Knowledge:
     # --- what is known
 
     def known(self, place: Array, thread: Array, stamp: Array) -> Array:
-        """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at these places do now."""
+        """Whether accesses of other threads of the launch, each with its stamp, happen before what the threads at these indices do now."""
         mine = place + self.first
         same_cta = mine // self.threads == thread // self.threads
         known: Array = (mine == thread) | (same_cta & (stamp <= self.floor_cta[place]))

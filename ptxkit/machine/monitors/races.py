@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
+_BARRIERS = ("bar", "barrier")
 SPACES = (".global", ".shared")
-PAIRS, CHUNK = 1 << 24, 1 << 20
-"""The most pairs of accesses that are looked at for one instruction, and at a time."""
+PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
+"""The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
 
 @attrs.frozen(eq=False)
@@ -47,11 +48,12 @@ class _Kind:
     strength: int
     """The scope of a strong access; 0: weak."""
     is_watched: bool
+    updates: bool
 
 
 @attrs.define(eq=False)
 class _Chain:
-    """What reading a place observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
+    """What reading a byte observes: releases by the write there, or by those before it that read-modify-writes carried on (8.8)."""
 
     writer: int
     strength: int
@@ -67,7 +69,7 @@ class Races(Monitor):
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
         self.unchecked = 0
-        """Pairs of accesses to one place that were too many to look at."""
+        """Pairs of accesses to the same bytes that were too many to look at."""
         self._kinds: dict[int, _Kind] = {}
         self._sites: list[Site] = []
         self._names: dict[int, tuple[str, ...]] = {}
@@ -195,6 +197,10 @@ class Races(Monitor):
                 shadow.write_code[piece],
             )  # fmt: skip
             self._judge(space, shadow, rows.at(others), before, how, "write")
+        log = shadow.writes
+        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == set(np.unique(bytes_of(rows.code)[0]).tolist()):
+            # all of them are morally strong with these
+            return
         many = np.flatnonzero(shadow.many_writers[rows.piece])
         if len(many):
             self._search(shadow.writes.of(rows.piece[many]), space, shadow, rows.at(many), how, "write")
@@ -263,12 +269,48 @@ class Races(Monitor):
             return
         if rows.kind.strength:
             bad &= ~self._morally_strong(rows, before)
+        if what == "write" and (bad & (before.strength > 0)).any():
+            bad &= ~self._observed(shadow, rows, before, bad)
+        if not bad.any():
+            return
         rows, before = rows.at(np.flatnonzero(bad)), before.at(np.flatnonzero(bad))
         same = np.zeros(len(rows.piece), bool)
         stored = self._stored(rows.thread, rows.code, shadow.grain) if how == what == "write" else None
         if stored is not None:
             same = (stored == self._held(space, shadow, rows.piece)).all(axis=1) & (before.strength == 0)
         self._note(space, shadow, rows, before, how, what, same)
+
+    def _observed(self, shadow: Shadow, rows: _Rows, before: Entries, bad: Array) -> Array:
+        """Which strong writes some strong read or update has observed that happens before what is done now (8.9.5).
+
+        Who has observed a write comes after it, and so does what comes after that, without an acquire: the last block to count itself may
+        reset the counter. Every later one at the same piece is taken to have observed it.
+        """
+        found = np.zeros(len(bad), bool)
+        asked = np.flatnonzero(bad & (before.strength > 0))
+        pairs, which = np.unique(np.stack([rows.piece[asked], rows.place[asked]]), axis=1, return_inverse=True)
+        if pairs.shape[1] > OBSERVERS:
+            self.unchecked += int(pairs.shape[1] - OBSERVERS)
+        until = np.full(pairs.shape[1], np.iinfo(np.int64).max)
+        thread, site = np.full((2, pairs.shape[1]), -1)
+        updates = np.array([kind.number for kind in self._kinds.values() if kind.updates], np.int64)
+        logged = [shadow.reads.of(np.unique(pairs[0])), shadow.writes.of(np.unique(pairs[0]))]
+        for n, (piece, place) in enumerate(pairs[:, :OBSERVERS].T.tolist()):
+            until[n] = -1
+            for log, reads in zip(logged, (True, False), strict=True):
+                if log is None:
+                    continue
+                here = log.at(np.flatnonzero((log.piece == piece) & (log.strength > 0) & (reads | np.isin(log.site, updates))))
+                known = self.knowledge.known(np.full(len(here.piece), place), here.thread, here.stamp)
+                here = here.at(np.flatnonzero(known))
+                if len(here.piece) and here.stamp.max() >= until[n]:
+                    last = np.lexsort((here.thread, here.stamp))[-1]
+                    until[n], thread[n], site[n] = here.stamp[last], here.thread[last], here.site[last]
+        which = which.reshape(-1)
+        # of lanes that update with one instruction, each observes those before it
+        together = (before.stamp[asked] == until[which]) & (before.site[asked] == site[which])
+        found[asked] = (before.stamp[asked] <= until[which]) & ~(together & (before.thread[asked] > thread[which]))
+        return found
 
     def _note(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str, same: Array) -> None:
         """Races, with those of equal values apart."""
@@ -326,7 +368,7 @@ class Races(Monitor):
         shadow.write_strength[piece] = kind.strength
         shadow.write_code[piece] = rows.code
         if not kind.strength:
-            # whoever read before this and is not ordered before it has been found; who writes after this is after them too
+            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
             shadow.reader[piece] = 0
             shadow.read_cta[piece] = 0
         lost = np.flatnonzero(shadow.writer[piece] != rows.thread + 1)
@@ -440,14 +482,16 @@ class Races(Monitor):
             self._fence(lanes, bound)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
-        elif bound.barrier:
+        elif bound.barrier and bound.form.mnemonic in _BARRIERS:
             self._arrive(lanes, bound, arguments)
 
     def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
         bound = lanes.site.bound
         if bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=True)
-        elif bound.has(".warp") and bound.form.mnemonic in ("bar", "barrier"):
+        elif bound.form.mnemonic not in _BARRIERS:
+            return
+        elif bound.has(".warp"):
             self._warp(lanes, arguments)
         elif any(barrier.action == "wait" for barrier in bound.barrier):
             self._leave(lanes, bound, arguments, token)
@@ -636,9 +680,8 @@ class Races(Monitor):
         strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
         is_watched = not bound.barrier and not bound.asynchronous and not any(one.is_async for one in bound.memory)
         line = self.launch.span(site).line
-        return _Kind(
-            len(self._sites), line, order, strength, is_watched and bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol")
-        )
+        is_watched &= bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
+        return _Kind(len(self._sites), line, order, strength, is_watched, bound.form.mnemonic in ("atom", "red"))
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False

@@ -55,8 +55,14 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[Entries] = []
         self.size = 0
+        self.least: int | None = None
+        """The narrowest scope of what was ever added (0: weak accesses)."""
+        self.sizes: set[int] = set()
 
     def add(self, entries: Entries) -> None:
+        least = int(entries.strength.min(initial=1 << 30))
+        self.least = least if self.least is None else min(self.least, least)
+        self.sizes.update(np.unique(bytes_of(entries.code)[0]).tolist())
         self.entries.append(entries)
         self.size += len(entries.piece)
         if self.size > COMPACT:

@@ -126,7 +126,7 @@ def setp(op: Operation) -> Semantics:
 
 
 def selp(op: Operation) -> Semantics:
-    """§ 9.7.7.3: by bits, which takes the same time whatever the predicates are."""
+    """§ 9.7.7.3: by bits, which takes the same time for any predicates."""
     bits = unsigned(op.dtype("d"))
     return Semantics(lambda a, b, c: ((a ^ b) * c) ^ b, {"a": bits, "b": bits})
 

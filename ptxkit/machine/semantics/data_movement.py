@@ -26,7 +26,7 @@ def ld(op: Operation) -> Semantics:
 
     if op.operand("d") is not None and op.operand("d").shape.kind == "vector" and width == 1:  # type: ignore[union-attr]
         return Semantics(lambda lanes, a, *_: (lanes.load(space, a, dtype),), lanes=True)
-    return Semantics(run, lanes=True)
+    return Semantics(run, lanes=True, parts_address=space in (".global", ".shared"))
 
 
 def ldu(op: Operation) -> Semantics:

@@ -1,7 +1,7 @@
 """Extended-precision integer arithmetic (ISA 9.7.2).
 
 The carry flag is the last argument where it is read, the last result where it is written. Sums are those of the bits, so operands are
-read as unsigned whatever the type; after a subtraction the flag is the borrow.
+read as unsigned for any type; after a subtraction the flag is the borrow.
 """
 
 from __future__ import annotations

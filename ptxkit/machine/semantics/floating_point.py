@@ -6,6 +6,7 @@ Approximate functions give the correctly rounded result, which is within the man
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -67,7 +68,7 @@ def _rounded(op: Operation, of_single: Function, of_double: Function) -> Semanti
     mode = _mode(op)
     if op.type == ".f64":
         return Semantics(lambda *values: of_double(*values, mode))
-    return _single(op, lambda *values: of_single(*values, mode), single.EXACT.get(of_single))
+    return _single(op, partial(of_single, mode=mode), single.EXACT.get(of_single))
 
 
 def testp(op: Operation) -> Semantics:

@@ -17,7 +17,7 @@ _POLL = 256
 
 
 def mbarrier(op: Operation) -> Semantics:
-    """An operation on an mbarrier object."""
+    """An operation on an mbarrier."""
     if op.has(".multicast::cluster::32b") or op.has(".phase_type::conditional") or op.operand("q") or op.operand("value"):
         raise Unsupported("multicast and reports of validity of mbarriers are not executed")
     for name, make in _OPERATIONS.items():

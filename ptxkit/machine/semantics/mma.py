@@ -97,6 +97,19 @@ def _quarters(op: Operation, dtype: str, atype: str, ctype: str) -> Semantics:
     return Semantics(run, lanes=True)
 
 
+def _addresses_of(lanes: Any, opcode: str, number: int) -> None:
+    """A fault of the warps in which one of the first `number` lanes, which have the addresses of rows, is missing."""
+    missing = number - lanes.by_warp(np.ones(lanes.count, bool))[:, :number].sum(1)
+    if not missing.any():
+        return
+    mask = lanes.from_warp(np.broadcast_to(missing[:, None] > 0, (len(missing), 32)))
+    reason = (
+        f"{opcode} takes the addresses of rows from lanes 0 to {number - 1} of a warp, and {missing.max()} of them are missing: "
+        "all threads of the warp must execute it"
+    )
+    lanes.fault(mask, reason, "warp")
+
+
 def ldmatrix(op: Operation) -> Semantics:
     """§ 9.7.15.4.15: the rows at the addresses of the first lanes, as fragments; `.trans` gives the columns."""
     if not op.bound.form.modelled:
@@ -111,6 +124,7 @@ def ldmatrix(op: Operation) -> Semantics:
     width = {".b6x16_p32": 6, ".b4x16_p64": 4}.get(op.slot(".src_fmt"))
 
     def run(lanes: Any, p: Array) -> Any:
+        _addresses_of(lanes, "ldmatrix", rows * count)
         held = lanes.subset(lanes.lane < rows * count)
         loaded = held.load(space, np.broadcast_to(p, lanes.count)[lanes.lane < rows * count], np.dtype(np.uint32), 4)
         octets = np.ascontiguousarray(words(held.by_warp, loaded)[:, : rows * count]).view(np.uint8)
@@ -126,7 +140,7 @@ def ldmatrix(op: Operation) -> Semantics:
 
 
 def stmatrix(op: Operation) -> Semantics:
-    """§ 9.7.15.4.16: the other way."""
+    """§ 9.7.15.4.16: the opposite direction."""
     count, space = int(op.slot(".num")[2:]), op.space("p")
     layout = layouts.moved(8, 8, 16)
     bits = 16 if op.has(".b16") else 8
@@ -136,6 +150,7 @@ def stmatrix(op: Operation) -> Semantics:
         layout = layouts.transposed(layout)
 
     def run(lanes: Any, p: Array, r: Any) -> None:
+        _addresses_of(lanes, "stmatrix", 8 * count)
         registers = words(lanes.by_warp, r)
         elements = unpacked(registers.swapaxes(1, 2)[..., None], bits)
         matrices = to_matrix(layout, elements.reshape(-1, 32, 32 // bits))

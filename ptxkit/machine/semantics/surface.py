@@ -81,7 +81,7 @@ def sured(op: Operation) -> Semantics:
 def suq(op: Operation) -> Semantics:
     """Asks for an attribute of a surface (ISA 9.7.12.4)."""
     query = op.slot(".query")[1:]
-    return Semantics(lambda lanes, a: _answers(lanes, a, Surface, lambda thing: _attribute(thing, query)), lanes=True)
+    return Semantics(lambda lanes, a: _answers(lanes, a, (Surface,), lambda thing: _attribute(thing, query)), lanes=True)
 
 
 def _formatted(value: Array, dtype: np.dtype[Any]) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ptxkit.machine.asynchronous.agents import Flight
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
-from ptxkit.machine.asynchronous.transfers import places
+from ptxkit.machine.asynchronous.transfers import mbarriers_at
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.matrices import descriptors, sparsity, tensor_memory
 from ptxkit.machine.matrices import tcgen05 as products
@@ -29,6 +29,8 @@ Array = NDArray[Any]
 
 QUEUE = "tcgen05"
 _WIDENED = {".b6x16_p32": 6, ".b4x16_p64": 4}
+_ALLOCATIONS = (32, 64, 128, 256, 512)
+"""So many columns can be allocated at once."""
 
 
 def tcgen05(op: Operation) -> Semantics:
@@ -61,8 +63,9 @@ def _alloc(op: Operation) -> Semantics:
         memories = _memories(lanes)
         free = np.ones(lanes.count, bool)
         for first, (columns,) in _warps(lanes, n):
-            cta = lanes.cta[first]
-            free[lanes.cta == cta] &= memories[cta].room(columns) >= 0
+            if columns in _ALLOCATIONS:  # who asks for another number does not wait: it is a fault
+                cta = lanes.cta[first]
+                free[lanes.cta == cta] &= memories[cta].room(columns) >= 0
         return free
 
     def run(lanes: Any, dst: Any, n: Any) -> None:
@@ -70,7 +73,7 @@ def _alloc(op: Operation) -> Semantics:
         for first, (columns,) in _warps(lanes, n):
             one = lanes.subset(np.array([first]))
             memory = memories[lanes.cta[first]]
-            if columns not in (32, 64, 128, 256, 512):
+            if columns not in _ALLOCATIONS:
                 one.fault(None, f"tcgen05.alloc of {columns} columns: there must be 32, 64, 128, 256 or 512", "tensor memory")
             if not memory.permit:
                 one.fault(None, "tcgen05.alloc after tcgen05.relinquish_alloc_permit", "tensor memory")
@@ -225,7 +228,7 @@ def _commit(op: Operation) -> Semantics:
         for column, (wanted, where) in enumerate(targets):
             chosen = np.flatnonzero(wanted)
             if len(chosen):
-                signals[chosen, column] = places(lanes.at(chosen), name, where[chosen], 8, "update", 8)[1]
+                signals[chosen, column] = mbarriers_at(lanes.at(chosen), name, where[chosen])
 
         def land(positions: Array) -> None:
             lanes.agents.complete_before(lanes.at(positions), QUEUE, flight.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -16,6 +17,7 @@ from ptxkit.machine.textures.objects import ADDRESS_MODES, FILTERS, Sampler, Sur
 Array = np.ndarray[Any, Any]
 _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".a1d": 1, ".a2d": 2, ".2dms": 2, ".a2dms": 2}
 _WORD = np.dtype(np.uint32)
+_OF_SAMPLERS = ("filter_mode", "normalized_coords", "force_unnormalized_coords")
 
 
 def tex(op: Operation) -> Semantics:
@@ -69,7 +71,7 @@ def tld4(op: Operation) -> Semantics:
 
 
 def _bits(op: Operation) -> dict[str, Any]:
-    """Coordinates and what goes with them are taken as bits, whatever the registers are declared as."""
+    """Coordinates and what goes with them are taken as bits, however the registers are declared."""
     names = ("c", "x", "y", "z", "i", "off", "lod", "dx", "dy")
     return {name: _WORD for name in names if op.operand(name) is not None}
 
@@ -181,10 +183,18 @@ def txq(op: Operation) -> Semantics:
             return int(thing.samples)
         return attribute(thing, query, level)
 
+    # a texture answers for its sampler, too; a sampler has no texels
+    kinds = (Texture, Sampler) if query in _OF_SAMPLERS or query.startswith("addr_mode_") else (Texture,)
+
     def run(lanes: Any, given: Any) -> Any:
-        kind: Any = object
-        level = 0 if given.lod is None else int(np.max(given.lod))
-        return _answers(lanes, given.a, kind, lambda thing: of(thing, level))
+        if not getattr(given.lod, "ndim", 0):
+            level = 0 if given.lod is None else int(given.lod)
+            return _answers(lanes, given.a, kinds, lambda thing: of(thing, level))
+        found = np.zeros(lanes.count, np.uint32)
+        for level in np.unique(given.lod).tolist():
+            mine = given.lod == level
+            found[mine] = lanes.broadcast(_answers(lanes, given.a, kinds, partial(of, level=level)))[mine]
+        return found
 
     return Semantics(by_name(op, run), lanes=True)
 
@@ -201,9 +211,9 @@ def attribute(thing: Any, query: str, level: int = 0) -> int:
     raise Unsupported(f"the query `.{query}` gives a code of the source language, which the machine does not know")
 
 
-def _answers(lanes: Any, handle: Any, kind: type, of: Callable[[Any], int]) -> Any:
+def _answers(lanes: Any, handle: Any, kinds: tuple[type, ...], of: Callable[[Any], int]) -> Any:
     found: Any = np.uint32(0)
-    for thing, mine in look_up(lanes, handle, kind):
+    for thing, mine in look_up(lanes, handle, *kinds):
         if mine is None:
             return np.uint32(of(thing))
         found = np.zeros(lanes.count, np.uint32) if not getattr(found, "ndim", 0) else found

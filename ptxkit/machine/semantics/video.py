@@ -1,6 +1,6 @@
 """Video instructions (ISA 9.7.18): on bytes and halves picked from registers (`op.parts`). Everything is computed in 64-bit integers.
 
-From sm_30 on ptxas makes them of other instructions. Where that differs from the manual in the same way throughout (`.sat`), so does this.
+From sm_30 on ptxas makes them of other instructions. Where that differs from the manual consistently (`.sat`), so does this.
 It is not followed where it contradicts itself: a second `.min` or `.max` after an unsigned sum or difference if both words have the
 highest bit set, results in `.h1` that are lost, unsigned `vmad` with a scale, some saturated shifts.
 """
@@ -211,7 +211,7 @@ def _packed(op: Operation, count: int, function: Function) -> Semantics:
 
 
 def _picked(selector: str) -> list[int]:
-    """The places in a selector, that of the lowest element first: `.h10` as 0, 1."""
+    """The indices in a selector, that of the lowest element first: `.h10` as 0, 1."""
     return [int(digit) for digit in reversed(selector[2:])]
 
 

@@ -56,7 +56,10 @@ def _multiply(op: Operation) -> Semantics:
 
     def run(lanes: Any, given: Any) -> Any:
         collect = lanes.by_warpgroup
-        first = collect(np.arange(lanes.count)).max(1, initial=0, where=collect(np.ones(lanes.count, bool)))
+        there = collect(np.ones(lanes.count, bool))
+        if not there.all():
+            _incomplete(lanes, there)
+        first = collect(np.arange(lanes.count)).max(1)
         rows = np.arange(len(first))
         read_b = _reader(lanes, first, given.b, n, k, bits, not transposed_b)
         if not in_registers:
@@ -102,6 +105,17 @@ def _multiply(op: Operation) -> Semantics:
         return registers
 
     return Semantics(by_name(op, run), lanes=True)
+
+
+def _incomplete(lanes: Any, there: Array) -> None:
+    """A fault of the warpgroups of which threads are missing: what these hold of the matrices is not known (ISA 9.7.16.1)."""
+    missing = there.shape[1] - there.sum(1)
+    mask = lanes.from_warpgroup(np.broadcast_to(missing[:, None] > 0, there.shape))
+    reason = (
+        f"wgmma.mma_async is executed by all 128 threads of a warpgroup, and {missing.max()} are missing: "
+        "a CTA must have a multiple of 128 threads, of which none has exited or gone another way"
+    )
+    lanes.fault(mask, reason, "warpgroup")
 
 
 def _start(lanes: Any, land: Callable[[Array], None]) -> None:

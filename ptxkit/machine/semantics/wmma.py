@@ -52,7 +52,7 @@ def _store(op: Operation) -> Semantics:
 
 
 class _Places:
-    """Where a fragment is in memory: `unit` is what is loaded at once, `major` and `minor` the line and the place in it of each unit."""
+    """Where a fragment is in memory: `unit` is what is loaded at once, `major` and `minor` the line and the index in it of each unit."""
 
     def __init__(self, op: Operation) -> None:
         fragment = op.bound.fragments[0]

@@ -130,8 +130,8 @@ class Surface(_Image):
         return found
 
 
-def look_up(lanes: Any, handle: Any, kind: type) -> list[tuple[Any, Any]]:
-    """The objects that handles stand for, and for which lanes (positions; None: all). Faults where there is none of a kind."""
+def look_up(lanes: Any, handle: Any, *kinds: type) -> list[tuple[Any, Any]]:
+    """The objects that handles stand for, and for which lanes (positions; None: all). Faults where there is none of these kinds."""
     each = np.atleast_1d(np.asarray(handle, np.uint64))
     found: list[tuple[Any, Any]] = []
     distinct = np.unique(each)
@@ -141,9 +141,10 @@ def look_up(lanes: Any, handle: Any, kind: type) -> list[tuple[Any, Any]]:
         if thing is None and one < 1 << 16:
             # An opaque kernel parameter: its handle lies in parameter memory.
             thing = lanes.memory.objects.get(int(lanes.load(".param", np.uint64(one), np.uint64)))
-        if not isinstance(thing, kind):
+        if not isinstance(thing, kinds):
             what = "nothing" if thing is None else f"a {type(thing).__name__.lower()}"
             mask = np.broadcast_to(each == one, lanes.count)
-            lanes.fault(mask, f"a handle of a {kind.__name__.lower()} is needed, and {one:#x} stands for {what}", "handle")
+            needed = " or a ".join([kind.__name__.lower() for kind in kinds])
+            lanes.fault(mask, f"a handle of a {needed} is needed, and {one:#x} stands for {what}", "handle")
         found.append((thing, mine))
     return found

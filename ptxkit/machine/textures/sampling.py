@@ -48,31 +48,36 @@ def texels_at(texture: Texture, level: int, where: Sequence[Array], sampler: Sam
 
 def as_numbers(values: Any, texture: Texture) -> Any:
     """Texels as the numbers that are filtered: those of 8 and 16 bits that are read as numbers from 0 (or -1) to 1 have 16 bits, as whole
-    numbers; `finished` divides them."""
+    numbers; `finished` divides them. Those on the sRGB scale are intensities."""
     kind, size = values.dtype.kind, values.dtype.itemsize
     if kind == "f" or not texture.as_float or size > 2:
         return values.astype(np.int64) if kind in "iu" else values
     if kind == "u":
-        wide = values.astype(np.float64) * (257 if size == 1 else 1)
-        return linear(wide / 65535) * 65535 if texture.srgb and size == 1 else wide
+        return linear(values) if _intensities(texture) else values.astype(np.float64) * (257 if size == 1 else 1)
     magnitude = np.minimum(np.abs(values.astype(np.int64)), (1 << 8 * size - 1) - 1)
     if size == 1:
-        magnitude = magnitude << 8 | magnitude << 1 | magnitude >> 6
+        # the lowest bit repeats bit 6 of a positive number, and of a negative one that of its complement (measured on sm_90)
+        magnitude = magnitude << 8 | magnitude << 1 | magnitude - (values < 0) >> 6
     return np.sign(values) * magnitude.astype(np.float64)
 
 
 def most(texture: Texture) -> float:
     """What a number of an image is divided by: 1 unless its integers are read as numbers from 0 (or -1) to 1."""
     dtype = texture.texels().dtype
-    if dtype.kind == "f" or not texture.as_float or dtype.itemsize > 2:
+    if dtype.kind == "f" or not texture.as_float or dtype.itemsize > 2 or _intensities(texture):
         return 1.0
     return 65535.0 if dtype.kind == "u" else 32767.0
+
+
+def _intensities(texture: Texture) -> bool:
+    """Whether texels are bytes on the sRGB scale."""
+    return bool(texture.srgb and texture.as_float and texture.texels().dtype == np.uint8)
 
 
 def finished(values: Any, texture: Texture, filtering: bool) -> Any:
     """What a read gives. Filtered values are as precise as the image's format: halves, or 16 bits, upwards where they are halfway."""
     dtype, scale = texture.texels().dtype, most(texture)
-    if dtype == np.float16 and filtering:
+    if (dtype == np.float16 or _intensities(texture)) and filtering:
         return half(values)
     if scale == 1.0:
         return values
@@ -88,36 +93,64 @@ def half(values: Any) -> Any:
     return np.copysign(np.floor(np.abs(values) / step + 0.5) * step, values)
 
 
-def linear(numbers: Array) -> Array:
-    """Numbers on the sRGB scale as intensities, but for a fourth channel."""
-    found = np.where(numbers <= 0.04045, numbers / 12.92, ((numbers + 0.055) / 1.055) ** 2.4)
-    found[..., 3:] = numbers[..., 3:]
+_INTENSITIES = (
+    0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 66, 72, 78, 85, 92, 99, 107, 115, 123, 131, 140, 150, 159, 169, 180, 190, 201,
+    213, 224, 236, 250, 262, 276, 290, 304, 318, 332, 348, 364, 380, 396, 412, 430, 448, 466, 484, 504, 524, 544, 564, 584, 604, 624,
+    648, 672, 692, 716, 740, 764, 788, 816, 840, 864, 896, 920, 944, 976, 1000, 1032, 1064, 1088, 1120, 1152, 1184, 1216, 1248, 1280,
+    1312, 1352, 1384, 1416, 1456, 1488, 1528, 1560, 1600, 1640, 1672, 1712, 1752, 1792, 1832, 1872, 1920, 1952, 2000, 2048, 2080, 2128,
+    2176, 2224, 2272, 2320, 2368, 2416, 2464, 2512, 2560, 2608, 2656, 2704, 2752, 2816, 2864, 2912, 2976, 3024, 3072, 3136, 3184, 3248,
+    3296, 3360, 3424, 3472, 3536, 3600, 3664, 3712, 3776, 3840, 3904, 3968, 4032, 4096, 4160, 4224, 4288, 4352, 4416, 4512, 4576, 4640,
+    4704, 4768, 4864, 4928, 4992, 5056, 5152, 5216, 5280, 5376, 5440, 5536, 5600, 5696, 5760, 5824, 5920, 6016, 6080, 6176, 6240, 6336,
+    6400, 6496, 6592, 6688, 6752, 6848, 6944, 7008, 7104, 7200, 7296, 7392, 7488, 7584, 7680, 7744, 7872, 7936, 8064, 8128, 8256, 8320,
+    8448, 8512, 8640, 8768, 8832, 8960, 9024, 9152, 9280, 9344, 9472, 9600, 9664, 9792, 9920, 9984, 10112, 10240, 10304, 10432, 10560,
+    10688, 10816, 10880, 11008, 11136, 11264, 11392, 11456, 11584, 11712, 11840, 11968, 12096, 12224, 12352, 12480, 12608, 12736, 12864,
+    12992, 13120, 13248, 13376, 13504, 13632, 13760, 13888, 14016, 14144, 14272, 14400, 14528, 14656, 14848, 14976, 15104, 15232, 15360,
+    15488, 15616, 15744, 16000, 16128, 16256, 16384,
+)  # fmt: skip
+"""Of each byte on the sRGB scale its intensity in 1/16384, of which the hardware keeps eight bits (measured on sm_90)."""
+
+
+def linear(values: Array) -> Array:
+    """Bytes on the sRGB scale as intensities, but for a fourth channel, which is read as any other."""
+    found = np.asarray(_INTENSITIES, np.float64)[values] / 16384
+    found[..., 3:] = values[..., 3:] / 255
     return found
 
 
-def weights(fractions: Sequence[Array]) -> list[Any]:
-    """The weights of the corners around a place, in 1/256: the near and the far one of x, then those of y, then of z.
+def weights(fractions: Sequence[Array], whole: Any = 256) -> list[Any]:
+    """The weights of the corners around a point, in 1/256: the near and the far one of x, then those of y, then of z.
 
-    They are rounded so that they sum up to 256 for each dimension that is added.
+    The whole weight is divided by z, then by x, then by y, each time into two whole numbers that sum up to what is divided (measured on
+    sm_90).
     """
-    if len(fractions) == 1:
-        return [256 - fractions[0], fractions[0]]
-    if len(fractions) == 2:
-        x, y = fractions
-        both = (x * y + 128) >> 8
-        return [256 - x - y + both, x - both, y - both, both]
-    x, y, z = fractions
-    both = (x * z + 127) >> 8
-    plane = [256 - x - z + both, x - both, z - both, both]
-    upper = [p - ((p * (256 - y) + 128) >> 8) if k % 2 == 0 else (p * y + 128) >> 8 for k, p in enumerate(plane)]
-    lower = [p - u for p, u in zip(plane, upper, strict=True)]
-    return [lower[0], lower[1], upper[0], upper[1], lower[2], lower[3], upper[2], upper[3]]
+    x, y, z = (*fractions, None, None)[:3]
+    found = []
+    for plane in _divided(whole, z) if z is not None else [whole]:
+        left, right = _divided(plane, x)
+        if y is None:
+            found += [left, right]
+            continue
+        (upper_left, lower_left), (lower_right, upper_right) = _divided(left, 256 - y), _divided(right, y)
+        found += [lower_left, lower_right, upper_left, upper_right]
+    return found
+
+
+def _divided(weight: Any, fraction: Any) -> tuple[Any, Any]:
+    """A weight in two parts, of which the second has the fraction (in 1/256), rounded upwards where it is halfway."""
+    second = (weight * fraction + 128) >> 8
+    return weight - second, second
 
 
 def sampled(
-    texture: Texture, sampler: Sampler, coordinates: Sequence[Array], layer: Array | None, level: int, offsets: Sequence[Any] = ()
+    texture: Texture,
+    sampler: Sampler,
+    coordinates: Sequence[Array],
+    layer: Array | None,
+    level: int,
+    offsets: Sequence[Any] = (),
+    whole: Any = 256,
 ) -> Any:
-    """What a sampler gives at float coordinates, x first, of one level: an array (lanes, channels)."""
+    """What a sampler gives at float coordinates, x first, of one level, times its weight in 1/256: an array (lanes, channels)."""
     image = texture.texels(level)
     count = len(coordinates[0])
     sizes = image.shape[-2::-1]
@@ -129,17 +162,20 @@ def sampled(
     shift: list[Any] = [np.asarray(o).astype(np.int64) for o in offsets] or [0] * len(scaled)
     if sampler.filter == "point":
         where = [np.floor(s).astype(np.int64) + o for s, o in zip(scaled, shift, strict=False)]
-        return texels_at(texture, level, where, sampler, layer, count)
+        found = texels_at(texture, level, where, sampler, layer, count)
+        return found if isinstance(whole, int) else found * (whole[:, None] / 256)
     fixed = [np.floor((s - 0.5) * 256 + 0.5).astype(np.int64) for s in scaled]
+    fractions = [f & 255 for f in fixed]
+    # A line is an image one texel high, and the sampler stands at its edge: half of what it gives is the border.
+    edge = len(fixed) == 1 and layer is None and sampler.modes[1] == "border"
     total: Any = 0.0
-    for number, weight in enumerate(weights([f & 255 for f in fixed])):
-        where = [(f >> 8) + (number >> axis & 1) + o for axis, (f, o) in enumerate(zip(fixed, shift, strict=False))]
-        values = texels_at(texture, level, where, sampler, layer, count)
+    for number, weight in enumerate(weights([*fractions, np.full(count, 128)] if edge else fractions, whole)):
+        if edge and not number >> 1:
+            values = np.asarray(sampler.border, np.float64)[: image.shape[-1]] * most(texture)
+        else:
+            where = [(f >> 8) + (number >> axis & 1) + o for axis, (f, o) in enumerate(zip(fixed, shift, strict=False))]
+            values = texels_at(texture, level, where, sampler, layer, count)
         total = total + np.where(weight[:, None] == 0, 0.0, values.astype(np.float64) * (weight[:, None] / 256.0))
-    if len(fixed) == 1 and layer is None and sampler.modes[1] == "border":
-        # A line is an image one texel high, and the sampler stands at its edge: half of what it gives is the border.
-        border = np.asarray(sampler.border, np.float64)[: total.shape[-1]] * most(texture)
-        total = (total + border) / 2
     return np.asarray(total)
 
 
@@ -163,7 +199,7 @@ def gathered(
 
 def fetched(texture: Texture, where: Sequence[Array], layer: Array | None, level: Array | None) -> Array:
     """Texels at integer coordinates, unfiltered. Outside of the image there are zeros; where a level is named it is the nearest texel
-    inside, whatever the address mode (measured on sm_90)."""
+    inside in every address mode (measured on sm_90)."""
     count = len(where[0])
     found: Array | None = None
     clamped = level is not None
@@ -201,12 +237,12 @@ def filtered(
             chosen = values if chosen is None else np.where((nearest == level)[:, None], values, chosen)
         return finished(chosen, texture, sampler.filter == "linear")
     fixed = np.floor(lod * 256).astype(np.int64)
-    low, fraction = fixed >> 8, (fixed & 255) / 256.0
+    low, far = fixed >> 8, fixed & 255
     result: Array | None = None
     for level in np.unique(np.concatenate([low, np.minimum(low + 1, last)])).tolist():
-        values = sampled(texture, sampler, coordinates, layer, level, offsets).astype(np.float64)
-        weight = np.where(low == level, 1 - fraction, 0) + np.where(np.minimum(low + 1, last) == level, fraction, 0)
-        term = np.where(weight[:, None] == 0, 0.0, values * weight[:, None])
+        whole = np.where(low == level, 256 - far, 0) + np.where(np.minimum(low + 1, last) == level, far, 0)
+        values = sampled(texture, sampler, coordinates, layer, level, offsets, whole)
+        term = np.where(whole[:, None] == 0, 0.0, values)
         result = term if result is None else result + term
     assert result is not None
     return finished(result, texture, True)

@@ -24,7 +24,7 @@ _DIRECT: dict[str, Callable[[Any, str], Any]] = {
     ".tf32": to_tf32,
     ".f64": lambda exact, mode: exact,
 }
-"""Those that are rounded without the detour by way of a scaled integer."""
+"""Those that are rounded without the detour through a scaled integer."""
 
 _CODES: dict[str, np.dtype[Any]] = {
     ".f32": np.dtype(np.float32),

@@ -9,7 +9,7 @@ import numpy as np
 from ptxkit.machine.values.integers import select, some
 
 NAN32 = np.uint32(0x7FFFFFFF).view(np.float32)
-"""The NaN that single-precision instructions give, whatever NaN they are given."""
+"""The NaN that single-precision instructions give for any NaN they are given."""
 
 _SIGN, _ONE, _SUBNORMAL = np.uint32(0x80000000), np.uint32(1), np.uint32(0x00FFFFFF)
 

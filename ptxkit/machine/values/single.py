@@ -18,6 +18,7 @@ _KEPT = np.array(35)
 """A double without so many of its upper bits is what rounding to single precision drops."""
 
 _HALFWAY = np.int64(-(2**63))
+_DROPPED, _DROPPED_HALFWAY = (1 << 29) - 1, 1 << 28
 _INT64 = np.dtype(np.int64)
 _LEAST = np.float32(2.0**-126)
 """The least normal number."""
@@ -52,9 +53,11 @@ def _fma_exactly(a: Any, b: Any, c: Any, mode: str) -> Any:
 
 
 def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
-    shape = a.shape if a.shape == b.shape == c.shape else np.broadcast_shapes(a.shape, b.shape, c.shape)
-    if len(shape) != 1:
-        return _fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)[()]
+    shape = a.shape or b.shape or c.shape
+    if not shape:
+        return _fma_of_scalars(a, b, c)
+    if len(shape) > 1:
+        return _fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
     (count,) = shape
     result = np.empty(count, np.float32)
     size = min(count, _BLOCK)
@@ -64,8 +67,8 @@ def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
         return result
     for start in range(0, count, size):
         rounded = result[start : start + size]
-        values = [v[start : start + size] if v.ndim else v for v in (a, b, c)]
-        _fma_of_block(rounded, *values, total[: len(rounded)], other[: len(rounded)])
+        x, y, z = (v[start : start + size] if v.ndim else v for v in (a, b, c))
+        _fma_of_block(rounded, x, y, z, total[: len(rounded)], other[: len(rounded)])
     return result
 
 
@@ -92,6 +95,17 @@ def _fma_of_block(rounded: Any, a: Any, b: Any, c: Any, total: Any, other: Any) 
         is_nan = np.isnan(magnitude)
         if some(is_nan):
             rounded[is_nan] = NAN32
+
+
+def _fma_of_scalars(a: Any, b: Any, c: Any) -> Any:
+    """The same for one number each."""
+    total = np.float64(float(a) * float(b) + float(c))
+    rounded = np.float32(total)
+    if rounded != rounded:
+        return NAN32
+    if int(total.view(_INT64)) & _DROPPED == _DROPPED_HALFWAY or (total and -_LEAST <= rounded <= _LEAST):
+        return _fma_exactly(a, b, c, "rn")
+    return rounded
 
 
 def _mend(rounded: Any, doubtful: Any, a: Any, b: Any, c: Any) -> None:

@@ -7,8 +7,10 @@ from sample import kernel
 
 from ptxkit.analyses import Routine
 from ptxkit.analyses.events.descriptors import is_shared_variable, start, warp_value
-from ptxkit.analyses.events.mbarriers import guarded, in_its_cta, mbarrier_operand, other_rank, reads_remote
+from ptxkit.analyses.events.mbarriers import guarded, in_its_cta, may_be_same, mbarrier_operand, other_rank, reads_remote, where
 from ptxkit.analyses.framework.bindings import bindings
+from ptxkit.analyses.memory.address import Address
+from ptxkit.analyses.numbers.intervals import Interval, just
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
@@ -147,3 +149,53 @@ class TestMbarriers:
         body = f"mov.u32 %r1, full;\nmov.u32 %r2, %tid.x;\nmapa.shared::cluster.u32 %r3, %r1, %r2;\n{text}\nret;"
 
         assert reads_remote(kernel(body, BEFORE), 3) is expected
+
+
+class TestWhere:
+    def of(self, body: str, last: str = "mbarrier.init.shared.b64 [%r3], 1;") -> Address | None:
+        routine = kernel(f"mov.u32 %r1, full;\n{body}\n{last}\nret;", BEFORE)
+        return where(routine, len(routine.instructions) - 2, 0)
+
+    @pytest.mark.parametrize(
+        ("body", "offset"),
+        [
+            ("add.u32 %r3, %r1, 16;", just(16)),
+            # one of four stages, by the index of the thread
+            ("mov.u32 %r2, %tid.x;\nand.b32 %r2, %r2, 3;\nshl.b32 %r2, %r2, 3;\nadd.u32 %r3, %r1, %r2;", Interval(0, 24)),
+            # one of two that a branch chose
+            ("mov.u32 %r3, %r1;\n@%p1 bra A;\nadd.u32 %r3, %r1, 40;\nA:", Interval(0, 40)),
+            ("add.u32 %r2, %r1, 8;\nselp.b32 %r3, %r1, %r2, %p1;", Interval(0, 8)),
+            # of which the guard says which
+            ("add.u32 %r2, %r1, 8;\nselp.b32 %r3, %r1, %r2, %p1;\n@%p1", just(0)),
+            # in another block of the cluster, at the same offset
+            ("mapa.shared::cluster.u32 %r3, %r1, %r9;\nadd.u32 %r3, %r3, 8;", just(8)),
+        ],
+    )
+    def test_in_a_variable(self, body: str, offset: Interval) -> None:
+        found = self.of(body)
+
+        assert found is not None
+        assert found.root.name == "full"
+        assert found.offset == offset
+
+    def test_from_what_is_not_known(self) -> None:
+        found = self.of("ld.shared.u32 %r2, [tile];\nadd.u32 %r3, %r2, 8;")
+
+        assert found is not None
+        assert isinstance(found.root, Term)
+        assert found.offset == just(8)
+
+    def test_one_of_two_variables(self) -> None:
+        assert self.of("mov.u32 %r3, %r1;\n@%p1 bra A;\nmov.u32 %r3, tile;\nA:") is None
+
+    def test_mbarriers_have_eight_bytes(self) -> None:
+        first = self.of("mov.u32 %r3, %r1;")
+        assert first is not None
+
+        stages = [Address(first.root, just(8 * stage)) for stage in range(3)]
+        assert [[may_be_same(one, other) for other in stages] for one in stages] == [
+            [True, False, False],
+            [False, True, False],
+            [False, False, True],
+        ]
+        assert may_be_same(stages[1], Address(first.root, Interval(0, 16)))

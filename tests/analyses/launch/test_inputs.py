@@ -22,6 +22,7 @@ from ptxkit.analyses.launch.inputs import (
     contrasting_arguments,
     example_threads,
     fitted,
+    likely_block,
     loads_of_lanes,
     special_number,
     starts,
@@ -75,6 +76,13 @@ class TestThreadBlocks:
         assert block_sizes(kernel(".maxntid 96")) == (96, 64, 32)
         assert block_sizes(kernel(".maxntid 64")) == (64, 32)
         assert block_sizes(kernel("", "%tid.y")) == ()
+
+    @pytest.mark.parametrize(
+        ("directives", "reads", "shape"),
+        [(".reqntid 8, 4", "%tid.y", (8, 4, 1)), ("", "%tid.x", (128, 1, 1)), (".maxntid 96", "%tid.x", (96, 1, 1)), ("", "%tid.z", None)],
+    )
+    def test_the_most_likely_one(self, directives: str, reads: str, shape: tuple[int, ...] | None) -> None:
+        assert likely_block(kernel(directives, reads)) == shape
 
     def test_shapes_in_turn(self) -> None:
         every = block_shapes(kernel("", "%tid.y"))

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ptxkit.analyses.numbers.arithmetic import OPERATORS, compute
-from ptxkit.analyses.symbolic.terms import SUM, Term
-from ptxkit.analyses.symbolic.vectors import combined
+from ptxkit.analyses.symbolic.terms import SUM, Term, Terms
+from ptxkit.analyses.symbolic.vectors import combined, of_one
 
 ARGUMENTS = {
     **dict.fromkeys(("abs", "popc", "clz", "brev", "zext", "sext", "trunc"), 1),
@@ -44,3 +44,14 @@ def test_sums(parts: list[tuple[int, list[int]]], offset: int) -> None:
     total = term(SUM, 8, (), offset, tuple([(atom, factor) for atom, (factor, _) in zip(atoms, parts, strict=True)]))
     found = combined(total, {atom: tuple(numbers) for atom, (_, numbers) in zip(atoms, parts, strict=True)}, 3)
     assert found == tuple([sum([offset, *[factor * numbers[thread] for factor, numbers in parts]]) % 256 for thread in range(3)])
+
+
+def test_of_one_thread() -> None:
+    terms = Terms()
+    x, y = (terms.leaf("value", 8, (number,)) for number in (1, 2))
+
+    # 3x + y - 2 of 8 bits, with the numbers in the order of the parts
+    sum_ = terms.sub(terms.add(terms.scale(x, 3), y), terms.constant(2, 8))
+    assert of_one(sum_, [{x: 100, y: 9}[atom] for atom, _ in sum_.parts]) == (307 & 255)
+    assert of_one(terms.apply("div.u", 8, (x, y)), (100, 9)) == 11
+    assert of_one(terms.apply("div.u", 8, (x, y)), (100, 0)) is None

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stand_in import Lanes, Stopped, all_lanes
 
-from ptxkit.machine.asynchronous import Agents
+from ptxkit.machine.asynchronous import Agents, tensors
 from ptxkit.machine.asynchronous.swizzling import swizzled
 from ptxkit.machine.asynchronous.tensor_maps import TensorMap
 from ptxkit.machine.memory import Memory
@@ -274,3 +274,9 @@ def test_elements_are_converted(type, value, expected):
     memory, lanes, address = prepared(tensor)
     raw = TensorMap(tensor=tensor, box=(4,), type=type).encoded(address)
     assert np.frombuffer(loaded(memory, lanes, raw, [0], 16), np.uint32).tolist() == [expected] * 4
+
+
+def test_nans_of_copies():
+    """Outside of the tensor every 16 bits are the same NaN; a NaN within a tensor of `.tf32` is one value."""
+    source = np.array([0x7FC00001, 0xFFC00000, 0x7F800000, 0x3F801000], np.uint32)
+    assert tensors.converted(source, ".tf32").tolist() == [0x7FFFE000, 0x7FFFE000, 0x7F800000, 0x3F800000]

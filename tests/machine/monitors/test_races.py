@@ -95,6 +95,23 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "one word, atomics": ("atom.shared.add.u32 %r5, [s], 1;", {}, []),
     "one word, red and plain read": ("red.shared.add.u32 [s], 1; ld.shared.u32 %r5, [s];", {}, ["S003"]),
+    "a counter that the last CTA resets": (
+        "atom.global.add.u32 %r5, [%rd1], 1; setp.ne.u32 %p3, %r5, 3; @%p3 bra END; st.global.u32 [%rd1], 0; END:",
+        {"grid": 4, "block": 1}, [],
+    ),
+    "a counter that the first CTA resets": (
+        "atom.global.add.u32 %r5, [%rd1], 1; setp.ne.u32 %p3, %r5, 0; @%p3 bra END; st.global.u32 [%rd1], 0; END:",
+        {"grid": 4, "block": 1}, ["race"],
+    ),
+    "a swap that fails is a read": (
+        "@%p1 ld.global.u32 %r5, [%rd1]; @!%p1 atom.global.cas.b32 %r5, [%rd1], 9, 8;", {"grid": 1, "block": 2}, [],
+    ),
+    "a release, then a strong write to the same word": (
+        MESSAGE.format(
+            write="st.release.gpu.global.u32 [flag], 0; st.relaxed.gpu.global.u32 [flag], 1;", read="ld.acquire.gpu.global.u32 %r5, [flag];"
+        ),
+        {"grid": 2, "block": 1}, [],
+    ),
     "message, release and acquire": (
         MESSAGE.format(write="st.release.gpu.global.u32 [flag], 1;", read="ld.acquire.gpu.global.u32 %r5, [flag];"),
         {"grid": 2, "block": 1}, [],
@@ -146,6 +163,11 @@ CASES: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     ),
     "mbarrier": (MBARRIER.format(arrive="", wait="try_wait.parity"), {}, []),
     "mbarrier, polled": (MBARRIER.format(arrive="", wait="test_wait.parity"), {}, []),
+    "mbarrier, copies arrive": (
+        "@%p1 mbarrier.init.shared.b64 [%r10], 32; bar.warp.sync -1; cp.async.ca.shared.global [%r3], [%rd1], 4;"
+        "cp.async.mbarrier.arrive.noinc.shared.b64 [%r10]; W: mbarrier.try_wait.parity.shared.b64 %p3, [%r10], 0; @!%p3 bra W;"
+        "ld.shared.u32 %r5, [%r3+4];", {"block": 32}, [],
+    ),
     "a byte of a word": ("st.shared.u32 [s], %r1; ld.shared.u8 %h1, [s+3];", {"block": 2}, ["S009", "S009"]),
     "bytes beside one another": ("add.s32 %r4, %r1, 0; mov.u32 %r5, s; add.s32 %r5, %r5, %r4; st.shared.u8 [%r5], %h1;", {}, []),
     "words, then their bytes, ordered": (

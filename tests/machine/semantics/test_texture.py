@@ -11,6 +11,7 @@ from stand_in import Lanes, Stopped, all_lanes
 
 from ptxkit.machine import Machine, Sampler, Surface, Texture
 from ptxkit.machine.memory import Memory
+from ptxkit.machine.textures import sampling
 from ptxkit.machine.textures.objects import handle_of
 
 KERNELS = Path(__file__).parents[3] / "fixtures" / "kernels"
@@ -177,3 +178,37 @@ class TestKernels:
         before = plane.copy()
         self.launched("surface_2d", Surface(array=plane), out, 45, 37, grid=(3, 5), block=(16, 8))
         assert (out == before * np.float32(3)).all() and (plane == out).all()
+
+
+def test_weights_of_a_filter_add_up_and_are_divided_level_after_level():
+    x, y, z = (np.array([f]) for f in (128, 111, 83))
+    for fractions in ([x], [x, y], [x, y, z]):
+        for whole in (256, np.array([99])):
+            assert sum(int(w[0]) for w in sampling.weights(fractions, whole)) == np.ravel(whole)[0]
+    assert [int(w[0]) for w in sampling.weights([x], np.array([99]))] == [49, 50]
+    assert [int(w[0]) for w in sampling.weights([x, y, z])][4:] == [23, 24, 18, 18]
+
+
+def test_between_faces_of_a_cube():
+    faces = np.repeat(np.arange(6, dtype=np.float32), 4).reshape(6, 2, 2)
+    directions = np.array([[1, 1, 0.5], [1, 0.5, -1], [0.5, -1, 1], [-1, -1, -1]], np.float32)
+    assert sampled(Texture(array=faces), "cube", *directions.T, [0] * 4) == [2, 5, 4, 5]
+
+
+def test_bytes_as_numbers():
+    smooth = Texture(array=np.array([0, 1, 186, 255], np.uint8), as_float=True, srgb=True)
+    assert sampled(smooth, "1d", [0, 1, 2, 3]) == [0, 5 / 16384, 8064 / 16384, 1]
+    signed = Texture(array=np.array([64, -64, -128, 127], np.int8), as_float=True)
+    expected = np.array([16513 / 32767, -16512 / 32767, -1, 1], np.float32)
+    assert sampled(signed, "1d", [0, 1, 2, 3]) == expected.tolist()
+
+
+def test_integer_coordinates_outside():
+    image = Texture(array=LINE)
+    for level, expected in (("", [0, 10, 0]), (".level", [10, 10, 40])):
+        more = {"lod": np.int32(0)} if level else {}
+        text = f"tex{level}.1d.v4.f32.s32 {{%f1, %f2, %f3, %f4}}, [%rd1, {{%r1}}]{', %r2' if level else ''}"
+        lanes = lanes_for(3)
+        c = (np.array([-1, 0, 4], np.int32).view(np.uint32),)
+        found = execute(text, lanes, {"t": np.uint64(handle_of(lanes.memory, image)), "c": c, **more})
+        assert found[0].tolist() == expected

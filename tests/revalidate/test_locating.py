@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 import ptxkit
 from ptxkit import Resources, Severity
+from ptxkit.revalidation.locating import Locator
 from ptxkit.revalidation.log import Message, messages, resources
-from ptxkit.revalidation.places import Locator
 
 HEAD = ".version 8.0\n.target sm_90a\n.address_size 64\n.extern .func ext();\n.visible .entry k(.param .u64 p)\n{\n"
 
 
-def place(body: str, line: int, text: str) -> tuple[str, int]:
+def locate(body: str, line: int, text: str) -> tuple[str, int]:
     """What a message about a line of a kernel's body (from 1) stands at, and its column."""
     module = ptxkit.parse(f"{HEAD}{body}\n}}\n")
-    found = Locator(module, None).place(Message(Severity.ERROR, text, line + 6))
+    found = Locator(module, None).locate(Message(Severity.ERROR, text, line + 6))
     return module.text[found.span.start : found.span.end], found.span.column
 
 
@@ -52,7 +52,7 @@ def place(body: str, line: int, text: str) -> tuple[str, int]:
     ],
 )
 def test_place(body: str, line: int, text: str, expected: tuple[str, int]) -> None:
-    assert place(body, line, text) == expected
+    assert locate(body, line, text) == expected
 
 
 def test_the_same_message_twice_is_about_two_statements() -> None:
@@ -60,7 +60,7 @@ def test_the_same_message_twice_is_about_two_statements() -> None:
     locator = Locator(module, None)
     message = Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", 7)
 
-    assert {locator.place(message).span.column for _ in range(2)} == {3, 17}
+    assert {locator.locate(message).span.column for _ in range(2)} == {3, 17}
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_same_message_twice_is_about_two_statements() -> None:
 def test_a_message_without_a_line(text: str, expected: str) -> None:
     module = ptxkit.parse(f"{HEAD}ret;\n}}\n")
 
-    span = Locator(module, None).place(Message(Severity.ERROR, text)).span
+    span = Locator(module, None).locate(Message(Severity.ERROR, text)).span
 
     assert module.text[span.start : span.end] == expected
 
@@ -84,7 +84,7 @@ def test_a_message_without_a_line(text: str, expected: str) -> None:
 def test_our_own_words_are_a_note() -> None:
     module = ptxkit.parse(f"{HEAD}  .reg .u32 a; .reg .f64 d;\n  add.u32 a, a, d;\n}}\n")
 
-    found = Locator(module, None).place(Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", 8))
+    found = Locator(module, None).locate(Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", 8))
 
     assert module.at(found.path).text == "d"
     assert ".f64" in found.note
@@ -106,7 +106,7 @@ def test_any_message_about_any_text_has_a_place(text: str, line: int, data: st.D
         )
     ).format(word)
 
-    found = Locator(module, None).place(Message(Severity.ERROR, said, data.draw(st.sampled_from([None, line])), "a"))
+    found = Locator(module, None).locate(Message(Severity.ERROR, said, data.draw(st.sampled_from([None, line])), "a"))
 
     assert 0 <= found.span.start <= found.span.end <= len(text)
     module.at(found.path)
@@ -122,8 +122,8 @@ def test_many_errors_take_time_that_grows_evenly(between: str) -> None:
 
     for i in range(count):
         line = i + 7 if between == "\n" else 7
-        unknown = locator.place(Message(Severity.ERROR, f"Unknown symbol '%x{i}'", line))
-        mismatch = locator.place(Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", line))
+        unknown = locator.locate(Message(Severity.ERROR, f"Unknown symbol '%x{i}'", line))
+        mismatch = locator.locate(Message(Severity.ERROR, "Arguments mismatch for instruction 'add'", line))
         assert unknown == mismatch
         assert module.at(unknown.path).text == f"%x{i}"
 
@@ -186,7 +186,7 @@ def test_every_message_of_the_reference_set_stands_on_its_line() -> None:
         if not said or said[0].line is None:
             continue
         module = ptxkit.parse((folder / "reject" / file).read_text(encoding="utf-8"))
-        found = Locator(module, None).place(said[0])
+        found = Locator(module, None).locate(said[0])
         total += 1
         off += found.span.line != said[0].line
 

@@ -58,7 +58,7 @@ _ABOUT_ROUNDING = re.compile(r"Illegal rounding modifier|Multiple rounding modif
 
 
 @attrs.frozen
-class Place:
+class Location:
     """A node, the part of it that is meant, and what ptxkit itself has to say of it."""
 
     path: Path
@@ -77,7 +77,7 @@ class _Site:
 
 
 class Locator:
-    """Finds the places of messages about one module; what it needs to know is computed when first asked."""
+    """Finds the locations of messages about one module; what it needs to know is computed when first asked."""
 
     def __init__(self, module: Module, target: str | None) -> None:
         self.module = module
@@ -86,8 +86,8 @@ class Locator:
         self._queues: dict[tuple[int, str], deque[_Site]] = {}
         self._lines: dict[int, tuple[list[_Site], dict[str, list[int]]]] = {}
 
-    def place(self, message: Message) -> Place:
-        """The place of a message; asked again with the same words and line, the next statement there that they fit as well."""
+    def locate(self, message: Message) -> Location:
+        """The location of a message; asked again with the same words and line, the next statement there that they fit as well."""
         line = self._line(message)
         if line is None or line > len(self.index.line_starts):
             return self._by_name(message.text)
@@ -126,20 +126,20 @@ class Locator:
                 found.setdefault(counted + line - first, {}).setdefault(source, line)
         return found if len(parts) > 1 else {}
 
-    def _in_line(self, line: int) -> Place:
+    def _in_line(self, line: int) -> Location:
         """The innermost node around the first character of a line, and that of the line's text."""
         text = self.index.line_text(line)
         start = self.index.line_starts[line - 1] + len(text) - len(text.lstrip())
-        return Place(self._around(start), self.index.between(start, start + len(text.strip())))
+        return Location(self._around(start), self.index.between(start, start + len(text.strip())))
 
     def _around(self, offset: int) -> Path:
-        """The last statement that starts at or before a place."""
+        """The last statement that starts at or before an offset."""
         at = bisect.bisect_right(self._starts, offset) - 1
         return self._sites[at].path if at >= 0 else ()
 
     # --- messages without a statement ---------------------------------------------------------------------------------------------
 
-    def _of_syntax(self, line: int, word: str) -> Place:
+    def _of_syntax(self, line: int, word: str) -> Location:
         """The word where parsing stopped; where the line has it several times, the one nearest to where our parser stopped."""
         first = self.index.line_starts[line - 1]
         ours = next((one for one in syntax_errors(self.module, self.index) if one.span.line <= line <= one.span.end_line), None)
@@ -149,10 +149,10 @@ class Locator:
             at = ours.span.start if ours is not None and ours.span.line == line else first
             return self._character(at, note)
         at = min(found, key=lambda at: abs(at - ours.span.start)) if ours is not None else found[0]
-        return Place(self._deepest(at), self.index.between(at, at + len(word)), note)
+        return Location(self._deepest(at), self.index.between(at, at + len(word)), note)
 
     def _deepest(self, offset: int) -> Path:
-        """The smallest node that a place is in."""
+        """The smallest node that contains an offset."""
         path = self._around(offset)
         if not path:
             return path
@@ -174,17 +174,17 @@ class Locator:
             path, node, at = (*path, inside[0]), inside[1], inside[2]
         return path
 
-    def _of_character(self, line: int) -> Place:
+    def _of_character(self, line: int) -> Location:
         """The first character of a line that ptxas does not take."""
         start = self.index.line_starts[line - 1]
         text = self.index.line_text(line)
         at = next((i for i, character in enumerate(text) if not "\0" < character < "\x7f"), 0)
         return self._character(start + at)
 
-    def _character(self, at: int, note: str = "") -> Place:
-        return Place(self._around(at), self.index.between(at, min(at + 1, len(self.index.text))), note)
+    def _character(self, at: int, note: str = "") -> Location:
+        return Location(self._around(at), self.index.between(at, min(at + 1, len(self.index.text))), note)
 
-    def _by_name(self, text: str) -> Place:
+    def _by_name(self, text: str) -> Location:
         """The declaration of what a message names that has no line; else the directive that it speaks of."""
         symbols = resolve(self.module).root.symbols
         for word in _QUOTED.findall(text):
@@ -195,10 +195,10 @@ class Locator:
                 for i, child in enumerate(self.module.children):
                     if isinstance(child, kind):
                         return self._whole((i,))
-        return Place((), self.index.between(0, 0))
+        return Location((), self.index.between(0, 0))
 
-    def _whole(self, path: Path, note: str = "") -> Place:
-        return Place(path, self.index.span(path), note)
+    def _whole(self, path: Path, note: str = "") -> Location:
+        return Location(path, self.index.span(path), note)
 
     # --- statements ---------------------------------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Locator:
             found = self._lines[line] = sites, index
         return found
 
-    def _in_statement(self, site: _Site, text: str, line: int) -> Place:
+    def _in_statement(self, site: _Site, text: str, line: int) -> Location:
         """The node of a statement that a message is about."""
         argument = _ARGUMENT.search(text)
         if argument is not None and isinstance(site.node, Instruction):
@@ -276,23 +276,23 @@ class Locator:
             return self._whole(undeclared)
         if isinstance(site.node, Instruction):
             return self._whole((*site.path, 0 if site.node.guard is None else 1))
-        return Place(site.path, self.index.between(site.start, site.end))
+        return Location(site.path, self.index.between(site.start, site.end))
 
-    def _of_problem(self, problem: Problem) -> Place:
-        """The place of what the instruction table found; the modifier, if it is about one."""
+    def _of_problem(self, problem: Problem) -> Location:
+        """The location of what the instruction table found; the modifier, if it is about one."""
         node = self.module.at(problem.path)
         modifier = _MODIFIER_MEANT.match(problem.message)
         at = _modifier(node.text, modifier[1]) if modifier is not None and isinstance(node, Opcode) else None
         if modifier is None or at is None:
             return self._whole(problem.path, problem.message)
         start = self.index.offset(problem.path) + at
-        return Place(problem.path, self.index.between(start, start + len(modifier[1])), problem.message)
+        return Location(problem.path, self.index.between(start, start + len(modifier[1])), problem.message)
 
     def _own_words(self, site: _Site) -> str:
         problem = self._problems.get(site.path)
         return problem.message if problem is not None else ""
 
-    def _word(self, site: _Site, word: str, line: int, in_address: bool) -> Place | None:
+    def _word(self, site: _Site, word: str, line: int, in_address: bool) -> Location | None:
         """A name, number, keyword or modifier of the statement, on that line, and in an address if that is asked, if it is there too."""
         found = []
         for path, node in site.node.walk():
@@ -302,14 +302,14 @@ class Locator:
                 at = _modifier(node.text, word)
                 if at is not None:
                     start = self.index.offset((*site.path, *path)) + at
-                    return Place((*site.path, *path), self.index.between(start, start + len(word)), self._own_words(site))
+                    return Location((*site.path, *path), self.index.between(start, start + len(word)), self._own_words(site))
             elif node.text == word:
                 found.append(self._whole((*site.path, *path)))
         if in_address:
-            found = [place for place in found if isinstance(self.module.at(place.path[:-1]), Address)] or found
-        return next((place for place in found if place.span.line == line), found[0] if found else None)
+            found = [location for location in found if isinstance(self.module.at(location.path[:-1]), Address)] or found
+        return next((location for location in found if location.span.line == line), found[0] if found else None)
 
-    def _spoken_of(self, site: _Site, text: str) -> Place | None:
+    def _spoken_of(self, site: _Site, text: str) -> Location | None:
         """What a message means without a word that stands there."""
         node = site.node
         if not isinstance(node, Instruction):
@@ -321,7 +321,7 @@ class Locator:
             found = list(_ROUNDING.finditer(node.opcode.text))
             if found:
                 start = self.index.offset((*site.path, first - 1))
-                return Place((*site.path, first - 1), self.index.between(start + found[-1].start(), start + found[-1].end()))
+                return Location((*site.path, first - 1), self.index.between(start + found[-1].start(), start + found[-1].end()))
         kinds = Address if _ABOUT_ADDRESS.search(text) else Vector if _ABOUT_VECTOR.search(text) else None
         if kinds is not None:
             for i, operand in enumerate(node.operands):

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ptxkit.rewriters.profiling.places import Key, line_and_column, nearest, places
+from ptxkit.rewriters.profiling.locating import Key, line_and_column, nearest, offsets
 
 TEXT = '''a = 1
 b.c = [1, [2, {x = 3, "y z" = [4]}], # c ]
@@ -45,7 +45,7 @@ def ways(value: Any, way: Key = ()) -> Iterator[Key]:
 
 
 def test_every_value_has_its_place() -> None:
-    found = places(TEXT)
+    found = offsets(TEXT)
     assert set(ways(tomllib.loads(TEXT))) <= set(found)
     starts = {way: line_and_column(TEXT, at) for way, at in found.items()}
     assert starts["b", "c", 1, 1, "y z", 0] == (2, 32)
@@ -80,7 +80,7 @@ def written(value: Any) -> str:
 def test_places_begin_where_values_are_written(values: dict[str, Any]) -> None:
     text = "".join([f"{key} = {written(value)}\n" for key, value in values.items()])
     assert tomllib.loads(text) == values
-    found = places(text)
+    found = offsets(text)
 
     def check(value: Any, way: Key) -> None:
         if way:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 Key = tuple[str | int, ...]
-"""The way to a value: names of keys and numbers of elements."""
+"""The path to a value: names of keys and numbers of elements."""
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\'|\[\[|\]\]|[\[\]{},=\n]|#[^\n]*|[^\s\[\]{},="\'#]+',
@@ -13,7 +13,7 @@ _TOKEN = re.compile(
 )
 
 
-def places(text: str) -> dict[Key, int]:
+def offsets(text: str) -> dict[Key, int]:
     """For each key and array element, the character (from 0) at which it begins. The text is one that `tomllib` takes."""
     return _Reader(text).found
 
@@ -33,8 +33,8 @@ def nearest(found: dict[Key, int], key: Key) -> int:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.found: dict[Key, int] = {}
-        self._tables: dict[Key, int] = {}  # by the way to an array of tables, the number of the last one
-        # brackets that touch are one token in a header only, which stands at the start of a line
+        self._tables: dict[Key, int] = {}  # by the key of an array of tables, the number of the last one
+        # adjacent brackets are one token in a header only, which stands at the start of a line
         self._tokens = [(token[0], token.start()) for token in _TOKEN.finditer(text) if token[0][0] != "#"]
         self._tokens.append(("\n", len(text)))
         self._at = 0
@@ -50,18 +50,18 @@ class _Reader:
                 self._pair(table)
 
     def _header(self, array: bool) -> Key:
-        """The way to the table that a header opens; below an array of tables it goes through the last of them."""
+        """The key of the table that a header opens; below an array of tables it goes through the last of them."""
         start, names = self._name(until=("]", "]]"))
         self._at += 1
-        way: Key = ()
+        key: Key = ()
         for i, name in enumerate(names):
-            way = (*way, name)
+            key = (*key, name)
             if array and i == len(names) - 1:
-                self._tables[way] = self._tables.get(way, -1) + 1
-            if way in self._tables:
-                way = (*way, self._tables[way])
-            self.found.setdefault(way, start)
-        return way
+                self._tables[key] = self._tables.get(key, -1) + 1
+            if key in self._tables:
+                key = (*key, self._tables[key])
+            self.found.setdefault(key, start)
+        return key
 
     def _pair(self, table: Key) -> None:
         """A key and its value."""
@@ -79,30 +79,30 @@ class _Reader:
             self._at += 1
         return start, names
 
-    def _value(self, way: Key) -> None:
+    def _value(self, key: Key) -> None:
         """Steps over a value."""
         word, start = self._tokens[self._at]
-        self.found.setdefault(way, start)
+        self.found.setdefault(key, start)
         self._at += 1
         if word == "{":
             while (word := self._tokens[self._at][0]) != "}":
                 if word in (",", "\n"):
                     self._at += 1
                 else:
-                    self._pair(way)
+                    self._pair(key)
             self._at += 1
         elif word in ("[", "[["):
-            self._elements(way, twice=word == "[[")
+            self._elements(key, twice=word == "[[")
         else:
             while self._tokens[self._at][0] not in ("\n", ",", "]", "]]", "}"):  # a date and a time are two words
                 self._at += 1
 
-    def _elements(self, way: Key, twice: bool) -> None:
+    def _elements(self, key: Key, twice: bool) -> None:
         """Steps over the elements of an array and its bracket; with `twice`, it and its first element were opened by one token."""
         number = 0
         if twice:
-            self.found.setdefault((*way, 0), self._tokens[self._at - 1][1] + 1)
-            self._elements((*way, 0), twice=False)
+            self.found.setdefault((*key, 0), self._tokens[self._at - 1][1] + 1)
+            self._elements((*key, 0), twice=False)
             number = 1
         while True:
             word, start = self._tokens[self._at]
@@ -114,5 +114,5 @@ class _Reader:
                 if word == "]":
                     return
                 continue
-            self._value((*way, number))
+            self._value((*key, number))
             number += 1
