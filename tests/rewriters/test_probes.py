@@ -438,7 +438,7 @@ class TestPlanted:
         monkeypatch.setattr(counting, "AtExits", functools.partial(AtExits, ways=("return",)))
 
         with pytest.raises(AssertionError):
-            TestFaultsOfOthers().test_counters_are_kept_at_every_way_out("@!%p1 exit;\nret;")
+            TestFaultsOfOthers().test_counters_are_kept_at_every_exit("@!%p1 exit;\nret;")
 
     def test_warps_are_rounded_down(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(cycles, "warps_of_block", lambda to, a: probing.warps_of_block(to, a).replace("31", "0"))
