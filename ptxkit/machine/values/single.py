@@ -56,7 +56,9 @@ def _fma_to_nearest(a: Any, b: Any, c: Any) -> Any:
     shape = a.shape or b.shape or c.shape
     if not shape:
         return _fma_of_scalars(a, b, c)
-    if len(shape) > 1:
+    if max(a.ndim, b.ndim, c.ndim) > 1:
+        # elements of vectors: a row for each lane, or one for all
+        shape = np.broadcast_shapes(a.shape, b.shape, c.shape)
         return _fma_to_nearest(*(np.broadcast_to(v, shape).reshape(-1) for v in (a, b, c))).reshape(shape)
     (count,) = shape
     result = np.empty(count, np.float32)

@@ -102,6 +102,14 @@ def test_arrays_of_any_length_and_scalars() -> None:
     assert single.fma(b, b, c).shape == (40000,) and np.isscalar(single.fma(b, b, b))
 
 
+def test_vectors_of_which_one_is_the_same_for_all_lanes() -> None:
+    """As `fma.rn.f32x2` has them: a row for each lane, or one row for all."""
+    rows = np.arange(640, dtype=np.float32).reshape(320, 2)
+    one = np.array([2, 3], np.float32)
+    assert (single.fma(one, rows, rows) == one * rows + rows).all()
+    assert (single.fma(rows, one, one) == rows * one + one).all()
+
+
 @pytest.mark.parametrize("function", [single.add, single.multiply, single.divide])
 def test_a_nan_is_the_canonical_one(function: Any) -> None:
     strange = np.uint32(0xFFC12345).view(np.float32)
