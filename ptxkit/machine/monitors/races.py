@@ -19,7 +19,8 @@ from ptxkit.machine.groups import Lanes
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
-from ptxkit.machine.monitors.reports import Race, Side, buffers_of, reported
+from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
 from ptxkit.machine.operation import Operation
 
@@ -78,8 +79,7 @@ class Races(Monitor):
 
     def begin(self, launch: Launch) -> None:
         self.launch = launch
-        self._parameters = buffers_of(launch)
-        self._shared = launch.program.shared_variables(launch.shared_bytes)
+        self.names = Names(launch)
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
@@ -700,15 +700,15 @@ class Races(Monitor):
         end = min(piece - offset + size, piece - earlier_offset + earlier_size)
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
         collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
-        value: str | None = self._number(space, start, end)
+        value: str | None = self.names.bytes_at(space, start, end)
         earlier_value = None if earlier_kind.strength else value
         if how == "write":
             value = self._written(int(rows.thread[i]), start - (piece - offset), end - start)
         if collide:
             earlier_value = self._written(int(before.thread[i]), start - (piece - earlier_offset), end - start)
-        variable, offset = self._variable(space, start)
-        first = Side(*self._thread(int(before.thread[i])), earlier_kind.line, what, earlier_value)
-        second = Side(*self._thread(int(rows.thread[i])), rows.kind.line, how, value)
+        variable, offset = self.names.variable(space, start)
+        first = Side(*self.names.thread(int(before.thread[i])), earlier_kind.line, what, earlier_value)
+        second = Side(*self.names.thread(int(rows.thread[i])), rows.kind.line, how, value)
         if collide:
             first, second = second, first
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
@@ -718,32 +718,10 @@ class Races(Monitor):
         """Whether an access is one of those that are made now."""
         return stamp == self.knowledge.stamp and bool((self._now.lanes.place == thread - self.knowledge.first).any())
 
-    def _number(self, space: str, start: int, end: int) -> str:
-        """What lies there, as a number."""
-        memory = self.launch.machine.memory
-        buffer = memory.globals if space == ".global" else memory.shared
-        return hex(int.from_bytes(buffer.span(start, end - start).tobytes(), "little"))
-
     def _written(self, thread: int, offset: int, size: int) -> str | None:
         """What a thread writes now, from an offset on; None if that is not known."""
         found = self._stored(np.array([thread]), np.array([code_of(0, offset)]), size)
         return None if found is None else hex(int.from_bytes(found.tobytes(), "little"))
-
-    def _thread(self, thread: int) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-        cta, inside = divmod(thread, self.launch.threads)
-        index = self.launch.places(np.array([cta]))[0]
-        x, y, _ = self.launch.block
-        return (int(index[0][0]), int(index[1][0]), int(index[2][0])), (inside % x, inside // x % y, inside // (x * y))
-
-    def _variable(self, space: str, at: int) -> tuple[str, int]:
-        """The name of what lies there, and how far from its start."""
-        memory = self.launch.machine.memory
-        if space == ".global":
-            found = memory.allocations.containing(at)
-            name = self._parameters.get(found.start, found.name) if found is not None else ""
-            return (name, at - found.start) if found is not None and name else ("", at)
-        offset = memory.owner(space, at)[1]
-        return next(((name, offset - start) for name, start, size in self._shared if start <= offset < start + size), ("", offset))
 
 
 @attrs.frozen(eq=False)

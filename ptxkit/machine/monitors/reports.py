@@ -8,29 +8,14 @@ import attrs
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.machine.findings import Finding, launch_as_json
+from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
     from ptxkit.machine.interfaces import Launch
 
-Dimensions = tuple[int, int, int]
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
-
-
-@attrs.frozen
-class Side:
-    """One of two accesses that race. `value` is what it wrote or read, None if that is not known."""
-
-    cta: Dimensions
-    thread: Dimensions
-    line: int
-    kind: str
-    value: str | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        found = {"cta": list(self.cta), "thread": list(self.thread), "line": self.line, "kind": self.kind}
-        return found if self.value is None else {**found, "value": self.value}
 
 
 @attrs.define
@@ -74,17 +59,6 @@ def reported(race: Race, launch: Launch) -> Finding:
         related=(Related(spans[0], f"{_thread(earlier)} {_DOES[earlier.kind]} it here"),) if spans[0] != spans[1] else (),
     )
     return Finding(diagnostic, {**race.witness(), "launch": launch_as_json(launch)}, race.count)
-
-
-def buffers_of(launch: Launch) -> dict[int, str]:
-    """The kernel's parameters that point to the beginning of a buffer, by its address."""
-    found: dict[int, str] = {}
-    for name, at, size, _ in launch.program.layout():
-        address = int.from_bytes(launch.parameters[at : at + size], "little") if size == 8 else 0
-        allocation = launch.machine.memory.allocations.containing(address) if address else None
-        if allocation is not None and allocation.start == address:
-            found.setdefault(address, name)
-    return found
 
 
 def _rule(race: Race, launch: Launch) -> tuple[str, str]:

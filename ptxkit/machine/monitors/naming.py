@@ -1,0 +1,71 @@
+"""What monitors call things: threads by CTA and index, bytes by the variable or buffer in which they lie."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+if TYPE_CHECKING:
+    from ptxkit.machine.interfaces import Launch
+
+Dimensions = tuple[int, int, int]
+
+
+@attrs.frozen
+class Side:
+    """One of the accesses of a witness. `value` is what it wrote or read, None if that is not known."""
+
+    cta: Dimensions
+    thread: Dimensions
+    line: int
+    kind: str
+    value: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        found = {"cta": list(self.cta), "thread": list(self.thread), "line": self.line, "kind": self.kind}
+        return found if self.value is None else {**found, "value": self.value}
+
+
+class Names:
+    """The names of a launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self._parameters = _buffers_of(launch)
+        self._shared = launch.program.shared_variables(launch.shared_bytes)
+
+    def thread(self, thread: int) -> tuple[Dimensions, Dimensions]:
+        """The CTA and the index in it of a thread, by its number in the launch (`lanes.index`)."""
+        cta, inside = divmod(thread, self.launch.threads)
+        index = self.launch.places(np.array([cta]))[0]
+        x, y, _ = self.launch.block
+        return (int(index[0][0]), int(index[1][0]), int(index[2][0])), (inside % x, inside // x % y, inside // (x * y))
+
+    def variable(self, space: str, at: int) -> tuple[str, int]:
+        """The name of what lies at an index of the buffer of global or shared memory, and how far from its start; "" if it has no name."""
+        memory = self.launch.machine.memory
+        if space == ".global":
+            found = memory.allocations.containing(at)
+            name = self._parameters.get(found.start, found.name) if found is not None else ""
+            return (name, at - found.start) if found is not None and name else ("", at)
+        offset = memory.owner(space, at)[1]
+        return next(((name, offset - start) for name, start, size in self._shared if start <= offset < start + size), ("", offset))
+
+    def bytes_at(self, space: str, start: int, end: int) -> str:
+        """What lies there, as a hexadecimal number."""
+        memory = self.launch.machine.memory
+        buffer = memory.globals if space == ".global" else memory.shared
+        return hex(int.from_bytes(buffer.span(start, end - start).tobytes(), "little"))
+
+
+def _buffers_of(launch: Launch) -> dict[int, str]:
+    """The kernel's parameters that point to the beginning of a buffer, by its address."""
+    found: dict[int, str] = {}
+    for name, at, size, _ in launch.program.layout():
+        address = int.from_bytes(launch.parameters[at : at + size], "little") if size == 8 else 0
+        allocation = launch.machine.memory.allocations.containing(address) if address else None
+        if allocation is not None and allocation.start == address:
+            found.setdefault(address, name)
+    return found
