@@ -21,7 +21,7 @@ from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, R
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.reports import Race, reported
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of, repeated
 from ptxkit.machine.operation import Operation
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class Races(Monitor):
         at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
         first = (at - shadow.origin) // shadow.grain
         pieces = -(-access.size // shadow.grain)
-        place, code = lanes.place, np.full(lanes.count, code_of(access.size, 0), np.int64)
+        place, code = lanes.place, repeated(code_of(access.size, 0), lanes.count)
         piece = first
         if pieces > 1:
             piece = (first[:, None] + np.arange(pieces)).ravel()
@@ -171,7 +171,7 @@ class Races(Monitor):
             self._check_readers(shadow, space, rows)
             self._write(shadow, space, rows, access)
         if reads and not writes:
-            self._read(shadow, rows)
+            self._read(shadow, space, rows)
         if kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, reads, writes)
 
@@ -198,7 +198,9 @@ class Races(Monitor):
             )  # fmt: skip
             self._judge(space, shadow, rows.at(others), before, how, "write")
         log = shadow.writes
-        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == set(np.unique(bytes_of(rows.code)[0]).tolist()):
+        if not log.size:
+            return
+        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == {int(bytes_of(rows.code[0])[0])}:
             # all of them are morally strong with these
             return
         many = np.flatnonzero(shadow.many_writers[rows.piece])
@@ -214,8 +216,15 @@ class Races(Monitor):
         cta = rows.thread // self.knowledge.threads
         fine = (shadow.read_cta[rows.piece] == cta + 1) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
         left = np.flatnonzero(~fine)
-        if len(left):
-            rows = rows.at(left)
+        if not len(left):
+            return
+        rows, reader = rows.at(left), reader[left]
+        one = np.flatnonzero(reader != MANY)
+        if len(one):
+            self._judge(space, shadow, rows.at(one), shadow.the_reads(rows.piece[one]), "write", "read")
+        many = np.flatnonzero(reader == MANY)
+        if len(many):
+            rows = rows.at(many)
             self._search(shadow.reads.of(rows.piece), space, shadow, rows, "write", "read")
 
     def _search(self, found: Entries | None, space: str, shadow: Shadow, rows: _Rows, how: str, before: str) -> None:
@@ -264,11 +273,13 @@ class Races(Monitor):
 
     def _judge(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str) -> None:
         """Pairs of accesses of different threads: those that nothing orders and that are not morally strong are races."""
+        if rows.kind.strength:
+            weak = np.flatnonzero(~self._morally_strong(rows, before))
+            if len(weak) < len(rows.piece):
+                rows, before = rows.at(weak), before.at(weak)
         bad = ~self.knowledge.known(rows.place, before.thread, before.stamp)
         if not bad.any():
             return
-        if rows.kind.strength:
-            bad &= ~self._morally_strong(rows, before)
         if what == "write" and (bad & (before.strength > 0)).any():
             bad &= ~self._observed(shadow, rows, before, bad)
         if not bad.any():
@@ -354,14 +365,18 @@ class Races(Monitor):
         """These accesses are the last writes of their pieces from now on."""
         piece, kind = rows.piece, rows.kind
         stamp = self.knowledge.stamp
-        strength = np.full(len(piece), kind.strength)
-        entries = Entries(piece, rows.thread, np.full(len(piece), stamp), np.full(len(piece), kind.number), strength, rows.code)
+        count = len(piece)
+        entries = Entries(
+            piece, rows.thread, repeated(stamp, count), repeated(kind.number, count), repeated(kind.strength, count), rows.code
+        )
         if kind.strength:
             # morally strong writes are no races, but do not order one another: all of them are remembered
             shadow.writes.add(entries)
             shadow.many_writers[piece] = 1
-        elif shadow.many_writers[piece].any():
+            shadow.writes.compact(lambda entries: np.ones(len(entries.piece), bool))
+        elif shadow.writes.size and shadow.many_writers[piece].any():
             shadow.writes.add(entries)
+            shadow.writes.compact(lambda entries: np.ones(len(entries.piece), bool))
         shadow.writer[piece] = rows.thread + 1
         shadow.written[piece] = stamp
         shadow.write_site[piece] = kind.number
@@ -395,26 +410,24 @@ class Races(Monitor):
             same = (mine == winners).all(axis=1)
         self._note(space, shadow, here, before, how, how, same)
 
-    def _read(self, shadow: Shadow, rows: _Rows) -> None:
-        piece, thread = rows.piece, rows.thread
-        old = shadow.reader[piece]
-        mine = thread + 1
-        shadow.reader[piece] = np.where((old == 0) | (old == mine), mine, MANY)
-        clash = shadow.reader[piece] != mine
+    def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
+        shadow.note_reads(rows.piece, rows.thread, self.knowledge.stamp, rows.kind.number, rows.kind.strength, rows.code)
+        cta = rows.thread // self.knowledge.threads + 1
+        old = shadow.read_cta[rows.piece]
+        shadow.read_cta[rows.piece] = np.where((old == 0) | (old == cta), cta, MANY)
+        clash = shadow.read_cta[rows.piece] != cta
         if clash.any():
-            shadow.reader[piece[clash]] = MANY
-        cta = thread // self.knowledge.threads + 1
-        old = shadow.read_cta[piece]
-        shadow.read_cta[piece] = np.where((old == 0) | (old == cta), cta, MANY)
-        clash = shadow.read_cta[piece] != cta
-        if clash.any():
-            shadow.read_cta[piece[clash]] = MANY
-        stamp = self.knowledge.stamp
-        shadow.read[piece] = stamp
-        count = len(piece)
-        shadow.reads.add(
-            Entries(piece, thread, np.full(count, stamp), np.full(count, rows.kind.number), np.full(count, rows.kind.strength), rows.code)
-        )
+            shadow.read_cta[rows.piece[clash]] = MANY
+        shadow.reads.compact(lambda entries: self._is_needed(shadow, space, entries))
+
+    def _is_needed(self, shadow: Shadow, space: str, reads: Entries) -> Array:
+        """Which reads a later write may race with, or may be what shows that a write was observed."""
+        overwritten = (shadow.written[reads.piece] > reads.stamp) & (shadow.write_strength[reads.piece] == 0)
+        needed: Array = (reads.strength > 0) | ~overwritten
+        if space == ".shared" and self.knowledge.cluster == 1:
+            settled = self.knowledge.settled(self.residents.alive)
+            needed &= reads.stamp > settled[(reads.thread - self.knowledge.first) // self.knowledge.threads]
+        return needed
 
     # --- release and acquire
 
@@ -450,10 +463,10 @@ class Races(Monitor):
                 released = released or Releases()
                 released.merge(self.clocks, self.given[place, key])
             if reads and linked and chain is not None:
-                carried = chain.released.copy()
+                # the chain is replaced: what it has is the new one's
                 if released is not None:
-                    carried.merge(self.clocks, released)
-                released = carried
+                    chain.released.merge(self.clocks, released)
+                released = chain.released
             if released is None:
                 self.chains.pop(key, None)
             else:
@@ -561,7 +574,7 @@ class Races(Monitor):
                 extras = np.unique(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
                 if len(extras) > 1 or extras[0] != NOTHING:
-                    knowledge.learn(mine, self.clocks.join_all(extras.tolist()))
+                    knowledge.share(mine, self.clocks.join_all(extras.tolist()))
                 if token is None:
                     # all threads came together, and the barrier did not count a phase
                     self.arrivals.pop((key, phase), None)
@@ -572,7 +585,7 @@ class Races(Monitor):
                     # they still wait, or have just gone on: what they brought is fixed when the first one goes on
                     came[n] = (places, -knowledge.together(places), False)
                 clock = self.clocks.join(clock, -came[n][1])
-            knowledge.learn(mine, clock)
+            knowledge.share(mine, clock)
         knowledge.tick()
 
     def _leave_cluster(self, lanes: Any, token: Any) -> None:
@@ -599,7 +612,7 @@ class Races(Monitor):
             named = (bits >> lanes.lane) & 1
             mine = places[(lanes.warp == warp) & (masks == bits) & (named == 1)]
             if len(mine):
-                knowledge.learn(mine, knowledge.together(mine))
+                knowledge.share(mine, knowledge.together(mine))
         knowledge.tick()
 
     def _mbarrier(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], passed: bool) -> None:

@@ -1,19 +1,23 @@
 """What is remembered of each piece of memory: who wrote it last and who has read it since.
 
-A piece is as large as the smallest access so far, 4 bytes at first. Where one column is not enough, as many threads have read a piece, or
+A piece is as large as the smallest access so far, 4 bytes at first. Where columns are not enough, as many threads have read a piece, or
 written it with operations that are morally strong, the accesses are in a log, which is searched when it matters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-COMPACT = 4_000_000
-"""That many entries of the log are made fewer: the last access of each kind that a thread made to a piece stands for those before."""
+COMPACT = 1 << 20
+"""That many entries of the log are made fewer: those that nobody can race with go, and the last access of each kind that a thread made to a
+piece stands for those before."""
+SPAN = 1 << 26
+"""So many pieces are looked up in a table."""
 MANY = -1
 
 
@@ -49,12 +53,19 @@ def _joined(entries: list[Entries]) -> Entries:
     return Entries(*[np.concatenate([getattr(one, name.name) for one in entries]) for name in attrs.fields(Entries)])
 
 
+def repeated(value: int, count: int) -> Array:
+    """As many elements, all the same, in the memory of one. Not to be changed."""
+    return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
+
+
 class Log:
     """Accesses that no column remembers."""
 
     def __init__(self) -> None:
         self.entries: list[Entries] = []
         self.size = 0
+        self.most = COMPACT
+        """So many entries are too many."""
         self.least: int | None = None
         """The narrowest scope of what was ever added (0: weak accesses)."""
         self.sizes: set[int] = set()
@@ -62,30 +73,50 @@ class Log:
     def add(self, entries: Entries) -> None:
         least = int(entries.strength.min(initial=1 << 30))
         self.least = least if self.least is None else min(self.least, least)
-        self.sizes.update(np.unique(bytes_of(entries.code)[0]).tolist())
+        codes = entries.code[:1] if entries.code.strides == (0,) else entries.code
+        self.sizes.update(np.unique(bytes_of(codes)[0]).tolist())
         self.entries.append(entries)
         self.size += len(entries.piece)
-        if self.size > COMPACT:
-            self._compact()
 
-    def _compact(self) -> None:
+    def compact(self, is_needed: Callable[[Entries], Array]) -> None:
+        """Makes the entries fewer, if they are too many, by those that are not needed and those that later ones stand for."""
+        if self.size <= self.most:
+            return
+        kept = [one.at(np.flatnonzero(is_needed(one))) for one in self.entries]
+        self.entries = [one for one in kept if len(one.piece)]
+        self.size = sum(len(one.piece) for one in self.entries)
+        if self.size > self.most // 2:
+            self._merge()
+        self.most = max(COMPACT, 2 * self.size)
+
+    def _merge(self) -> None:
         all_ = _joined(self.entries)
         order = np.lexsort((all_.stamp, all_.code, all_.strength, all_.thread, all_.piece))
         last = np.ones(len(order), bool)
         same = [getattr(all_, name)[order] for name in ("piece", "thread", "strength", "code")]
         last[:-1] = np.any([column[1:] != column[:-1] for column in same], axis=0)
         kept = all_.at(order[last])
-        self.entries, self.size = [kept], len(kept.piece) // 2
+        self.entries, self.size = [kept], len(kept.piece)
 
     def of(self, pieces: Array) -> Entries | None:
         """All accesses to some pieces."""
-        if not self.entries:
+        if not self.entries or not len(pieces):
             return None
-        if len(self.entries) > 1:
-            self.entries = [_joined(self.entries)]
-        whole = self.entries[0]
-        rows = np.flatnonzero(np.isin(whole.piece, pieces))
-        return whole.at(rows) if len(rows) else None
+        low, high = int(pieces.min()), int(pieces.max())
+        table = None
+        if high - low < SPAN:
+            table = np.zeros(high - low + 3, bool)
+            table[pieces - (low - 1)] = True
+        found = []
+        for one in self.entries:
+            if table is not None:
+                # what is outside comes to lie at an end of the table, where nothing is
+                rows = np.flatnonzero(table[np.clip(one.piece, low - 1, high + 1) - (low - 1)])
+            else:
+                rows = np.flatnonzero(np.isin(one.piece, pieces))
+            if len(rows):
+                found.append(one.at(rows))
+        return _joined(found) if found else None
 
     def split(self, parts: int, grain: int) -> None:
         """Pieces become `parts` pieces of `grain` bytes each."""
@@ -108,7 +139,19 @@ class Shadow:
     PAGE = 1 << 12
     """Pieces."""
 
-    COLUMNS = ("writer", "written", "write_site", "write_strength", "write_code", "many_writers", "reader", "read", "read_cta")
+    COLUMNS = (
+        "writer",
+        "written",
+        "write_site",
+        "write_strength",
+        "write_code",
+        "many_writers",
+        "reader",
+        "read",
+        "read_site",
+        "read_code",
+        "read_cta",
+    )
 
     def __init__(self, origin: int, grain: int) -> None:
         self.origin = origin
@@ -127,6 +170,8 @@ class Shadow:
     many_writers: Array
     reader: Array
     read: Array
+    read_site: Array
+    read_code: Array
     read_cta: Array
 
     def reach(self, size: int) -> None:
@@ -146,7 +191,56 @@ class Shadow:
 
     def use(self, pieces: Array) -> None:
         """These pieces are accessed."""
-        self.used[pieces // self.PAGE] = True
+        low, high = int(pieces.min()) // self.PAGE, int(pieces.max()) // self.PAGE
+        if (high - low) * self.PAGE <= 4 * len(pieces):
+            self.used[low : high + 1] = True
+        else:
+            self.used[pieces // self.PAGE] = True
+
+    def note_reads(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> None:
+        """Threads read pieces: the columns remember it of a piece that one thread reads, and weakly; else it is in the log."""
+        mine = thread + 1
+        old = self.reader[piece]
+        if not strength:
+            fine = old == 0
+            if not fine.all():
+                fine |= (old == mine) & (self.read_code[piece] == code)
+            left = None if fine.all() else np.flatnonzero(~fine)
+        else:
+            left = np.arange(len(piece))
+        if left is None:
+            self.reader[piece] = mine
+            clash = self.reader[piece] != mine
+            many = clash.any()
+            if many:
+                self.reader[piece[clash]] = MANY
+        else:
+            many = True
+            moved = np.unique(piece[left[old[left] > 0]])
+            if len(moved):
+                self.reads.add(self.the_reads(moved))
+            if not strength:
+                fresh = np.flatnonzero(fine)
+                self.reader[piece[fresh]] = mine[fresh]
+                clash = fresh[self.reader[piece[fresh]] != mine[fresh]]
+                self.reader[piece[clash]] = MANY
+            self.reader[piece[left]] = MANY
+        self.read[piece] = stamp
+        if many:
+            rows = np.flatnonzero(self.reader[piece] == MANY)
+            if len(rows) < len(piece):
+                self.read_site[piece], self.read_code[piece] = site, code
+                piece, thread, code = piece[rows], thread[rows], code[rows]
+            count = len(piece)
+            self.reads.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(strength, count), code))
+        else:
+            self.read_site[piece], self.read_code[piece] = site, code
+
+    def the_reads(self, pieces: Array) -> Entries:
+        """Of pieces that one thread has read, that."""
+        return Entries(
+            pieces, self.reader[pieces] - 1, self.read[pieces], self.read_site[pieces], repeated(0, len(pieces)), self.read_code[pieces]
+        )
 
     def refine(self, grain: int) -> None:
         """Makes pieces smaller."""
@@ -154,7 +248,7 @@ class Shadow:
         for name in self.COLUMNS:
             finer = np.zeros(self.length * parts, np.int64)
             used = np.repeat(self._pages(getattr(self, name))[self.used], parts, axis=1)
-            if name == "write_code":
+            if name in ("write_code", "read_code"):
                 used += code_of(0, np.tile(np.arange(parts) * grain, self.PAGE))
             finer.reshape(-1, self.PAGE * parts)[self.used] = used
             setattr(self, name, finer)
