@@ -7,6 +7,7 @@ counted as not watched.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -151,18 +152,21 @@ class Races(Monitor):
         """An access of the generic proxy."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size, access.at)
-        at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
-        first = (at - shadow.origin) // shadow.grain
+        at = access.at
+        at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         pieces = -(-access.size // shadow.grain)
-        place, code = lanes.place, repeated(code_of(access.size, 0), lanes.count)
-        piece = first
+        place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
+        if at.strides == (0,) and lanes.count:
+            piece = repeated((int(at[0]) - shadow.origin) // shadow.grain, lanes.count)
+        else:
+            piece = (at - shadow.origin) >> (shadow.grain.bit_length() - 1)
         if pieces > 1:
-            piece = (first[:, None] + np.arange(pieces)).ravel()
-            place = np.repeat(place, pieces)
+            piece = (piece[:, None] + np.arange(pieces)).ravel()
+            place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
             code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
         shadow.use(piece)
         reads, writes = access.kind != "write", access.kind != "read"
-        rows = _Rows(piece, place, place + self.knowledge.first, code, kind)
+        rows = _Rows(piece, place, thread, code, kind)
         self._now = access
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
@@ -180,7 +184,7 @@ class Races(Monitor):
         buffer = memory.globals if space == ".global" else memory.shared
         shadow = self.shadows.get(space)
         if shadow is None:
-            shadow = self.shadows[space] = Shadow(buffer.origin, 4)
+            shadow = self.shadows[space] = Shadow(buffer.origin, 4, self.knowledge.threads)
         if shadow.grain > 1 and size % shadow.grain:
             shadow.refine(2 if size % 2 == 0 else 1)
         shadow.reach(len(buffer.data))
@@ -191,11 +195,7 @@ class Races(Monitor):
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
         if len(others):
-            piece = rows.piece[others]
-            before = Entries(
-                piece, writer[others] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
-                shadow.write_code[piece],
-            )  # fmt: skip
+            before = shadow.last_writes(rows.piece[others])
             self._judge(space, shadow, rows.at(others), before, how, "write")
         log = shadow.writes
         if not log.size:
@@ -214,14 +214,14 @@ class Races(Monitor):
             return
         rows, reader = rows.at(others), reader[others]
         cta = rows.thread // self.knowledge.threads
-        fine = (shadow.read_cta[rows.piece] == cta + 1) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
+        fine = (shadow.read_by(rows.piece) == cta) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
         left = np.flatnonzero(~fine)
         if not len(left):
             return
         rows, reader = rows.at(left), reader[left]
         one = np.flatnonzero(reader != MANY)
         if len(one):
-            self._judge(space, shadow, rows.at(one), shadow.the_reads(rows.piece[one]), "write", "read")
+            self._judge(space, shadow, rows.at(one), shadow.only_reads(rows.piece[one]), "write", "read")
         many = np.flatnonzero(reader == MANY)
         if len(many):
             rows = rows.at(many)
@@ -363,40 +363,14 @@ class Races(Monitor):
 
     def _write(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """These accesses are the last writes of their pieces from now on."""
-        piece, kind = rows.piece, rows.kind
-        stamp = self.knowledge.stamp
-        count = len(piece)
-        entries = Entries(
-            piece, rows.thread, repeated(stamp, count), repeated(kind.number, count), repeated(kind.strength, count), rows.code
-        )
-        if kind.strength:
-            # morally strong writes are no races, but do not order one another: all of them are remembered
-            shadow.writes.add(entries)
-            shadow.many_writers[piece] = 1
-            shadow.writes.compact(lambda entries: np.ones(len(entries.piece), bool))
-        elif shadow.writes.size and shadow.many_writers[piece].any():
-            shadow.writes.add(entries)
-            shadow.writes.compact(lambda entries: np.ones(len(entries.piece), bool))
-        shadow.writer[piece] = rows.thread + 1
-        shadow.written[piece] = stamp
-        shadow.write_site[piece] = kind.number
-        shadow.write_strength[piece] = kind.strength
-        shadow.write_code[piece] = rows.code
-        if not kind.strength:
-            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
-            shadow.reader[piece] = 0
-            shadow.read_cta[piece] = 0
-        lost = np.flatnonzero(shadow.writer[piece] != rows.thread + 1)
+        kind = rows.kind
+        lost = shadow.note_writes(rows.piece, rows.thread, self.knowledge.stamp, kind.number, kind.strength, rows.code)
         if len(lost):
             self._collide(shadow, space, rows, lost, access)
 
     def _collide(self, shadow: Shadow, space: str, rows: _Rows, lost: Array, access: Access) -> None:
         """Lanes that write the same bytes with one instruction."""
-        piece = rows.piece[lost]
-        before = Entries(
-            piece, shadow.writer[piece] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
-            shadow.write_code[piece],
-        )  # fmt: skip
+        before = shadow.last_writes(rows.piece[lost])
         here = rows.at(lost)
         if rows.kind.strength:
             weak = np.flatnonzero(~self._morally_strong(here, before))
@@ -412,21 +386,19 @@ class Races(Monitor):
 
     def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
         shadow.note_reads(rows.piece, rows.thread, self.knowledge.stamp, rows.kind.number, rows.kind.strength, rows.code)
-        cta = rows.thread // self.knowledge.threads + 1
-        old = shadow.read_cta[rows.piece]
-        shadow.read_cta[rows.piece] = np.where((old == 0) | (old == cta), cta, MANY)
-        clash = shadow.read_cta[rows.piece] != cta
-        if clash.any():
-            shadow.read_cta[rows.piece[clash]] = MANY
-        shadow.reads.compact(lambda entries: self._is_needed(shadow, space, entries))
+        reads = shadow.reads
+        if reads.size <= reads.most:
+            return
+        within = space == ".shared" and self.knowledge.cluster == 1
+        # only threads of its CTA access shared memory
+        settled = self.knowledge.settled(self.residents.alive) if within else np.full(self.residents.ctas, -1)
+        reads.compact(int(settled.min()), lambda entries: self._is_needed(shadow, settled, entries))
 
-    def _is_needed(self, shadow: Shadow, space: str, reads: Entries) -> Array:
+    def _is_needed(self, shadow: Shadow, settled: Array, reads: Entries) -> Array:
         """Which reads a later write may race with, or may be what shows that a write was observed."""
-        overwritten = (shadow.written[reads.piece] > reads.stamp) & (shadow.write_strength[reads.piece] == 0)
-        needed: Array = (reads.strength > 0) | ~overwritten
-        if space == ".shared" and self.knowledge.cluster == 1:
-            settled = self.knowledge.settled(self.residents.alive)
-            needed &= reads.stamp > settled[(reads.thread - self.knowledge.first) // self.knowledge.threads]
+        overwritten = (shadow.written[reads.piece] > reads.stamp) & (shadow.write_strength(reads.piece) == 0)
+        cta = reads.thread // self.knowledge.threads - self.residents.first_cta
+        needed: Array = (reads.strength > 0) | ~(overwritten | (reads.stamp <= settled.take(cta, mode="clip")))
         return needed
 
     # --- release and acquire
@@ -548,13 +520,14 @@ class Races(Monitor):
         number = np.asarray(arguments[0])
         keys = lanes.cta * 16 + number
         waits = not bound.has(".arrive")
-        for key in np.unique(keys).tolist():
-            phase = int(residents.barriers.phase[key])
-            self.arrivals.pop((key, phase - 2), None)
-            self.arrivals.setdefault((key, phase), []).append((lanes.place[keys == key], knowledge.stamp, waits))
+        for barrier, which in apart(keys):
+            phase = int(residents.barriers.phase[barrier])
+            places = lanes.place[which]
+            self.arrivals.pop((barrier, phase - 2), None)
+            self.arrivals.setdefault((barrier, phase), []).append((places, knowledge.stamp, waits))
             if not waits:
                 # they go on at once: what they know now is what they bring
-                self.arrivals[key, phase][-1] = (lanes.place[keys == key], -knowledge.together(lanes.place[keys == key]), False)
+                self.arrivals[barrier, phase][-1] = (places, -knowledge.together(places), False)
         knowledge.tick()
 
     def _leave(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], token: Any) -> None:
@@ -565,8 +538,9 @@ class Races(Monitor):
         keys = lanes.cta * 16 + np.asarray(arguments[0])
         phases = np.asarray(token[1]) if token is not None else residents.barriers.phase[keys]
         phases = np.broadcast_to(phases, lanes.count)
-        for key, phase in sorted(set(zip(keys.tolist(), phases.tolist(), strict=True))):
-            mine = lanes.place[(keys == key) & (phases == phase)]
+        for both, which in apart(keys << 32 | phases):
+            key, phase = both >> 32, both & 0xFFFFFFFF
+            mine = lanes.place[which]
             came = self.arrivals.get((key, phase), [])
             everyone = sum(len(places) for places, _, waits in came if waits)
             if all(waits for _, _, waits in came) and everyone >= residents.alive_of_cta[key // 16]:
@@ -749,6 +723,18 @@ class _Rows:
 
     def at(self, rows: Array) -> _Rows:
         return _Rows(self.piece[rows], self.place[rows], self.thread[rows], self.code[rows], self.kind)
+
+
+def apart(keys: Array) -> Iterator[tuple[int, Any]]:
+    """The positions of each key, ascending: as a slice if all keys ascend."""
+    starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    firsts, ends = [0, *starts.tolist()], [*starts.tolist(), len(keys)]
+    if (keys[starts] > keys[starts - 1]).all():
+        for first, end in zip(firsts, ends, strict=True):
+            yield int(keys[first]), slice(first, end)
+        return
+    for key in np.unique(keys).tolist():
+        yield key, np.flatnonzero(keys == key)
 
 
 def residents_mask(lanes: Any) -> Array:
