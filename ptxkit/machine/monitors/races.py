@@ -22,7 +22,7 @@ from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, R
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
 from ptxkit.machine.monitors.reports import Race, reported
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of, repeated
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
 from ptxkit.machine.operation import Operation
 
 if TYPE_CHECKING:
@@ -156,17 +156,27 @@ class Races(Monitor):
         at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         pieces = -(-access.size // shadow.grain)
         place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
-        if at.strides == (0,) and lanes.count:
-            piece = repeated((int(at[0]) - shadow.origin) // shadow.grain, lanes.count)
+        is_uniform = at.strides == (0,) and lanes.count > 0
+        if is_uniform:
+            first = (int(at[0]) - shadow.origin) // shadow.grain
+            for n in range(pieces):
+                offset = code_of(access.size, n * shadow.grain)
+                rows = _Rows(repeated(first + n, lanes.count), place, thread, repeated(offset, lanes.count), kind)
+                self._accessed(shadow, space, rows, access)
         else:
             piece = (at - shadow.origin) >> (shadow.grain.bit_length() - 1)
-        if pieces > 1:
-            piece = (piece[:, None] + np.arange(pieces)).ravel()
-            place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
-            code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
-        shadow.use(piece)
+            if pieces > 1:
+                piece = (piece[:, None] + np.arange(pieces)).ravel()
+                place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
+                code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
+            self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
+        if kind.strength or self.chains:
+            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+
+    def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
+        """Accesses of pieces: checked, and remembered."""
+        shadow.use(rows.piece)
         reads, writes = access.kind != "write", access.kind != "read"
-        rows = _Rows(piece, place, thread, code, kind)
         self._now = access
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
@@ -176,8 +186,6 @@ class Races(Monitor):
             self._write(shadow, space, rows, access)
         if reads and not writes:
             self._read(shadow, space, rows)
-        if kind.strength or self.chains:
-            self._order(space, lanes, at, access.size, kind, reads, writes)
 
     def _shadow(self, space: str, size: int, at: Any) -> Shadow:
         memory = self.launch.machine.memory
@@ -194,6 +202,9 @@ class Races(Monitor):
         """The last write of each piece, and those that are in the log, against these accesses."""
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
+        if len(others) and not rows.kind.strength:
+            known = self.knowledge.known(rows.place[others], writer[others] - 1, shadow.written[rows.piece[others]])
+            others = others[~known]
         if len(others):
             before = shadow.last_writes(rows.piece[others])
             self._judge(space, shadow, rows.at(others), before, how, "write")
@@ -385,7 +396,8 @@ class Races(Monitor):
         self._note(space, shadow, here, before, how, how, same)
 
     def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
-        shadow.note_reads(rows.piece, rows.thread, self.knowledge.stamp, rows.kind.number, rows.kind.strength, rows.code)
+        floor, kind = self.knowledge.floor_cta[rows.place], rows.kind
+        shadow.note_reads(rows.piece, rows.thread, floor, self.knowledge.stamp, kind.number, kind.strength, rows.code)
         reads = shadow.reads
         if reads.size <= reads.most:
             return
@@ -722,7 +734,7 @@ class _Rows:
     kind: _Kind
 
     def at(self, rows: Array) -> _Rows:
-        return _Rows(self.piece[rows], self.place[rows], self.thread[rows], self.code[rows], self.kind)
+        return _Rows(chosen(self.piece, rows), self.place[rows], self.thread[rows], chosen(self.code, rows), self.kind)
 
 
 def apart(keys: Array) -> Iterator[tuple[int, Any]]:

@@ -34,7 +34,17 @@ def bytes_of(code: Any) -> tuple[Any, Any]:
     return code & (1 << _SIZE_BITS) - 1, code >> _SIZE_BITS
 
 
-@attrs.frozen(eq=False)
+def repeated(value: int, count: int) -> Array:
+    """As many elements, all the same, in the memory of one. Not to be changed."""
+    return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
+
+
+def chosen(column: Array, rows: Array) -> Array:
+    """Some rows of a column."""
+    return repeated(int(column[0]), len(rows)) if column.strides == (0,) and len(rows) else column[rows]
+
+
+@attrs.define(eq=False)
 class Entries:
     """Accesses, a row each. `code` says which bytes an access has: of two with one code at a piece, the bytes are the same."""
 
@@ -46,16 +56,21 @@ class Entries:
     code: Array
 
     def at(self, rows: Array) -> Entries:
-        return Entries(*[getattr(self, name.name)[rows] for name in attrs.fields(Entries)])
+        return Entries(*[chosen(getattr(self, name.name), rows) for name in attrs.fields(Entries)])
+
+    def replaces(self, before: Entries) -> bool:
+        """Whether these are the weak accesses of another one again, later."""
+        if self.strength[0] or self.strength.strides != (0,):
+            return False
+        for name in ("piece", "thread", "strength", "code"):
+            mine, other = getattr(self, name), getattr(before, name)
+            if mine is not other and (mine[-1] != other[-1] or mine[0] != other[0] or not np.array_equal(mine, other)):
+                return False
+        return bool(before.stamp.strides == (0,) == self.stamp.strides)
 
 
 def _joined(entries: list[Entries]) -> Entries:
     return Entries(*[np.concatenate([getattr(one, name.name) for one in entries]) for name in attrs.fields(Entries)])
-
-
-def repeated(value: int, count: int) -> Array:
-    """As many elements, all the same, in the memory of one. Not to be changed."""
-    return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
 
 
 def _size(entries: Entries) -> int:
@@ -74,6 +89,8 @@ class Log:
         self.least: int | None = None
         """The narrowest scope of what was ever added (0: weak accesses)."""
         self.sizes: set[int] = set()
+        self._last: dict[tuple[int, int, int], Entries] = {}
+        """By instruction, first thread and number of threads: what was added last."""
 
     def add(self, entries: Entries) -> None:
         strengths = entries.strength[:1] if entries.strength.strides == (0,) else entries.strength
@@ -81,6 +98,13 @@ class Log:
         least = int(strengths.min(initial=1 << 30))
         self.least = least if self.least is None else min(self.least, least)
         self.sizes.update(np.unique(bytes_of(codes)[0]).tolist())
+        key = (int(entries.site[0]), int(entries.thread[0]), len(entries.thread))
+        before = self._last.get(key)
+        if before is not None and entries.replaces(before):
+            # a loop that accesses the same again
+            before.stamp = entries.stamp
+            return
+        self._last[key] = entries
         self.entries.append(entries)
         self.size += _size(entries)
 
@@ -95,7 +119,7 @@ class Log:
             rows = [np.flatnonzero(is_needed(one)) for one in left]
             left = [one if len(which) == len(one.piece) else one.at(which) for one, which in zip(left, rows, strict=True) if len(which)]
             self.size = sum([_size(one) for one in left])
-        self.entries = left
+        self.entries, self._last = left, {}
         if self.size > MERGE:
             self._merge()
         self.most = max(COMPACT, 2 * self.size)
@@ -132,6 +156,7 @@ class Log:
         """Pieces become `parts` pieces of `grain` bytes each."""
         if not self.entries:
             return
+        self._last = {}
         whole = _joined(self.entries)
         rows = np.repeat(np.arange(len(whole.piece)), parts)
         finer = whole.at(rows)
@@ -249,13 +274,18 @@ class Shadow:
             self.reader[piece] = 0
         return np.flatnonzero(self.writer[piece] != mine)
 
-    def note_reads(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> None:
-        """Threads read pieces: the columns remember it of a piece that one thread reads, and weakly; else it is in the log."""
+    def note_reads(self, piece: Array, thread: Array, floor: Array, stamp: int, site: int, strength: int, code: Array) -> None:
+        """Threads read pieces: the columns remember it of a piece that one thread reads, and weakly; else it is in the log.
+
+        `floor` says up to which stamp what the CTA of each did happens before: a write that is after this read is after those, too.
+        """
         mine, how = thread + 1, self.how(site, strength, code)
         old = self.reader[piece]
         fine = old == 0
         if not fine.all():
             fine |= (old == mine) & (self.read_how[piece] == how)
+        if not fine.all():
+            fine |= (self.read[piece] <= floor) & (self.read_by(piece) == thread // self.threads)
         if strength:
             fine[:] = False
         alone = fine.all()
