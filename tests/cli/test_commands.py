@@ -45,7 +45,7 @@ class TestLint:
         result = run("lint", str(bad))
 
         assert result.exit_code == 1
-        assert f"{bad}:4:35: error[E010] register `nowhere` is not declared" in result.stdout
+        assert f"{bad}:4:35: error[E010] k: register `nowhere` is not declared" in result.stdout
         assert "^^^^^^^" in result.stdout
 
     def test_json(self, bad: Path) -> None:
@@ -67,6 +67,7 @@ class TestLint:
             "end_line": 4,
             "end_column": 42,
             "function": "k",
+            "kernel": "k",
             "notes": [],
             "related": [],
         }
