@@ -50,6 +50,11 @@ def variable(name: str) -> str:
     return _last(readable(name)) if _MANGLED.fullmatch(name) else name
 
 
+def base(name: str) -> str:
+    """The name without its namespaces and template arguments: `apply` for `my::apply<float, 64>`."""
+    return _last(_without_arguments(readable(name)))
+
+
 def parameter(function: str, number: int, names: Mapping[str, Sequence[str]]) -> str | None:
     """The name of a parameter, if debug information has it; `number` counts from 0."""
     known = names.get(function, ())
@@ -86,7 +91,7 @@ def matching(wanted: str, names: Iterable[str]) -> list[str]:
         lambda name: name == wanted,
         lambda name: readable(name) == wanted,
         lambda name: _without_arguments(readable(name)) == wanted,
-        lambda name: _last(_without_arguments(readable(name))) == wanted,
+        lambda name: base(name) == wanted,
         lambda name: wanted in name or wanted in readable(name),
     )
     for test in tests:
@@ -124,7 +129,8 @@ def _last(name: str) -> str:
 
 def _identifiers(name: str) -> str:
     """The identifiers of a mangled name that the library does not know how to read: `kernel::tile` for `_ZZ6kernelE4tile`."""
-    found, i = [], 2
+    found: list[str] = []
+    i = 2
     while i < len(name):
         match = _LENGTH.match(name, i)
         if match is None:

@@ -15,7 +15,7 @@ import attrs
 import click
 
 from ptxkit import files
-from ptxkit.cli import _job, _many
+from ptxkit.cli import _input, _job, _many
 from ptxkit.cli._job import Examined, Job
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
@@ -65,7 +65,9 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
             click.option("--jobs", type=click.IntRange(1), help="How many processes; as many as there are cores where that pays off."),
             click.option("--no-cache", is_flag=True, help="Look at files again that have not changed."),
-            click.option("--target", metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."),
+            click.option(
+                "--target", type=_input.Target(), metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."
+            ),
             click.option("--ptx", "version", metavar="VERSION", help="Check for this PTX version instead of the file's, such as 8.7."),
         ]
     ):
@@ -94,8 +96,6 @@ def run(paths: Iterable[str], job: Job, output: Output) -> NoReturn:
         accepted = baseline.read(output.baseline) if output.baseline and not output.update_baseline else None
     except (files.CannotRead, baseline.BadBaseline) as error:
         fail(str(error))
-    if not names:
-        fail("no .ptx files there")
     folder = str(Path(output.baseline).parent) if output.baseline else "."
     old = 0
     done: list[Examined] = []
