@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -87,7 +87,15 @@ class _Of:
     machine: Any
 
 
-Argument = Given | MadeUp
+class Argument(Protocol):
+    """An argument that is made anew for each run."""
+
+    @property
+    def made_up(self) -> str:
+        """What of it was made up, in words: nothing, a number, contents."""
+
+    def argument(self, machine: Any, contents: Contents, number: int) -> Made:
+        """The argument for a run on a machine."""
 
 
 @attrs.frozen
