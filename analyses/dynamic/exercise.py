@@ -19,6 +19,7 @@ from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, example
 from ptxkit.analyses.inputs.shapes import Shape, shapes
 from ptxkit.diagnostics import Severity
+from ptxkit.machine.monitors.addresses import OUTSIDE
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
@@ -30,6 +31,10 @@ MOST_LAUNCHES = 12
 """So many launches are tried."""
 GROWTH, MOST_GROWTH = 16, 256
 """Arrays that a run leaves are made so many times as large; altogether at most."""
+BY_ITSELF = frozenset(("trap", "assert"))
+"""Kinds of faults by which a kernel says that it was not meant to be launched so."""
+OF_SHAPE = frozenset(("launch", "shared"))
+"""Kinds of faults that another shape may be without."""
 RANDOM, ZEROS = Contents("random", 1), Contents("zeros")
 
 
@@ -58,6 +63,9 @@ class Exercised:
     """Whether all threads ran to completion."""
 
 
+Launched = tuple[Example, Executed, Shape]
+
+
 class Exercise:
     """The runs of one kernel."""
 
@@ -84,13 +92,13 @@ class Exercise:
     def _left(self) -> float:
         return self.end - time.perf_counter()
 
-    def _first(self, choices: tuple[Shape, ...], counts: int, scale: int = 1, seed: int = 1) -> tuple[Example, Executed, Shape] | None:
+    def _first(self, choices: tuple[Shape, ...], counts: int, scale: int = 1, differ: bool = False) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         last = None
         for n, shape in enumerate(choices):
             if n == MOST_LAUNCHES or self._left() <= 0:
                 break
-            one = example(self.routine, shape, counts, scale, seed)
+            one = example(self.routine, shape, counts, scale, differ)
             growth = 1
             while True:
                 ran = self._executed(one, (COUNT,))
@@ -100,14 +108,12 @@ class Exercise:
                 growth *= GROWTH
                 one = one.with_larger_arrays(GROWTH)
             if outside == ".global":
-                one = example(self.routine, shape, counts, scale, seed)
+                one = example(self.routine, shape, counts, scale, differ)
                 ran = self._executed(one, (ZEROS,))
                 outside = _outside(ran)
             self.why = ran.fault.reason if ran.fault is not None else ""
-            if ran.fault is not None and ran.fault.kind in UNKNOWN | OF_LAUNCH and not (ran.fault.kind == "budget" and _wrong(ran)):
-                if ran.fault.kind == "budget":
-                    return one, ran, shape
-                if ran.fault.kind in OF_LAUNCH:
+            if ran.fault is not None and ran.fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and ran.fault.kind != "budget":
+                if ran.fault.kind in OF_SHAPE or outside:
                     continue
                 return None
             if not outside:
@@ -123,7 +129,7 @@ class Exercise:
         again = self._executed(one, (COUNT, RANDOM, ZEROS))
         same = {cause_of(shown.finding): shown for shown in again.shown}
         others = tuple([other for other in shapes(self.routine) if other != shape and _size(other) > 1]) or (shape,)
-        contrast = self._first(others, FEW + 1, 2, 2) if self._left() > 0 else None
+        contrast = self._first(others, 2 * FEW, 2, True) if self._left() > 0 else None
         causes = None if contrast is None else {cause_of(shown.finding) for shown in contrast[1].shown}
         for shown in ran.shown:
             if shown.finding.diagnostic.severity is Severity.INFO:
@@ -145,6 +151,9 @@ def _wrong(ran: Executed) -> bool:
 
 def _outside(ran: Executed) -> str:
     """The state space that a run left, which ended it; empty if none did."""
+    for shown in ran.shown:
+        if shown.finding.diagnostic.name == OUTSIDE[1]:
+            return "." + str(shown.finding.witness.get("space", ""))
     fault = ran.fault
     if fault is None or fault.kind != "address" or " outside of " not in fault.reason:
         return ""

@@ -174,7 +174,6 @@ class Example:
     """By the names of the parameters, in their order."""
     cluster: Size | None = None
     shared: int = 0
-    seed: int = 1
 
     def changed(self, change: Callable[[Argument], Argument]) -> Example:
         """The same with other arguments."""

@@ -12,8 +12,9 @@ from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
 from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared, shapes
 from ptxkit.isa.types import types
 
-FEW, MANY = 2, 9
-"""Iterations of a loop: few first, so that it ends soon; then more than any ring has stages."""
+FEW, MANY = 4, 12
+"""Iterations of a loop: few first, so that it ends soon; then more than any ring has stages. Both are multiples of 4, as some are offsets
+besides, of which an alignment is asked."""
 STRIDE = 16
 """A stride is so many times as large as other numbers: a row has room for what lies in it, be it counted in elements or in bytes."""
 ARRAY = 1 << 16
@@ -28,13 +29,15 @@ def examples(routine: Routine) -> Iterator[Example]:
         yield example(routine, shape)
 
 
-def example(routine: Routine, shape: Shape, counts: int = FEW, scale: int = 1, seed: int = 1) -> Example:
+def example(routine: Routine, shape: Shape, counts: int = FEW, scale: int = 1, differ: bool = False) -> Example:
     """The launch of a shape. Loops run `counts` times; other numbers are `scale` times the threads along the longest side of the grid,
-    a power of two where the block is, as some are halved until they are 1."""
+    a power of two where the block is, as some are halved until they are 1. Where they are to `differ`, the second is twice the first, the
+    third four times, and so on again."""
     longest = scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
-    made = tuple([(one.name, _argument(routine, one, longest, counts)) for one in parameters(routine)])
+    numbers = [longest << n % 3 if differ else longest for n in range(len(parameters(routine)))]
+    made = tuple([(one.name, _argument(routine, one, number, counts)) for one, number in zip(parameters(routine), numbers, strict=True)])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
-    return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared, seed)
+    return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
 
 
 def _argument(routine: Routine, parameter: Parameter, number: int, counts: int) -> Argument:
