@@ -76,12 +76,12 @@ class Knowledge:
         found = (self.warp_of(mine) == self.warp_of(thread)) & (stamp <= self.floor_warp[place])
         asked = np.flatnonzero(~found & (self.extra[place] != NOTHING))
         if len(asked):
-            found[asked] = self._told(self.extra[place[asked]], thread[asked], stamp[asked])
+            found[asked] = self.told(self.extra[place[asked]], thread[asked], stamp[asked])
         known[rest] = found
         return known
 
-    def _told(self, extra: Array, thread: Array, stamp: Array) -> Array:
-        """Whether clocks know of accesses."""
+    def told(self, extra: Array, thread: Array, stamp: Array) -> Array:
+        """Whether clocks know of accesses of threads, each with its stamp."""
         answers: dict[tuple[int, int, int], bool] = {}
         found = []
         for question in zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True):
