@@ -281,6 +281,8 @@ class Shadow:
         """
         mine, how = thread + 1, self.how(site, strength, code)
         old = self.reader[piece]
+        if not strength and self._read_again(piece, thread, mine, old, how, stamp, site, code):
+            return
         fine = old == 0
         if not fine.all():
             fine |= (old == mine) & (self.read_how[piece] == how)
@@ -311,6 +313,24 @@ class Shadow:
         clash = self.read_cta[piece] != cta
         if clash.any():
             self.read_cta[piece[clash]] = MANY
+
+    def _read_again(self, piece: Array, thread: Array, mine: Array, old: Array, how: Array, stamp: int, site: int, code: Array) -> bool:
+        """Whether every piece has been read by the same thread before, or by threads of several CTAs: then that is all there is to note."""
+        if not old[0]:
+            return False
+        many = old == MANY
+        if not (many | ((old == mine) & (self.read_how[piece] == how))).all():
+            return False
+        rows = np.flatnonzero(many)
+        if not (self.read_cta[piece[rows]] == MANY).all():
+            return False
+        self.read[piece] = stamp
+        if len(rows):
+            if len(rows) < len(piece):
+                piece, thread, code = piece[rows], thread[rows], chosen(code, rows)
+            count = len(piece)
+            self.reads.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(0, count), code))
+        return True
 
     def _make_many(self, piece: Array, mine: Array, old: Array, fine: Array) -> None:
         """Marks the pieces that not one thread alone reads any more; what the columns had is in the log then."""
