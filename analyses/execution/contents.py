@@ -35,11 +35,13 @@ class Contents:
             return np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32).view(np.uint8)
         return np.zeros(size, np.uint8)
 
-    def image(self, dimensions: int, number: int) -> Any:
-        """The texels of a texture or surface."""
+    def image(self, dimensions: int, number: int, is_float: bool) -> Any:
+        """The texels of a texture or surface: numbers from 0 to 1, or small whole numbers."""
         import numpy as np
 
         shape = (SIDE,) * dimensions
+        if not is_float:
+            return self.data(4 * SIDE**dimensions, number).view(np.uint32).reshape(shape)
         if self.name == "zeros":
             return np.zeros(shape, np.float32)
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)

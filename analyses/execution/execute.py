@@ -142,6 +142,11 @@ class _Executing:
 
     def run(self) -> Executed:
         observer, instructions, depends = self._once(self.schedules[0], self.contents[0])
+        while self._is_too_small():
+            self.launch = self.launch.larger()
+            self.runs, self.first, self.not_covered = [], {}, {}
+            self.code.reset()
+            observer, instructions, depends = self._once(self.schedules[0], self.contents[0])
         has_numbers = any(argument.made_up == "number" for argument in self.launch.arguments)
         choices = list(self.contents[1:]) if depends or has_numbers else []
         if not depends:
@@ -172,6 +177,11 @@ class _Executing:
         fault = self.runs[0].fault
         return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
 
+    def _is_too_small(self) -> bool:
+        """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        fault = self.runs[0].fault
+        return fault is not None and fault.kind == "address" and ".global" in fault_space(fault) and self.launch.can_grow
+
     def _again(self, schedule: str | int, contents: Contents) -> None:
         left = self.end - time.perf_counter()
         if left < max(LEAST_SECONDS, self.runs[0].seconds):
@@ -192,6 +202,12 @@ class _Executing:
             given, own = argument.argument(machine, contents, number)
             arguments.append(given)
             made += own
+        freed = list(made)
+        for number, variable in enumerate(self.launch.variables, len(arguments)):
+            written, own = variable.placed(self.code, contents, number)
+            made += written
+            made += own
+            freed += own
         observer = Observer(tuple(made))
         monitors = (observer, *monitors_of(self.checks))
         begun = time.perf_counter()
@@ -217,7 +233,7 @@ class _Executing:
         except Fault as error:
             fault, findings = error, error.findings
         finally:
-            for start, _ in made:
+            for start, _ in freed:
                 machine.free_global(start)
         seconds = time.perf_counter() - begun
         for monitor in monitors:
@@ -227,7 +243,7 @@ class _Executing:
             cause = cause_of(finding)
             causes.add(cause)
             self.first.setdefault(cause, (finding, schedule, contents))
-        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_told(fault, findings):
+        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_explained(fault, findings):
             finding = of_fault(fault, self.launch, schedule)
             causes.add(cause_of(finding))
             self.first.setdefault(cause_of(finding), (finding, schedule, contents))
@@ -256,13 +272,18 @@ class _Executing:
         return tuple(sorted(found, key=lambda one: order.index(one.finding.diagnostic.severity)))
 
 
+def fault_space(fault: Fault) -> str:
+    """The state space of an access that ended a run, as the machine names it; empty if it is not known."""
+    return next((f".{space}" for space in ("global", "shared", "local", "constant", "parameter") if f"{space} memory" in fault.reason), "")
+
+
 def cause_of(finding: Finding) -> tuple[Any, ...]:
     """What makes two findings one: the rule, the instruction, and the related ones."""
     diagnostic = finding.diagnostic
     return diagnostic.name, diagnostic.span, tuple([related.span for related in diagnostic.related])
 
 
-def _is_told(fault: Fault, findings: Sequence[Finding]) -> bool:
+def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
     """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait for ever."""
     span = fault.diagnostic.span
     wrong = [one.diagnostic for one in findings if one.diagnostic.severity is Severity.ERROR]

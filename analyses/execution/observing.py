@@ -8,6 +8,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.memory import CONST
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
@@ -16,7 +17,7 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what is covered. `made` are the addresses (first, end) of global memory whose contents were made up."""
+    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up."""
 
     def __init__(self, made: tuple[tuple[int, int], ...] = ()) -> None:
         self.made = sorted(made)
@@ -48,7 +49,7 @@ class Observer(Monitor):
             self.globals += count
         elif access.space.startswith(".shared"):
             self.shared += count
-        else:
+        elif access.space != ".const":
             return
         site = getattr(lanes, "site", None)
         if site is None:
@@ -56,8 +57,9 @@ class Observer(Monitor):
         _, _, _, ordered = self._of(site)
         if ordered and access.kind != "write":
             self.depends_on_order = True
-        if self.made and access.space == ".global" and access.kind != "write" and id(site) not in self.sources:
-            low, high = int(np.min(access.at)), int(np.max(access.at))
+        if self.made and not access.space.startswith(".shared") and access.kind != "write" and id(site) not in self.sources:
+            base = CONST if access.space == ".const" else 0
+            low, high = base + int(np.min(access.at)), base + int(np.max(access.at))
             if any(start <= high and low < end for start, end in self.made):
                 self.sources[id(site)] = site
 
