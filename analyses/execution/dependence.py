@@ -9,18 +9,19 @@ operation of the machine slower.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site, part
-from ptxkit.syntax import Guard
+from ptxkit.syntax import Guard, Name
 
 
 def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
-    """The instructions of which it depends on made-up contents whether they are executed, where they access memory, or for whom they wait.
+    """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
 
-    `sources` are those that read made-up contents, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed.
+    `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
+    the instruction itself counts, a branch to it does not: the branch is among those found.
     """
     if not sources:
         return ()
@@ -32,6 +33,15 @@ def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
         made = registers[id(body)]
         found += [one.site for one in facts[id(body)] if made & (one.where | (one.guard if one.matters else 0))]
     return tuple(found)
+
+
+def readers(program: Any, parameters: Set[str]) -> dict[int, Site]:
+    """The instructions that read some parameters of the kernel, by `id`."""
+    found = {}
+    for site in program.entry.sites if parameters else ():
+        if isinstance(site.bound, Bound) and site.bound.memory and any(name.text in parameters for name in site.instruction.find(Name)):
+            found[id(site)] = site
+    return found
 
 
 class _Following:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.contents import CHOICES, Contents
-from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
+from ptxkit.analyses.execution.dependence import dependent, readers
+from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.diagnostics import Severity
 
@@ -27,6 +27,8 @@ LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
+OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
+"""Kinds of faults that other numbers may not lead to."""
 OF_LAUNCH = frozenset(("launch", "shared", "handle"))
 """Kinds of faults that say that this is no launch of the kernel."""
 
@@ -69,9 +71,15 @@ class Executed:
     """What was not looked at, or not executed, in words."""
     depends: tuple[Any, ...]
     """The instructions (`Site`s) whose path or address depends on contents that were made up; empty if none does."""
+    numbered: tuple[Any, ...]
+    """The same for numbers that were made up, where something was found."""
     instructions: int
-    is_numbered: bool
-    """Whether something depends on numbers that were made up: parameters that were not given."""
+    code: Code
+
+    def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
+        """Whether a finding is about one of these instructions."""
+        spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
+        return any(self.code.index.span(site.path) in spans for site in sites)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -139,27 +147,23 @@ class _Executing:
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
+        self.observer = Observer()
+        self.depends: tuple[Any, ...] = ()
+        self.instructions = 0
 
     def run(self) -> Executed:
-        observer, instructions, depends = self._once(self.schedules[0], self.contents[0])
-        while self._is_too_small():
-            self.launch = self.launch.larger()
-            self.runs, self.first, self.not_covered = [], {}, {}
-            self.code.reset()
-            observer, instructions, depends = self._once(self.schedules[0], self.contents[0])
-        has_numbers = any(argument.made_up == "number" for argument in self.launch.arguments)
-        choices = list(self.contents[1:]) if depends or has_numbers else []
-        if not depends:
-            # what memory holds does not matter, and only numbers that were not given are changed
-            choices = [one for one in choices if one.scale != 1][:1]
-        later = self.schedules[1:] if observer.depends_on_order else ()
-        if self._is_known:
-            for schedule in later:
-                self._again(schedule, self.contents[0])
-            for choice in choices:
-                self._again(self.schedules[0], choice)
+        for number in self.launch.numbers if self.launch.has_numbers else (1,):
+            self.contents = tuple([one.with_number(number) for one in self.contents])
+            self._all(number)
+            while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
+                self.launch = self.launch.larger()
+                self._all(number)
+            fault = self.runs[0].fault
+            if fault is None or fault.kind not in OF_NUMBERS or self._left < LEAST_SECONDS:
+                break
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
+        observer = self.observer
         covered = {
             "shared": observer.shared,
             "global": observer.globals,
@@ -169,7 +173,46 @@ class _Executing:
             "schedules": len({run.schedule for run in self.runs}),
             "contents": len({run.contents for run in self.runs}),
         }
-        return Executed(self.launch, tuple(self.runs), self._shown(), covered, tuple(self.not_covered), depends, instructions, has_numbers)
+        shown = self._shown()
+        numbered = dependent(observer.program, readers(observer.program, self._numbers())) if shown and observer.program is not None else ()
+        return Executed(
+            self.launch, tuple(self.runs), shown, covered, tuple(self.not_covered), self.depends, numbered, self.instructions, self.code
+        )
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self.end - time.perf_counter()
+
+    @property
+    def _share(self) -> float:
+        """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
+        return 0.5 if self.launch.has_numbers and not self.runs else 1.0
+
+    def _numbers(self) -> set[str]:
+        """The parameters that are numbers, or have some, and were not given."""
+        layout = self.observer.program.layout()
+        return {
+            name
+            for (name, _, _, _), one in zip(layout, self.launch.arguments, strict=True)
+            if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
+        }
+
+    def _all(self, number: int) -> None:
+        """The first run, and those that may show something else."""
+        if self.runs:
+            self.code.reset()
+        self.runs, self.first, self.not_covered, self.skipped = [], {}, {}, 0
+        self._once(self.schedules[0], self.contents[0])
+        if not self._is_known or self._is_too_small(self.runs[0]):
+            return
+        for n, schedule in enumerate(self.schedules[1:] if self.observer.depends_on_order else ()):
+            self._again(schedule, self.contents[0], is_needed=n == 0)
+        for n, choice in enumerate(self.contents[1:] if self.depends else ()):
+            self._again(self.schedules[0], choice, is_needed=n == 0)
+        if self._are_equal and self.launch.made_up:
+            # with bytes that differ, values that are equal by chance are not
+            self._again(self.schedules[0], NOISE.with_number(number), is_needed=False)
 
     @property
     def _is_known(self) -> bool:
@@ -177,19 +220,25 @@ class _Executing:
         fault = self.runs[0].fault
         return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
 
-    def _is_too_small(self) -> bool:
+    def _is_too_small(self, run: Ran) -> bool:
         """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
-        fault = self.runs[0].fault
-        return fault is not None and fault.kind == "address" and ".global" in fault_space(fault) and self.launch.can_grow
+        fault = run.fault
+        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global" and self.launch.can_grow
 
-    def _again(self, schedule: str | int, contents: Contents) -> None:
-        left = self.end - time.perf_counter()
-        if left < max(LEAST_SECONDS, self.runs[0].seconds):
-            self.skipped += 1
+    @property
+    def _are_equal(self) -> bool:
+        """Whether all that was found is that threads write equal values."""
+        found = [finding.diagnostic.severity for finding, _, _ in self.first.values()]
+        return bool(found) and all(severity is Severity.INFO for severity in found)
+
+    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> None:
+        """A further run, if there is time. What is needed and not run is left out, and said."""
+        if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
+            self.skipped += is_needed
             return
         self._once(schedule, contents)
 
-    def _once(self, schedule: str | int, contents: Contents) -> tuple[Observer, int, tuple[Any, ...]]:
+    def _once(self, schedule: str | int, contents: Contents) -> None:
         from ptxkit.machine import Fault
         from ptxkit.machine.monitors import monitors_of
 
@@ -225,7 +274,7 @@ class _Executing:
                 cluster=one.cluster,
                 shared=one.shared,
                 schedule=schedule,
-                budget=max(LEAST_SECONDS, self.end - begun),
+                budget=max(LEAST_SECONDS, self._share * self._left),
                 monitors=monitors,
                 progress=self.progress,
             )
@@ -242,13 +291,22 @@ class _Executing:
         for finding in findings:
             cause = cause_of(finding)
             causes.add(cause)
-            self.first.setdefault(cause, (finding, schedule, contents))
+            self._note(finding, schedule, contents)
         if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_explained(fault, findings):
             finding = of_fault(fault, self.launch, schedule)
             causes.add(cause_of(finding))
-            self.first.setdefault(cause_of(finding), (finding, schedule, contents))
+            self._note(finding, schedule, contents)
         self.runs.append(Ran(schedule, contents, seconds, fault, frozenset(causes)))
-        return observer, instructions, dependent(observer.program, observer.sources) if not self.runs[1:] else ()
+        if not self.runs[1:]:
+            self.observer, self.instructions = observer, instructions
+            self.depends = dependent(observer.program, observer.sources)
+
+    def _note(self, finding: Finding, schedule: str | int, contents: Contents) -> None:
+        """Keeps the first finding of a cause, or the first that is an error."""
+        cause = cause_of(finding)
+        known = self.first.get(cause)
+        if known is None or (known[0].diagnostic.severity is Severity.INFO and finding.diagnostic.severity is not Severity.INFO):
+            self.first[cause] = finding, schedule, contents
 
     def _ask(self, monitor: Any) -> None:
         """What a monitor says it has not looked at."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -53,12 +52,11 @@ class MadeUp:
     """What nobody gave: `size` bytes of a number, of a pointer, or of a structure of both.
 
     At each offset of `pointers` there is the address of a buffer of `room` bytes, at those of `images` a handle, in all other words of 4
-    bytes `number`. In the buffers of `tables` there are addresses of further ones: by the offset of the pointer, where they begin and how
-    far they are apart.
+    bytes the number of the contents. In the buffers of `tables` there are addresses of further ones: by the offset of the pointer, where
+    they begin and how far they are apart.
     """
 
     size: int
-    number: int = 0
     pointers: tuple[int, ...] = ()
     images: tuple[Image, ...] = ()
     tables: tuple[tuple[int, int, int], ...] = ()
@@ -102,7 +100,7 @@ class MadeUp:
     def _numbers(self, contents: Contents) -> bytes:
         import numpy as np
 
-        number = self.number * contents.scale
+        number = contents.number
         if self.is_float:
             return np.dtype(f"f{self.size}").type(1.0).tobytes() if self.size in (2, 4, 8) else bytes(self.size)
         if self.size in (1, 2, 4, 8):
@@ -136,9 +134,11 @@ class _Of:
 
 
 Argument = Given | MadeUp
+WORD = 8
+"""The bytes of a pointer."""
 TABLE = 1 << 10
 """So many pointers are put into a buffer of pointers."""
-MOST_ROOM = 1 << 26
+MOST_ROOM = 1 << 27
 """No buffer that is made up is larger, in bytes."""
 
 
@@ -155,6 +155,11 @@ class Launch:
     variables: tuple[Variable, ...] = ()
 
     @property
+    def made_up(self) -> bool:
+        """Whether anything was made up."""
+        return bool(self.variables) or any(one.made_up for one in self.arguments)
+
+    @property
     def can_grow(self) -> bool:
         """Whether memory that was made up can be larger."""
         return any(isinstance(one, MadeUp) and one.pointers and one.room < MOST_ROOM for one in self.arguments)
@@ -168,15 +173,15 @@ class Launch:
         return attrs.evolve(self, arguments=tuple(grown))
 
     @property
-    def longest(self) -> int:
-        """The most threads along one dimension of the grid."""
-        return max([g * b for g, b in zip(self.grid, self.block, strict=True)])
+    def numbers(self) -> tuple[int, ...]:
+        """What numbers that were not given may be, one after the other, until a launch runs to completion.
+
+        First as many as there are threads along the longest side, as sizes are; then less, so that loops end and arrays have room.
+        """
+        longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
+        return tuple(dict.fromkeys([longest, min(longest, max(self.block)), min(longest, 16), 1]))
 
     @property
-    def threads(self) -> int:
-        return math.prod(self.grid) * math.prod(self.block)
-
-    @property
-    def made_up(self) -> tuple[int, ...]:
-        """The positions of the arguments of which something was made up."""
-        return tuple([i for i, argument in enumerate(self.arguments) if argument.made_up])
+    def has_numbers(self) -> bool:
+        """Whether numbers were made up."""
+        return any(isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD) for one in self.arguments)

@@ -6,7 +6,7 @@ import math
 
 import attrs
 
-from ptxkit.analyses.execution.launch import Image, MadeUp
+from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Image, MadeUp
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.memory.accesses import Access, accesses, size_of
@@ -21,8 +21,8 @@ from ptxkit.syntax import Guard
 _IMAGES = ("texture.isa", "surface.isa")
 _HANDLES = ("t", "a")
 _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, ".acube": 3}
-WORD = 8
-"""The bytes of a pointer and of a handle."""
+LEAST_ROOM = 1 << 20
+"""No buffer is smaller, in bytes."""
 
 
 @attrs.frozen
@@ -41,9 +41,10 @@ class Parameter:
         """Whether it is a number."""
         return not self.pointers and not self.images and self.size <= WORD
 
-    def made_up(self, number: int, room: int) -> MadeUp:
-        """An argument for it: numbers are `number`, buffers have `room` bytes."""
-        return MadeUp(self.size, number, self.pointers, self.images, self.tables, room, self.is_float)
+    def made_up(self, threads: int) -> MadeUp:
+        """An argument for it, in a launch of so many threads: its buffers have 16 bytes for each, and some more."""
+        room = min(MOST_ROOM, max(LEAST_ROOM, 1 << (16 * threads - 1).bit_length()))
+        return MadeUp(self.size, self.pointers, self.images, self.tables, room, self.is_float)
 
 
 @fact
@@ -120,7 +121,8 @@ class _Uses:
             if isinstance(bound, Bound) and bound.form.file in _IMAGES:
                 self._handle(kernel, i, bound)
         for number, readers in enumerate(self.numbering.readers):
-            found = self._place(self.known.of(number)) if readers else None
+            at = self.numbering.values[number].instruction
+            found = self._place(self.known.of(number)) if readers and at in self.accesses else None
             if found is not None and all(_computes(bounds[i]) for i in readers):
                 self.numbers.add(found)
 
