@@ -42,7 +42,7 @@ class Contents:
             return np.random.default_rng((self.seed, number)).integers(0, 256, size, np.uint8)
         return np.zeros(size, np.uint8)
 
-    def image(self, dimensions: int, number: int, is_float: bool) -> Any:
+    def image(self, dimensions: int, number: int, is_float: bool = True) -> Any:
         """The texels of a texture or surface: numbers from 0 to 1, or small whole numbers."""
         import numpy as np
 
