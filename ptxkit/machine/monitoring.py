@@ -20,6 +20,7 @@ from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Site
+    from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
 
@@ -51,6 +52,9 @@ class Monitor:
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
 
+    def fault(self, fault: Fault) -> None:
+        """The launch ends with a fault; `fault.stop` and `fault.waits` say more of it. `end` follows, `vacant` does not."""
+
     def vacant(self, residents: Residents) -> None:
         """All resident threads have ended, and nothing is in flight any more."""
 
@@ -80,6 +84,11 @@ class WatchedLanes(Lanes):
         assert isinstance(found, WatchedLanes)
         found.site = self.site
         return found
+
+
+def overrides(monitor: Any, event: str) -> bool:
+    """Whether a monitor wants an event: it defines it itself."""
+    return getattr(type(monitor), event, None) is not getattr(Monitor, event)
 
 
 def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:

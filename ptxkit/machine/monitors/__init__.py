@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.races import Races
 
-CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races}
+CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races, "addresses": Addresses}
 
 
 def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
