@@ -20,7 +20,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
-from ptxkit.machine.monitoring import is_observed, observed
+from ptxkit.machine.monitoring import is_observed, observed, used
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
@@ -560,14 +560,23 @@ class _Writer:
         assert isinstance(site.bound, Bound)
         self.lines.append(f"L = L.on({self.object(site)})")
         self.places.append(i)
+        held = self.body.held
+        if held:
+            reads, writes = self.body.reads_writes(i)
+            if (reads | writes) & held:
+                self._event(i, site, guard, used, [self.object((reads & held, writes & held), ("used", reads & held, writes & held))])
         if not is_observed(site.bound):
             return
         values = f"({', '.join(arguments)}{',' if arguments else ''})"
-        call = f"{self.object(observed)}(L, {values})"
+        self._event(i, site, guard, observed, [values])
+
+    def _event(self, i: int, site: Site, guard: Guard | None, tell: Any, arguments: list[str]) -> None:
+        """A line that tells the monitors something of the lanes for which the guard holds."""
+        call = f"{self.object(tell)}({', '.join(['L', *arguments])})"
         if guard is not None:
             predicate = self.value(site, guard.predicate, BOOL)
             predicate = f"(~{predicate})" if guard.negated else predicate
-            call = f"guarded({predicate}, L, {self.object((observed, True, (), ()))}, ({values},), ())"
+            call = f"guarded({predicate}, L, {self.object((tell, True, (), ()), ('event', tell))}, ({', '.join(arguments)},), ())"
         self.lines.append(call)
         self.places.append(i)
 

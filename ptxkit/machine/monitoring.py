@@ -19,6 +19,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous.agents import Flight
     from ptxkit.machine.code import Site
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
@@ -43,11 +44,26 @@ class Monitor:
         """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives,
         asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them."""
 
+    def registers(self, lanes: Lanes, reads: int, writes: int) -> None:
+        """Registers that asynchronous operations may hold are about to be read and written: numbers as bits, as `Body.held` has them."""
+
     def passed(self, lanes: Lanes, arguments: tuple[Any, ...], token: Any) -> None:
         """Lanes go on from an instruction at which they may have waited. `token` is what its `enter` gave (`(key, phase)` of a barrier)."""
 
     def partial(self, lanes: Lanes, missing: Array) -> None:
         """An instruction for a whole warp, or the lanes of a mask, is executed without some: which of each warp, as bits."""
+
+    def started(self, flight: Flight) -> None:
+        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        """What lanes have started in a queue since its last group is a group."""
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        """Lanes have waited for the groups of a queue below `limit[lanes.place]`; with `reading` only for what these read."""
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        """An operation in flight is about to be done, and to signal its mbarriers, for the lanes at some positions."""
 
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
@@ -95,6 +111,12 @@ def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
     """Tells the monitors of an instruction."""
     for monitor in lanes.launch.monitors:
         monitor.instruction(lanes, arguments)
+
+
+def used(lanes: WatchedLanes, registers: tuple[int, int]) -> None:
+    """Tells the monitors of registers that are read and written."""
+    for monitor in lanes.launch.monitors:
+        monitor.registers(lanes, *registers)
 
 
 def is_observed(bound: Bound) -> bool:
