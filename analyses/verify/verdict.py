@@ -11,11 +11,13 @@ from typing import Any
 
 import attrs
 
-from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute, fault_space
+from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.diagnostics import Severity
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
+OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
+"""Findings of accesses outside of what was allocated."""
 TRAPS = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel ends itself."""
 
@@ -81,11 +83,10 @@ class _Judge:
         if self.executed.is_among(shown.finding, self.executed.numbered):
             return False
         kind = shown.finding.diagnostic.name
-        if kind == "fault-address":
+        if kind in OUTSIDE:
             # of memory that was made up nobody knows how large it is
-            fault = self.executed.fault
-            is_made = self.numbers or (self.contents and (fault is None or fault_space(fault) == ".global"))
-            return not is_made
+            is_global = shown.finding.witness.get("space", "global") in ("global", "const")
+            return not self.numbers and not (self.contents and is_global)
         if kind.removeprefix("fault-") in TRAPS:
             return not self.numbers and not self.contents
         return True
@@ -102,7 +103,7 @@ class _Judge:
     def _of_finding(self, shown: Shown) -> Reason:
         diagnostic = shown.finding.diagnostic
         line = diagnostic.span.line
-        if diagnostic.name == "fault-address":
+        if diagnostic.name in OUTSIDE:
             text = f"{diagnostic.message}: how large what was not given is, nobody says"
             return Reason(text, line, self._example())
         if diagnostic.name.removeprefix("fault-") in TRAPS:
