@@ -111,8 +111,10 @@ class _Facts:
             if operand.role == "addr" or operand is bound.members:
                 for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
                     self.where |= 1 << number
-        self.loads = frozenset([space for memory in bound.memory if memory.access != "write" for space in _spaces(bound, memory.operand)])
-        self.stores = frozenset([space for memory in bound.memory if memory.access != "read" for space in _spaces(bound, memory.operand)])
+        # what a barrier object holds is nobody's to store
+        data = [one for one in bound.memory if one.operand not in {barrier.operand for barrier in bound.barrier}]
+        self.loads = frozenset([space for one in data if one.access != "write" for space in _spaces(bound, one.operand)])
+        self.stores = frozenset([space for one in data if one.access != "read" for space in _spaces(bound, one.operand)])
 
 
 _ANY = (".global", ".shared", ".local", ".param")

@@ -29,8 +29,10 @@ UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
 OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
 """Kinds of faults that other numbers may not lead to."""
-OF_LAUNCH = frozenset(("launch", "shared", "handle"))
-"""Kinds of faults that say that this is no launch of the kernel."""
+NO_LAUNCH = frozenset(("launch", "shared"))
+"""Kinds of faults that say that a kernel is not to be launched so."""
+OF_LAUNCH = NO_LAUNCH | {"handle"}
+"""Kinds of faults that say that this is no launch of the kernel, with these arguments."""
 
 
 @attrs.frozen
@@ -240,7 +242,7 @@ class _Executing:
 
     def _once(self, schedule: str | int, contents: Contents) -> None:
         from ptxkit.machine import Fault
-        from ptxkit.machine.monitors import monitors_of
+        from ptxkit.machine.monitors import monitors_of, not_covered
 
         machine = self.code.machine
         if self.runs:
@@ -285,8 +287,8 @@ class _Executing:
             for start, _ in freed:
                 machine.free_global(start)
         seconds = time.perf_counter() - begun
-        for monitor in monitors:
-            self._ask(monitor)
+        for what in not_covered(monitors):
+            self._leave_out(what)
         causes = set()
         for finding in findings:
             cause = cause_of(finding)
@@ -307,15 +309,6 @@ class _Executing:
         known = self.first.get(cause)
         if known is None or (known[0].diagnostic.severity is Severity.INFO and finding.diagnostic.severity is not Severity.INFO):
             self.first[cause] = finding, schedule, contents
-
-    def _ask(self, monitor: Any) -> None:
-        """What a monitor says it has not looked at."""
-        unwatched, unchecked = getattr(monitor, "unwatched", 0), getattr(monitor, "unchecked", 0)
-        name = type(monitor).__name__.lower()
-        if unwatched:
-            self._leave_out(f"{name}: {unwatched} accesses were not watched")
-        if unchecked:
-            self._leave_out(f"{name}: {unchecked} pairs of accesses were too many to compare")
 
     def _leave_out(self, what: str) -> None:
         self.not_covered.setdefault(what)

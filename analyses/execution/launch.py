@@ -62,6 +62,8 @@ class MadeUp:
     tables: tuple[tuple[int, int, int], ...] = ()
     room: int = 1 << 20
     is_float: bool = False
+    given: tuple[tuple[int, bytes], ...] = ()
+    """Parts that somebody gave, by their offsets."""
 
     @property
     def made_up(self) -> str:
@@ -81,6 +83,8 @@ class MadeUp:
                     made.append(self._table(machine, held, first, step))
             buffer.write(held)
             data[at : at + 8] = buffer.address.to_bytes(8, "little")
+        for at, raw in self.given:
+            data[at : at + len(raw)] = raw
         for image in self.images:
             data[image.at : image.at + 8] = image.handle(machine, contents, number)
         return bytes(data), tuple(made)

@@ -6,7 +6,8 @@ import difflib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+import struct
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ptxkit.rewriters.profiling.launch import Launch as Described
     from ptxkit.syntax import Module
 
+_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?")
 DYNAMIC = 32 << 10
 """Bytes of dynamic shared memory, where nobody says how many."""
 SWIZZLES = ("none", "32B", "64B", "128B")
@@ -59,7 +61,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     threads = math.prod(grid) * math.prod(block)
     given = _Given(known, names)
     arguments = given.arguments(options, threads)
-    rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel) if one.name not in given.of_variables]
+    rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
     shared = options.shared
     if shared is None:
         shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
@@ -106,9 +108,8 @@ class _Given:
     def __init__(self, known: Sequence[Parameter], names: Sequence[str]) -> None:
         self.known = known
         self.names = names
-        self.numbers: dict[int, dict[int, int | float]] = {}
+        self.numbers: dict[int, dict[int, float]] = {}
         self.makers: dict[int, Callable[[], Any]] = {}
-        self.of_variables: set[str] = set()
 
     def arguments(self, options: Options, threads: int) -> tuple[Argument, ...]:
         from ptxkit.analyses.execution.launch import Given
@@ -124,10 +125,14 @@ class _Given:
         for i, one in enumerate(self.known):
             if i in self.makers:
                 found.append(Given(self.makers[i]))
-            elif i in self.numbers and (one.size <= 8 or not one.pointers):
-                found.append(Given(_constant(self._bytes(one, self.numbers[i]))))
+            elif i in self.numbers and one.size <= 8:
+                found.append(Given(_constant(self._part(i, self.numbers[i].get(0, 0), one.size))))
             elif i in self.numbers:
-                found.append(attrs.evolve(one.made_up(threads), given=tuple(sorted(self.numbers[i].items()))))
+                parts = [
+                    (at, self._part(i, value, 4 if one.size - at < 8 or abs(value) < 1 << 31 else 8))
+                    for at, value in self.numbers[i].items()
+                ]
+                found.append(attrs.evolve(one.made_up(threads), given=tuple(sorted(parts))))
             else:
                 found.append(one.made_up(threads))
         return tuple(found)
@@ -142,16 +147,15 @@ class _Given:
                 return [i]
         if name.isdecimal() and int(name) < len(self.known):
             return [int(name)]
-        listed = ", ".join(self.names) or "none"
         close = difflib.get_close_matches(name, self.names, 1, 0.4)
-        hint = f"; did you mean {close[0]}?" if close else ""
-        raise CannotLaunch(f"{what}: there is no parameter {name!r}{hint} There are {listed}" if close else f"{what}: there is no parameter {name!r}; there are {listed}")
+        hint = f", did you mean {close[0]!r}?" if close else ";"
+        raise CannotLaunch(f"{what}: there is no parameter {name!r}{hint} there are {', '.join(self.names) or 'none'}")
 
     def _number(self, text: str) -> None:
         name, equals, number = text.partition("=")
         name, _, offset = name.partition("+")
         try:
-            value: int | float = float(number) if re.fullmatch(r"[-+]?(\d+\.\d*|\.?\d+)(e[-+]?\d+)?", number) and not number.lstrip("-+").isdecimal() else int(number, 0)
+            value = float(number) if _FLOAT.fullmatch(number.strip()) else int(number, 0)
             at = int(offset, 0) if offset else 0
         except ValueError:
             equals = ""
@@ -164,25 +168,13 @@ class _Given:
                 raise CannotLaunch(f"--param: {self.names[i]} has {self.known[i].size} bytes, and none at {at}")
             self.numbers.setdefault(i, {})[at] = value
 
-    def _bytes(self, one: Parameter, numbers: Mapping[int, int | float]) -> bytes:
-        """A number, or the parts of a structure that were given, in 4 bytes each or 8 where they are as large."""
-        import struct
-
-        data = bytearray(one.size)
-        for at, value in numbers.items():
-            size = one.size if one.size <= 8 else 4
-            if isinstance(value, float) or one.is_float:
-                raw = struct.pack({2: "<e", 4: "<f", 8: "<d"}.get(size, "<f"), value)
-            else:
-                if not -(1 << 63) <= value < 1 << 64:
-                    raise CannotLaunch(f"--param: {value} does not fit {one.name}")
-                if size == 4 and one.size > 8 and not -(1 << 31) <= value < 1 << 32:
-                    size = 8
-                if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
-                    raise CannotLaunch(f"--param: {value} does not fit {one.name}, which has {size} bytes")
-                raw = (value % (1 << 8 * size)).to_bytes(size, "little")
-            data[at : at + len(raw)] = raw[: max(0, one.size - at)]
-        return bytes(data)
+    def _part(self, number: int, value: float, size: int) -> bytes:
+        """A number in so many bytes. Raises CannotLaunch if it does not fit."""
+        if isinstance(value, float) or self.known[number].is_float:
+            return struct.pack({2: "<e", 4: "<f", 8: "<d"}.get(size, "<f"), value)
+        if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+            raise CannotLaunch(f"--param: {value} does not fit {self.names[number]}, which has {size} bytes")
+        return (value % (1 << 8 * size)).to_bytes(size, "little")
 
     def _array(self, text: str) -> None:
         """NAME=TYPE:COUNT[:zeros|ones|iota|random|VALUE|FILE]."""

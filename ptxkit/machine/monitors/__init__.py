@@ -27,4 +27,16 @@ def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
     return tuple([make(asked) for make in dict.fromkeys(CHECKS[name] for name in asked)])
 
 
-__all__ = ["CHECKS", "monitors_of"]
+def not_covered(monitors: Sequence[Monitor]) -> list[str]:
+    """What monitors have not looked at in a launch, in words."""
+    found = []
+    for monitor in monitors:
+        name = next((check for check, make in CHECKS.items() if isinstance(monitor, type(make(())))), type(monitor).__name__)
+        for count, what in (("unwatched", "accesses were not watched"), ("unchecked", "pairs of accesses were too many to compare")):
+            number = getattr(monitor, count, 0)
+            if number:
+                found.append(f"{name}: {number:,} {what}")
+    return found
+
+
+__all__ = ["CHECKS", "monitors_of", "not_covered"]
