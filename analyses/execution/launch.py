@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
 from ptxkit.analyses.execution.contents import Contents
 
 Shape = tuple[int, int, int]
+WORD = 8
+"""The bytes of a pointer."""
+TABLE = 1 << 10
+"""So many pointers are put into a buffer of pointers."""
+MOST_ROOM = 1 << 27
+"""No buffer that is made up is larger, in bytes."""
 Made = tuple[Any, tuple[tuple[int, int], ...]]
 """An argument as `Machine.launch` takes it, and the addresses (first, end) of memory whose contents were made up."""
 
@@ -137,13 +143,15 @@ class _Of:
     machine: Any
 
 
-Argument = Given | MadeUp
-WORD = 8
-"""The bytes of a pointer."""
-TABLE = 1 << 10
-"""So many pointers are put into a buffer of pointers."""
-MOST_ROOM = 1 << 27
-"""No buffer that is made up is larger, in bytes."""
+class Argument(Protocol):
+    """An argument that is made anew for each run."""
+
+    @property
+    def made_up(self) -> str:
+        """What of it was made up, in words: nothing, a number, contents."""
+
+    def argument(self, machine: Any, contents: Contents, number: int) -> Made:
+        """The argument for a run on a machine."""
 
 
 @attrs.frozen

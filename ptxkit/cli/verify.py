@@ -12,6 +12,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
+from ptxkit.demangling import matching
 
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.launch import Launch
@@ -135,6 +136,9 @@ def _chosen(module: Module, kernel: str | None) -> Routine:
     from ptxkit.analyses.framework.routine import routines
 
     found = {one.name: one for one in routines(module) if one.function.header.is_entry}
+    mine = matching(kernel, list(found)) if kernel is not None else []
+    if len(mine) == 1:
+        return found[mine[0]]
     if kernel is None and len(found) == 1:
         return next(iter(found.values()))
     if kernel is None or kernel not in found:
