@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
+from ptxkit.machine.monitors.barriers import Barriers
 from ptxkit.machine.monitors.races import Races
 
-CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races, "addresses": Addresses}
+CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races, "addresses": Addresses, "barriers": Barriers}
 
 
 def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
