@@ -44,9 +44,13 @@ class Options:
     boxes: str | None = None
 
 
-def names_of(kernel: Routine) -> tuple[str, ...]:
+def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
     """What the parameters of a kernel are called: as in the source if debugging data tells, else as in the PTX."""
-    return tuple([parameter.name for parameter in kernel.function.header.parameters])
+    from ptxkit.debug_info import parameter_names
+
+    declared = [parameter.name for parameter in kernel.function.header.parameters]
+    known = parameter_names(module).get(kernel.name, ())
+    return tuple([known[i] if i < len(known) and known[i] else name for i, name in enumerate(declared)])
 
 
 def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
@@ -57,7 +61,7 @@ def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
     grid, block = shape("grid", options.grid), shape("block", options.block)
     cluster = shape("cluster", options.cluster) if options.cluster is not None else None
     known = parameters(kernel)
-    names = names_of(kernel)
+    names = names_of(module, kernel)
     threads = math.prod(grid) * math.prod(block)
     given = _Given(known, names)
     arguments = given.arguments(options, threads)

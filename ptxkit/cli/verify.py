@@ -12,7 +12,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
-from ptxkit.demangling import matching
+from ptxkit.demangling import in_prose, matching, short
 
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.launch import Launch
@@ -98,7 +98,7 @@ def command(
         chosen = _of_file(module, path, kernel, description) if description is not None else _of_options(module, kernel, options)
         verdicts = []
         for routine, launch in chosen:
-            found = verify(code, launch, names_of(routine), budget, names)
+            found = verify(code, launch, names_of(module, routine), budget, names)
             _raise_of_launch(found)
             verdicts.append((routine, found))
     except (files.CannotRead, CannotLaunch, OSError, ValueError, TypeError) as error:
@@ -225,7 +225,7 @@ def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[s
 
     console = Console(soft_wrap=True, highlight=False, markup=False)
     lines = module.text.replace("\r\n", "\n").split("\n")
-    click.echo(f"{routine.name}: {verdict.outcome}")
+    click.echo(f"{short(routine.name)}: {verdict.outcome}")
     for shown, record in zip(verdict.findings, report["findings"], strict=True):
         console.print(render(located(module, [shown.finding])[0].diagnostic, lines), end="")
         for line in spoken(record["witness"]):
