@@ -44,6 +44,22 @@ def readers(program: Any, parameters: Set[str]) -> dict[int, Site]:
     return found
 
 
+def unexecuted(program: Any, seen: Set[int]) -> dict[int, Site]:
+    """The instructions that write shared or global memory, or synchronize, and are not among those `seen`, by `id`."""
+    found = {}
+    for body in program.entered:
+        for site in body.sites:
+            if id(site) not in seen and isinstance(site.bound, Bound) and _is_shared(site.bound):
+                found[id(site)] = site
+    return found
+
+
+def _is_shared(bound: Bound) -> bool:
+    """Whether other threads may see that an instruction is executed."""
+    writes = any(memory.access != "read" and {".global", ".shared"} & set(_spaces(bound, memory.operand)) for memory in bound.memory)
+    return writes or bool(bound.barrier)
+
+
 class _Following:
     """Follows made-up values from the instructions that read them first."""
 

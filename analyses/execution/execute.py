@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
-from ptxkit.analyses.execution.dependence import dependent, readers
+from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
 from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.diagnostics import Severity
@@ -76,6 +76,8 @@ class Executed:
     numbered: tuple[Any, ...]
     """The same for numbers that were made up, where something was found."""
     instructions: int
+    unexecuted: tuple[Any, ...]
+    """The instructions that write memory or synchronize and were not executed with any of the numbers that were made up."""
     code: Code
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
@@ -154,32 +156,54 @@ class _Executing:
         self.instructions = 0
 
     def run(self) -> Executed:
+        attempts: list[_Attempt] = []
+        unseen: set[int] | None = None
         for number in self.launch.numbers if self.launch.has_numbers else (1,):
-            self.contents = tuple([one.with_number(number) for one in self.contents])
-            self._all(number)
-            while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
-                self.launch = self.launch.larger()
-                self._all(number)
-            fault = self.runs[0].fault
-            if fault is None or fault.kind not in OF_NUMBERS or self._left < LEAST_SECONDS:
+            if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
                 break
+            one = self._attempt(number)
+            attempts.append(one)
+            if one.runs[0].fault is not None:
+                continue
+            unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
+            if not unseen:
+                break
+        completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        return self._executed(completed or attempts[:1], unseen or set())
+
+    def _attempt(self, number: int) -> _Attempt:
+        """All runs with a number for those that were not given, in as much memory as they take."""
+        self.contents = tuple([one.with_number(number) for one in self.contents])
+        self._all(number)
+        while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
+            self.launch = self.launch.larger()
+            self._all(number)
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
-        observer = self.observer
+        program = self.observer.program
+        unseen = unexecuted(program, self.observer.seen) if program is not None else {}
+        return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
+
+    def _executed(self, attempts: list[_Attempt], unseen: set[int]) -> Executed:
+        """What came of attempts with several numbers."""
+        best = min(attempts, key=lambda one: len(one.unseen))
+        observer = best.observer
+        runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
         covered = {
             "shared": observer.shared,
             "global": observer.globals,
             "barriers": observer.barriers,
             "phases": observer.phases,
             "copies": observer.copies,
-            "schedules": len({run.schedule for run in self.runs}),
-            "contents": len({run.contents for run in self.runs}),
+            "schedules": len({run.schedule for run in runs}),
+            "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        shown = self._shown()
-        numbered = dependent(observer.program, readers(observer.program, self._numbers())) if shown and observer.program is not None else ()
-        return Executed(
-            self.launch, tuple(self.runs), shown, covered, tuple(self.not_covered), self.depends, numbered, self.instructions, self.code
-        )
+        shown = _shown(attempts)
+        program = observer.program
+        numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
+        left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
+        unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
+        return Executed(self.launch, runs, shown, covered, left_out, best.depends, numbered, best.instructions, unexecuted_, self.code)
 
     @property
     def _left(self) -> float:
@@ -191,12 +215,11 @@ class _Executing:
         """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
         return 0.5 if self.launch.has_numbers and not self.runs else 1.0
 
-    def _numbers(self) -> set[str]:
+    def _numbers(self, program: Any) -> set[str]:
         """The parameters that are numbers, or have some, and were not given."""
-        layout = self.observer.program.layout()
         return {
             name
-            for (name, _, _, _), one in zip(layout, self.launch.arguments, strict=True)
+            for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
             if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
         }
 
@@ -313,14 +336,33 @@ class _Executing:
     def _leave_out(self, what: str) -> None:
         self.not_covered.setdefault(what)
 
-    def _shown(self) -> tuple[Shown, ...]:
-        tried = {run.contents for run in self.runs}
-        found = []
-        for cause, (finding, schedule, contents) in self.first.items():
-            with_it = {run.contents for run in self.runs if cause in run.causes}
-            found.append(Shown(finding, schedule, contents, with_it == tried))
-        order = list(Severity)
-        return tuple(sorted(found, key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+@attrs.frozen(eq=False)
+class _Attempt:
+    """The runs with one choice of numbers."""
+
+    runs: tuple[Ran, ...]
+    first: Mapping[tuple[Any, ...], tuple[Finding, str | int, Contents]]
+    observer: Observer
+    depends: tuple[Any, ...]
+    instructions: int
+    unseen: Mapping[int, Any]
+    """The instructions that write memory or synchronize and were not executed, by `id`."""
+    not_covered: Mapping[str, None]
+
+
+def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
+    """The findings of attempts, one for each cause, the worst first."""
+    found: dict[tuple[Any, ...], Shown] = {}
+    for one in attempts:
+        tried = {run.contents for run in one.runs}
+        for cause, (finding, schedule, contents) in one.first.items():
+            is_always = {run.contents for run in one.runs if cause in run.causes} == tried
+            known = found.get(cause)
+            if known is None or (is_always and not known.is_always):
+                found[cause] = Shown(finding, schedule, contents, is_always)
+    order = list(Severity)
+    return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
 
 
 def fault_space(fault: Fault) -> str:

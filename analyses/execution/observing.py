@@ -29,6 +29,8 @@ class Observer(Monitor):
         self.copies = 0
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
+        self.seen: set[int] = set()
+        """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
         """Whether something was executed of which the outcome may be another under another schedule: what is in flight, atomics, strong
         reads."""
@@ -54,6 +56,7 @@ class Observer(Monitor):
         site = getattr(lanes, "site", None)
         if site is None:
             return
+        self.seen.add(id(site))
         _, _, _, ordered = self._of(site)
         if ordered and access.kind != "write":
             self.depends_on_order = True
@@ -64,6 +67,7 @@ class Observer(Monitor):
                 self.sources[id(site)] = site
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        self.seen.add(id(lanes.site))
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True

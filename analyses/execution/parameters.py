@@ -15,6 +15,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
+from ptxkit.machine.loading import declarator_of
 from ptxkit.names import Symbol
 from ptxkit.syntax import Guard
 
@@ -82,8 +83,9 @@ def variables(kernel: Routine) -> tuple[Parameter, ...]:
                     read[id(symbol)] = symbol
     uses = _Uses(kernel)
     for symbol in read.values():
-        declares = getattr(symbol, "declares", None)
-        if id(symbol) not in written and symbol.linkage != ".extern" and getattr(declares, "initializer", None) is None:
+        declarator = declarator_of(kernel.module, symbol)
+        is_set = declarator is not None and declarator.initializer is not None
+        if id(symbol) not in written and symbol.linkage != ".extern" and not is_set:
             found.append(_parameter(symbol, uses))
     return tuple([one for one in found if one.size])
 

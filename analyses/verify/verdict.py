@@ -7,13 +7,16 @@ what an execution shows to be wrong, whatever was made up. Everything else is *u
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from ptxkit.analyses.execution.execute import UNKNOWN, Executed, Shown, execute
 from ptxkit.analyses.execution.launch import Launch
 from ptxkit.diagnostics import Severity
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
 
 VERIFIED, REFUTED, UNDECIDED = "verified", "refuted", "undecided"
 OUTSIDE = frozenset(("fault-address", "out-of-bounds-access"))
@@ -56,13 +59,23 @@ def verify(code: Any, launch: Launch, names: Sequence[str], budget: float = 10.0
 def judged(executed: Executed, names: Sequence[str]) -> Verdict:
     """The verdict on what was executed."""
     judge = _Judge(executed, names)
-    wrong = [one for one in executed.shown if one.finding.diagnostic.severity is Severity.ERROR]
+    wrong = [one for one in executed.shown if is_wrong(one.finding)]
     proven = [one for one in wrong if judge.is_proven(one)]
     reasons = () if proven else tuple(judge.reasons([one for one in wrong if one not in proven]))
     outcome = REFUTED if proven else UNDECIDED if reasons else VERIFIED
     shown = proven or wrong
-    notes = [one for one in executed.shown if one.finding.diagnostic.severity is not Severity.ERROR]
+    notes = [one for one in executed.shown if one not in wrong]
     return Verdict(outcome, (*shown, *notes), reasons, executed.covered, executed.not_covered, tuple(judge.assumptions()), executed)
+
+
+def is_wrong(finding: Finding) -> bool:
+    """Whether a finding is more than a note.
+
+    That several threads store the same value with one instruction is how flags are set, and a note. With two instructions it is a race
+    whose outcome is the same in this launch (8.7.1).
+    """
+    diagnostic = finding.diagnostic
+    return diagnostic.severity is not Severity.INFO or any(related.span != diagnostic.span for related in diagnostic.related)
 
 
 class _Judge:
@@ -97,6 +110,10 @@ class _Judge:
         fault = self.executed.fault
         if fault is not None and not doubtful:
             found.append(self._of_fault(fault))
+        if not found and self.numbers and self.executed.unexecuted:
+            lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
+            text = f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}"
+            found.append(Reason(text, 0, self._example()))
         found += [Reason(f"not everything was looked at: {what}") for what in self.executed.not_covered]
         return found
 
@@ -133,7 +150,8 @@ class _Judge:
         """What was made up."""
         found = []
         if self.numbers:
-            found.append(f"{_listed(self.numbers)} not given: {self.executed.runs[0].contents.number} taken")
+            numbers = dict.fromkeys([str(run.contents.number) for run in self.executed.runs])
+            found.append(f"{_listed(self.numbers)} not given: {', then '.join(numbers)} taken")
         if self.contents:
             tried = list(dict.fromkeys([str(run.contents) for run in self.executed.runs]))
             depends = "; who goes where depends on them" if self.executed.depends else "; who goes where does not depend on them"
@@ -144,3 +162,9 @@ class _Judge:
 def _listed(names: Sequence[str]) -> str:
     quoted = [f"`{name}`" for name in names]
     return f"{', '.join(quoted[:-1])} and {quoted[-1]}" if len(quoted) > 1 else quoted[0]
+
+
+def _some(lines: Sequence[int]) -> str:
+    """The first lines of several."""
+    more = f" and {len(lines) - 3} more" if len(lines) > 3 else ""
+    return f"{', '.join(map(str, lines[:3]))}{more}"

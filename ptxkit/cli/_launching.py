@@ -45,12 +45,16 @@ class Options:
 
 
 def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
-    """What the parameters of a kernel are called: as in the source if debugging data tells, else as in the PTX."""
+    """What the parameters of a kernel are called: as in the source if debugging data tells, else as in the PTX.
+
+    Compilers write `KERNEL_param_0`: then it is `param_0`.
+    """
     from ptxkit.debug_info import parameter_names
 
     declared = [parameter.name for parameter in kernel.function.header.parameters]
     known = parameter_names(module).get(kernel.name, ())
-    return tuple([known[i] if i < len(known) and known[i] else name for i, name in enumerate(declared)])
+    own = [name.removeprefix(f"{kernel.name}_") if name == f"{kernel.name}_param_{i}" else name for i, name in enumerate(declared)]
+    return tuple([known[i] if i < len(known) and known[i] else name for i, name in enumerate(own)])
 
 
 def of_options(module: Module, kernel: Routine, options: Options) -> Launch:

@@ -110,7 +110,8 @@ class TestFindings:
         )
 
         assert not found.is_complete
-        assert any("deadlock" in name for name in names(found))
+        assert found.fault is not None and found.fault.kind == "deadlock"
+        assert found.findings
         assert all(one.witness["launch"]["block"] == [64, 1, 1] for one in found.findings)
 
     def test_what_the_machine_cannot_go_on_with_is_none(self) -> None:
