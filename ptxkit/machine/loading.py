@@ -145,7 +145,7 @@ class Code:
             return at
         at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
             data = bytearray(size)
             self._initialise(symbol, data)
@@ -153,7 +153,7 @@ class Code:
         return at
 
     def _initialise(self, symbol: Symbol, data: bytearray) -> None:
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is None or declarator.initializer is None or symbol.type not in types():
             return
         dtype = dtype_of(symbol.type)
@@ -465,7 +465,7 @@ def align_of(symbol: Symbol) -> int:
     return symbol.align or element_bytes(symbol) * symbol.vector
 
 
-def _declarator(module: Module, symbol: Symbol) -> Declarator | None:
+def declarator_of(module: Module, symbol: Symbol) -> Declarator | None:
     for declarator in getattr(symbol.declares, "declarators", ()):
         if declarator.name.text == symbol.name:
             return declarator  # type: ignore[no-any-return]

@@ -277,7 +277,8 @@ class InFlight:
                 continue
             rows = np.flatnonzero(one.left & np.isin(one.place, lanes.place))
             if len(rows):
-                self.races.left_behind(one, int(rows[0]), len(rows))
+                rule, why = self._lacking(one, int(rows[0]))
+                self.races.left_behind(one, int(rows[0]), len(rows), rule or "A014", why)
 
     # --- from flight to the past
 
@@ -470,20 +471,27 @@ class InFlight:
             return ("A011" if source else "M019"), "nobody has observed the mbarrier that tells of its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
-        waited = self.waited.get(queue, {}).get(issuer, 0)
-        everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) - int(one.waits[row])
-        is_open = bool(one.flight.group[one.touched.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
         if kind.group == queue and issuer == place and how == "write" == one.touched.kind:
             return "A006", "both are in flight"
-        if everywhere and not waited:
+        rule, why = self._lacking(one, row)
+        return rule or ("A011" if source else "A001"), why or "nothing has waited for it"
+
+    def _lacking(self, one: Flying, row: int) -> tuple[str, str]:
+        """What is wrong with the waits for an operation of a group; nothing if there are none."""
+        queue, issuer = one.flight.queue, int(one.place[row])
+        waited = self.waited.get(queue, {})
+        everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) > one.waits[row]
+        is_open = bool(one.flight.group[one.touched.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
+        if everywhere and not waited.get(issuer):
             return "A015", "the wait between is for groups of another kind"
         if is_open and (everywhere or queue == "bulk"):
             return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
         if everywhere:
-            return ("A011" if source else "A003"), "the wait between lets this group stay in flight"
-        if place != issuer and self.waited.get(queue, {}).get(place, 0):
+            return ("A011" if one.touched.kind == "read" else "A003"), "the wait between lets this group stay in flight"
+        threads = self.races.knowledge.threads
+        if any(place != issuer and place // threads == issuer // threads for place in waited):
             return ("A013" if queue == "bulk" else "A005"), "a wait is for the groups of the thread that waits only"
-        return ("A011" if source else "A001"), "nothing has waited for it"
+        return "", ""
 
 
 def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:

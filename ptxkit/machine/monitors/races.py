@@ -757,14 +757,14 @@ class Races(Monitor):
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int) -> None:
+    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
         touched = one.touched
         start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(touched.size[row])
-        why = "its thread ends without having waited for that: the memory may belong to another CTA by then"
+        why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, "A014", why)
+        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
