@@ -34,6 +34,21 @@ class Component(Composite):
         return self.children[1].text
 
 
+class Indexed(Composite):
+    """`a[3]`: the address of an element of an array. ptxas takes it; the manual has it in no syntax."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> Name:
+        return self.children[0]  # type: ignore[return-value]
+
+    @property
+    def index(self) -> Node:
+        """The number of the element: a constant expression, or a register with or without a constant added."""
+        return self.children[1]
+
+
 class Pair(Composite):
     """`p|q`: two destinations."""
 

@@ -471,3 +471,12 @@ def test_parse_statement_refuses_what_is_not_one() -> None:
     for text in ("", "a b", "a,b", " a", "[", "((" * 200):
         with pytest.raises(ValueError, match="not an operand"):
             parse_operand(text)
+
+
+def test_an_element_of_an_array_is_an_operand() -> None:
+    node = operand("table[%r1 + 2]")
+
+    assert isinstance(node, nodes.Indexed)
+    assert node.array.text == "table"
+    assert node.index.text == "%r1 + 2"
+    assert only("mov.u64 %rd1, table[ 3 ];").operands[1].index.text == "3"
