@@ -14,11 +14,11 @@ from ptxkit.syntax import (
     Cast,
     Component,
     Conditional,
+    Element,
     Expression,
     Function,
     Group,
     Guard,
-    Indexed,
     Name,
     Node,
     Number,
@@ -110,7 +110,7 @@ class Shaper:
             return shapes.pair(self(operand.children[0]), self(operand.children[1]))
         if isinstance(operand, Component):
             return self._component(operand)
-        if isinstance(operand, Indexed):
+        if isinstance(operand, Element):
             return self._element(operand)
         if isinstance(operand, Unary):
             return self._unary(operand)
@@ -142,11 +142,11 @@ class Shaper:
             return shapes.register(base.type)
         return base
 
-    def _element(self, operand: Indexed) -> OperandShape:
-        array, index = self(operand.array), operand.index
+    def _element(self, operand: Element) -> OperandShape:
+        array, index = self(operand.base), operand.number
         if array.kind == "unknown":
             return shapes.UNKNOWN
-        symbol = self.scope.lookup(operand.array.text)
+        symbol = self.scope.lookup(operand.base.text)
         if symbol is None or not symbol.dimensions:
             array = shapes.SCALAR
         if isinstance(index, Expression) and constant_value(index) is None:

@@ -18,9 +18,9 @@ from ptxkit.syntax import (
     Datum,
     Declarator,
     Dimension,
+    Element,
     Guard,
     Header,
-    Indexed,
     Label,
     Leaf,
     Name,
@@ -42,7 +42,7 @@ from ptxkit.wrapping import MAY_BREAK, STAYS, one_line
 
 COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 
-_TIGHT = frozenset((Address, Apply, AttributeItem, Component, Datum, Declarator, Dimension, Guard, Indexed, Label, Pair, Range, Unary))
+_TIGHT = frozenset((Address, Apply, AttributeItem, Component, Datum, Declarator, Dimension, Element, Guard, Label, Pair, Range, Unary))
 """Nodes whose parts stand without blanks between them."""
 _SIGNED = frozenset((Address, Datum, Unary))
 _OPENING, _CLOSING = frozenset("([<{@!"), frozenset(",;)]>}")

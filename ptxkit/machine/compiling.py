@@ -27,7 +27,7 @@ from ptxkit.machine.semantics.special import special_value
 from ptxkit.machine.types import B128, element_bytes
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
-from ptxkit.syntax import Address, Component, Expression, Group, Guard, Indexed, Name, Node, Number, Unary, Vector, constant_value
+from ptxkit.syntax import Address, Component, Element, Expression, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Program
@@ -367,7 +367,7 @@ class _Writer:
         found = constant(node, dtype)
         if found is not None:
             return self.constant(found)
-        if isinstance(node, Indexed):
+        if isinstance(node, Element):
             return self.element(site, node, dtype)
         # a symbol with something added
         named = [child for child in node.children if type(child) is Name]
@@ -376,13 +376,13 @@ class _Writer:
             return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(rest, object).astype(np.int64).astype(dtype)[()])})"
         raise Stop("unsupported", "an operand that is not understood")
 
-    def element(self, site: Site, node: Indexed, dtype: np.dtype[Any], space: str = "") -> str:
+    def element(self, site: Site, node: Element, dtype: np.dtype[Any], space: str = "") -> str:
         """The address of an element of an array, as a dtype; with a space, as `address` gives it."""
-        symbol = site.scope.lookup(node.array.text)
+        symbol = site.scope.lookup(node.base.text)
         if symbol is None:
             raise Stop("unsupported", "an element of an array that is not declared")
-        array = self.address(site, node.array, space) if space else self.symbol(symbol, dtype)
-        index = node.index
+        array = self.address(site, node.base, space) if space else self.symbol(symbol, dtype)
+        index = node.number
         constant = 0
         if isinstance(index, Expression) and constant_value(index) is None:
             constant, index = _offset(index), index.terms[0]
@@ -416,7 +416,7 @@ class _Writer:
 
     def address(self, site: Site, node: Node, space: str) -> str:
         """The expression of an address as uint64, in the window of the state space."""
-        if isinstance(node, Indexed):
+        if isinstance(node, Element):
             return self.element(site, node, U64, space)
         base = node.base if isinstance(node, Address) else node
         offset = 0

@@ -37,7 +37,7 @@ LEAVES: dict[str, type[nodes.Leaf]] = {
 COMPOSITES: dict[str, type[nodes.Composite]] = {
     "guard": nodes.Guard,
     "component": nodes.Component,
-    "indexed": nodes.Indexed,
+    "element": nodes.Element,
     "pair": nodes.Pair,
     "vector": nodes.Vector,
     "address": nodes.Address,

@@ -34,21 +34,6 @@ class Component(Composite):
         return self.children[1].text
 
 
-class Indexed(Composite):
-    """`a[3]`: the address of an element of an array. ptxas takes it; the manual has it in no syntax."""
-
-    __slots__ = ()
-
-    @property
-    def array(self) -> Name:
-        return self.children[0]  # type: ignore[return-value]
-
-    @property
-    def index(self) -> Node:
-        """The number of the element: a constant expression, or a register with or without a constant added."""
-        return self.children[1]
-
-
 class Pair(Composite):
     """`p|q`: two destinations."""
 
@@ -99,6 +84,25 @@ class Address(Composite):
         """The parts between commas; the first is the base, without what is added to it."""
         rest = self.children[2 if self._has_offset else 1 :]
         return (self.base, *[part for part in rest if not isinstance(part, Selector)])
+
+
+class Element(Composite):
+    """`a[3]`: an element of an array by its number, standing for its address (6.4.2).
+
+    The number is a constant expression, or a register with or without a constant added.
+    """
+
+    __slots__ = ()
+
+    @property
+    def base(self) -> Name:
+        """The array."""
+        return self.children[0]  # type: ignore[return-value]
+
+    @property
+    def number(self) -> Node:
+        """Which element."""
+        return self.children[1]
 
 
 class Unary(Composite):
