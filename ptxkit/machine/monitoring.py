@@ -19,7 +19,9 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous.agents import Flight
     from ptxkit.machine.code import Site
+    from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
 
@@ -48,8 +50,23 @@ class Monitor:
     def partial(self, lanes: Lanes, missing: Array) -> None:
         """An instruction for a whole warp, or the lanes of a mask, is executed without some: which of each warp, as bits."""
 
+    def started(self, flight: Flight) -> None:
+        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        """What lanes have started in a queue since its last group is a group."""
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        """Lanes have waited for the groups of a queue below `limit[lanes.place]`; with `reading` only for what these read."""
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        """An operation in flight is about to be done, and to signal its mbarriers, for the lanes at some positions."""
+
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
+
+    def fault(self, fault: Fault) -> None:
+        """The launch ends with a fault; `fault.stop` and `fault.waits` say more of it. `end` follows, `vacant` does not."""
 
     def vacant(self, residents: Residents) -> None:
         """All resident threads have ended, and nothing is in flight any more."""
@@ -80,6 +97,11 @@ class WatchedLanes(Lanes):
         assert isinstance(found, WatchedLanes)
         found.site = self.site
         return found
+
+
+def overrides(monitor: Any, event: str) -> bool:
+    """Whether a monitor wants an event: it defines it itself."""
+    return getattr(type(monitor), event, None) is not getattr(Monitor, event)
 
 
 def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
