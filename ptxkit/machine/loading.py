@@ -42,6 +42,8 @@ class Code:
             self.names: Names = resolve(module)
         self.bounds = Bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
+        self.beside: list[Code] | None = None
+        """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
         self._bodies: dict[str, Body] = {}
         self._programs: dict[tuple[str, bool, bool], Program] = {}
