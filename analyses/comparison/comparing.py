@@ -317,4 +317,3 @@ def _differing(before: dict[str, int], after: dict[str, int]) -> Counts:
     """Greatest changes first."""
     both = {what: (before.get(what, 0), after.get(what, 0)) for what in {**before, **after}}
     return dict(sorted([one for one in both.items() if one[1][0] != one[1][1]], key=lambda one: (-abs(one[1][1] - one[1][0]), one[0])))
-

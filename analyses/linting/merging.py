@@ -20,7 +20,7 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     shown = tuple(shown)
     causes = [group for one in shown for group in by_cause(one.findings)]
     complete = frozenset().union(*[one.functions for one in shown if one.is_complete])
-    notes: dict[int, list[str]] = {}
+    matched: dict[int, list[Diagnostic]] = {}
     found = []
     for one in argued:
         if one.rule not in executable:
@@ -28,14 +28,27 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
             continue
         match = next((n for n, other in enumerate(causes) if _is_same(one, other)), None)
         if match is not None:
-            notes.setdefault(match, []).append(one.message)
+            matched.setdefault(match, []).append(one)
         elif one.severity is Severity.ERROR:
             found.append(attrs.evolve(one, severity=Severity.INFO if one.function in complete else Severity.WARNING))
         else:
             found.append(one)
-    for n, one in enumerate(causes):
-        found.append(attrs.evolve(one, notes=(*one.notes, *dict.fromkeys(notes.get(n, ())))))
+    found += [_explained(one, matched.get(n, [])) for n, one in enumerate(causes)]
     return found
+
+
+NAMED_BY_RULES = "AMWTP"
+"""Families of rules that tell one race from another by what is missing: they know more of it than who sees the race."""
+
+
+def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
+    """A shown finding with what rules say of its cause; as that of one of these rules, where they tell more."""
+    named = next((one for one in argued if one.rule == shown.rule), None)
+    if named is None and argued and shown.rule[0] in NAMED_BY_RULES:
+        named = argued[0]
+        shown = attrs.evolve(shown, rule=named.rule, name=named.name)
+    notes = dict.fromkeys([*shown.notes, *[one.message for one in argued], *[note for one in argued for note in one.notes]])
+    return attrs.evolve(shown, notes=tuple(notes), fix=named.fix if named is not None else shown.fix)
 
 
 def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
