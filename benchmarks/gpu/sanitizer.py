@@ -75,7 +75,7 @@ def prepare(out: Path) -> None:
             said = messages(fixture.text)
             for kernel in fixture.kernels:
                 routine = by_entry[kernel["entry"]]
-                made = []
+                made: list[tuple[str, Any]] = []
                 for name in PROTOCOLS:
                     protocol = mutants.PROTOCOLS[name]
                     for one in mutants.mutants(facts, protocol, EACH):

@@ -8,7 +8,10 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.races import FAMILIES, Races
 
-CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {**dict.fromkeys(FAMILIES, Races), "addresses": lambda _: Addresses()}
+CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
+    **dict.fromkeys(FAMILIES, Races),
+    "addresses": lambda _: Addresses(),
+}
 """What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 
 

@@ -763,17 +763,8 @@ class Races(Monitor):
         start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(touched.size[row])
         why = "its thread ends without having waited for that: the memory may belong to another CTA by then"
-        self.conflict(
-            touched.space,
-            start,
-            start + int(touched.size[row]),
-            (thread, thread),
-            (one.kind, one.kind),
-            ("read", "exit"),
-            count,
-            "A014",
-            why,
-        )
+        done = ("read", "exit")
+        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, "A014", why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
@@ -791,11 +782,15 @@ class Races(Monitor):
         scope = memory.scope.lstrip(".") if memory is not None and memory.scope else ""
         strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
         line = self.launch.span(site).line
+        group = group_of(bound)
+        if group and not strength and Operation(bound).slot(".op"):
+            # asynchronous reductions are relaxed operations, by the GPU if they do not say otherwise (9.7.10.24.7, 9.7.10.24.10)
+            strength = GPU
         proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
         is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
         is_watched = not bound.barrier and bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
         updates = bound.form.mnemonic in ("atom", "red")
-        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group_of(bound), proxy, is_collective)
+        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective)
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
