@@ -94,6 +94,8 @@ class Compiler:
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
+            if self.program.is_watched:
+                writer.parting(block.last, result)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
@@ -556,6 +558,14 @@ class _Writer:
             first = ["L"] if semantics.lanes else []
             call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
         self.lines.append("; ".join(self._store(results, call, known)))
+        self.places.append(i)
+
+    def parting(self, i: int, taken: str) -> None:
+        """The event of a branch of which the program says that all threads of a warp go one way."""
+        site = self.body.sites[i]
+        if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):
+            return
+        self.lines.append(f"{self.object(observed)}(L.on({self.object(site)}), ({taken},))")
         self.places.append(i)
 
     def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:

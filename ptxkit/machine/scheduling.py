@@ -553,7 +553,7 @@ class Scheduler:
         lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
         for monitor in self.launch.monitors:
             monitor.instruction(lanes, arguments)
-        if wait.level == "warp" and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
+        if wait.level and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
             missing = self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask
             for monitor in self.launch.monitors:
                 monitor.partial(lanes, missing)

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
+from ptxkit.machine.monitors.barriers import Barriers
 from ptxkit.machine.monitors.races import FAMILIES, Races
 
 CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     **dict.fromkeys(FAMILIES, Races),
     "addresses": lambda _: Addresses(),
+    "barriers": lambda _: Barriers(),
 }
 """What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 
