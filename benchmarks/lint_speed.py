@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ptxkit import files
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.framework.rule import select
 from ptxkit.memo import collector_paused
 from ptxkit.syntax import parse

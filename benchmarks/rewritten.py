@@ -25,7 +25,7 @@ from pathlib import Path
 
 from facts import read
 
-from ptxkit.analyses.framework.linting import lint
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.framework.rule import select
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.memo import collect_when_due
