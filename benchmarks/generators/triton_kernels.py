@@ -83,9 +83,25 @@ def constant(name):
 
 def kind(name):
     low = name.lower()
-    if low.endswith(("_stride", "_size", "_cols", "_rows")) or "stride" in low or low.startswith(("n_", "num_")) or name in ("T", "B", "H", "K", "V", "D", "N", "M", "S"):
+    if (
+        low.endswith(("_stride", "_size", "_cols", "_rows"))
+        or "stride" in low
+        or low.startswith(("n_", "num_"))
+        or name in ("T", "B", "H", "K", "V", "D", "N", "M", "S")
+    ):
         return "i32"
-    if low in ("eps", "scale", "offset", "alpha", "beta_", "temperature", "label_smoothing", "softcap", "lse_square_scale", "reduction_scale") or low.endswith(("_scale", "_eps")):
+    if low in (
+        "eps",
+        "scale",
+        "offset",
+        "alpha",
+        "beta_",
+        "temperature",
+        "label_smoothing",
+        "softcap",
+        "lse_square_scale",
+        "reduction_scale",
+    ) or low.endswith(("_scale", "_eps")):
         return "fp32"
     if any(part in low for part in ("cu_seqlen", "offsets", "indices", "_idx", "index", "label_", "target")):
         return "*i32"
@@ -102,7 +118,9 @@ def compiled(kernel, capability):
         else:
             signature[parameter.name] = kind(parameter.name)
     try:
-        source = ASTSource(kernel, signature, constexprs={(i,): constants[p.name] for i, p in enumerate(kernel.params) if p.name in constants})
+        source = ASTSource(
+            kernel, signature, constexprs={(i,): constants[p.name] for i, p in enumerate(kernel.params) if p.name in constants}
+        )
     except TypeError:
         source = ASTSource(kernel, {p.num if hasattr(p, "num") else i: signature[p.name] for i, p in enumerate(kernel.params)}, constants)
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 4, "num_stages": 3}).asm["ptx"]

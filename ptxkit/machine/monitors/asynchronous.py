@@ -17,6 +17,7 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Touched
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
@@ -44,7 +45,9 @@ RULES = {
     "A015": "wrong-async-group-kind",
     "M018": "slot-released-before-last-read",
     "M019": "async-data-read-without-wait",
+    "T004": "tmem-dealloc-before-readers",
     "T005": "tcgen05-mma-not-committed",
+    "T006": "tcgen05-missing-thread-fence",
     "W007": "wgmma-operand-slot-released",
 }
 
@@ -331,6 +334,9 @@ class InFlight:
             for one in self.flying:
                 if one.touched.space == space and not (how == "read" == one.touched.kind) and not self._commute(one.kind, kind, how):
                     left = np.flatnonzero(one.left)
+                    if space == TENSOR and kind.group == one.kind.group:
+                        # products and copies of a thread follow one another (9.1: 9.7.16.11)
+                        left = left[~np.isin(one.place[left] + self.races.knowledge.first, thread)]
                     now, row = overlaps(at, size, one.touched.at[left], one.touched.size[left])
                     if len(now):
                         self._report(one, left[row], now, at, size, how, kind, thread)
@@ -393,8 +399,12 @@ class InFlight:
             rows = np.flatnonzero(~known)
             if touched.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
+            if touched.space == TENSOR:
+                mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
+                piped = mine & np.array([races.kind_at(number).group == one.kind.group for number in before.site.tolist()])
+                rows = rows[~piped[rows]]
             self._notes(one, shadow, row[now], before, rows, what)
-            if races.fences.concerns(one.kind):
+            if races.fences.concerns(one.kind, touched.space):
                 races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), what)
 
     def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Entries]]:

@@ -364,3 +364,9 @@ class Shadow:
         self.writes.split(parts, grain)
         self.length *= parts
         self.grain = grain
+
+
+def last_writes(shadow: Shadow, piece: Array) -> Entries:
+    """The last write of each piece."""
+    columns = (shadow.written, shadow.write_site, shadow.write_strength, shadow.write_code)
+    return Entries(piece, shadow.writer[piece] - 1, *[column[piece] for column in columns])
