@@ -75,7 +75,12 @@ def run(
 
 
 def watched(
-    fixture: Fixture, kernel: dict[str, Any], schedule: str | int | None, text: str | None, budget: float | None, checks: str | Sequence[str]
+    fixture: Fixture,
+    kernel: dict[str, Any],
+    schedule: str | int | None,
+    text: str | None,
+    budget: float | None,
+    checks: str | Sequence[str],
 ) -> tuple[list[launcher.Output], tuple[Any, ...]]:
     """What a launch leaves in its outputs, and what the checks find. Raises Fault."""
     from ptxkit.machine import Machine

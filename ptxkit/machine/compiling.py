@@ -24,10 +24,10 @@ from ptxkit.machine.monitoring import is_observed, observed, used
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
-from ptxkit.machine.types import B128
+from ptxkit.machine.types import B128, element_bytes
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
-from ptxkit.syntax import Address, Component, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
+from ptxkit.syntax import Address, Component, Element, Expression, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Program
@@ -94,6 +94,8 @@ class Compiler:
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
+            if self.program.is_watched:
+                writer.parting(block.last, result)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
@@ -367,12 +369,28 @@ class _Writer:
         found = constant(node, dtype)
         if found is not None:
             return self.constant(found)
+        if isinstance(node, Element):
+            return self.element(site, node, dtype)
         # a symbol with something added
         named = [child for child in node.children if type(child) is Name]
         if named and (symbol := site.scope.lookup(named[0].text)) is not None:
             rest = _offset(node)
             return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(rest, object).astype(np.int64).astype(dtype)[()])})"
         raise Stop("unsupported", "an operand that is not understood")
+
+    def element(self, site: Site, node: Element, dtype: np.dtype[Any], space: str = "") -> str:
+        """The address of an element of an array, as a dtype; with a space, as `address` gives it."""
+        symbol = site.scope.lookup(node.base.text)
+        if symbol is None:
+            raise Stop("unsupported", "an element of an array that is not declared")
+        array = self.address(site, node.base, space) if space else self.symbol(symbol, dtype)
+        index = node.number
+        constant = 0
+        if isinstance(index, Expression) and constant_value(index) is None:
+            constant, index = _offset(index), index.terms[0]
+        number = self.value(site, index, dtype)
+        size = self.constant(np.asarray(element_bytes(symbol.type) * symbol.vector).astype(dtype)[()])
+        return f"({array} + ({number} + {self.constant(np.array(constant, object).astype(np.int64).astype(dtype)[()])}) * {size})"
 
     def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:
         """The address of a variable or function, in its own state space."""
@@ -400,6 +418,8 @@ class _Writer:
 
     def address(self, site: Site, node: Node, space: str) -> str:
         """The expression of an address as uint64, in the window of the state space."""
+        if isinstance(node, Element):
+            return self.element(site, node, U64, space)
         base = node.base if isinstance(node, Address) else node
         offset = 0
         if isinstance(node, Address) and node.offset is not None:
@@ -553,6 +573,14 @@ class _Writer:
             first = ["L"] if semantics.lanes else []
             call = f"{self.object(semantics.run)}({', '.join([*first, *arguments])})"
         self.lines.append("; ".join(self._store(results, call, known)))
+        self.places.append(i)
+
+    def parting(self, i: int, taken: str) -> None:
+        """The event of a branch of which the program says that all threads of a warp go one way."""
+        site = self.body.sites[i]
+        if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):
+            return
+        self.lines.append(f"{self.object(observed)}(L.on({self.object(site)}), ({taken},))")
         self.places.append(i)
 
     def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:

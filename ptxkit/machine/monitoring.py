@@ -21,6 +21,7 @@ from ptxkit.machine.groups import Array, Lanes
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous.agents import Flight
     from ptxkit.machine.code import Site
+    from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
 
@@ -41,7 +42,8 @@ class Monitor:
 
     def instruction(self, lanes: Lanes, arguments: tuple[Any, ...]) -> None:
         """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives,
-        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them."""
+        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them. Also a branch that says
+        `.uni`: then the argument is who takes it."""
 
     def registers(self, lanes: Lanes, reads: int, writes: int) -> None:
         """Registers that asynchronous operations may hold are about to be read and written: numbers as bits, as `Body.held` has them."""
@@ -50,7 +52,8 @@ class Monitor:
         """Lanes go on from an instruction at which they may have waited. `token` is what its `enter` gave (`(key, phase)` of a barrier)."""
 
     def partial(self, lanes: Lanes, missing: Array) -> None:
-        """An instruction for a whole warp, or the lanes of a mask, is executed without some: which of each warp, as bits."""
+        """An instruction for a whole warp or warpgroup, or the lanes of a mask, is executed without some: which of each warp, as bits.
+        Of a warpgroup whole warps may be missing."""
 
     def started(self, flight: Flight) -> None:
         """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
@@ -66,6 +69,9 @@ class Monitor:
 
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
+
+    def fault(self, fault: Fault) -> None:
+        """The launch ends with a fault; `fault.stop` and `fault.waits` say more of it. `end` follows, `vacant` does not."""
 
     def vacant(self, residents: Residents) -> None:
         """All resident threads have ended, and nothing is in flight any more."""
@@ -96,6 +102,11 @@ class WatchedLanes(Lanes):
         assert isinstance(found, WatchedLanes)
         found.site = self.site
         return found
+
+
+def overrides(monitor: Any, event: str) -> bool:
+    """Whether a monitor wants an event: it defines it itself."""
+    return getattr(type(monitor), event, None) is not getattr(Monitor, event)
 
 
 def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:

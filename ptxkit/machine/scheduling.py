@@ -26,7 +26,7 @@ from ptxkit.machine import calling
 from ptxkit.machine.barriers import ClusterBarriers, CtaBarriers
 from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
 from ptxkit.machine.compiling import FILE, Waiting
-from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread
+from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
 from ptxkit.machine.monitoring import used
 
@@ -559,7 +559,7 @@ class Scheduler:
                 used(lanes, (reads & held, writes & held))
         for monitor in self.launch.monitors:
             monitor.instruction(lanes, arguments)
-        if wait.level == "warp" and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
+        if wait.level and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
             missing = self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask
             for monitor in self.launch.monitors:
                 monitor.partial(lanes, missing)
@@ -684,15 +684,32 @@ class Scheduler:
         try:
             return bool(agents.step(self.policy))
         except Stop as error:
-            places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
-            raise Fault(
-                error.kind,
-                str(error),
-                threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
-                count=len(places),
-                path=self.program.code.path,
-                function=self.program.kernel,
-            ) from error
+            raise self.late_fault(error) from error
+
+    def finish_agents(self) -> None:
+        """Completes what is in flight: all threads have ended. Raises `Fault`."""
+        if self.residents.agents is None:
+            return
+        try:
+            self.residents.agents.finish()
+        except Stop as error:
+            raise self.late_fault(error) from error
+
+    def late_fault(self, error: Stop) -> Fault:
+        """What went wrong in flight, with the threads that started it."""
+        places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
+        site = getattr(error.lanes, "site", None)
+        found = Fault(
+            error.kind,
+            str(error),
+            threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+            count=len(places),
+            span=self.launch.span(site) if site is not None else None,
+            path=self.program.code.path,
+            function=self.program.kernel,
+        )
+        found.stop = error
+        return found
 
     def unblock_while_others_spin(self) -> None:
         """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""
@@ -817,7 +834,7 @@ class Scheduler:
         exited = self.residents.count - self.residents.alive_count
         if exited:
             notes.append(f"{exited} thread{'s' if exited > 1 else ''} of the resident CTAs have exited")
-        return Fault(
+        found = Fault(
             kind,
             reason,
             threads=threads,
@@ -827,6 +844,21 @@ class Scheduler:
             function=group.body.name,
             notes=notes,
         )
+        found.waits = self.waits()
+        return found
+
+    def waits(self) -> tuple[Wait, ...]:
+        """Who waits where, and who iterates."""
+        found = [Wait(one.group.lanes, one.group.body.sites[one.block.last], one.arguments, one.token) for one in self.blocked]
+        for group in self.parked.values():
+            block = group.body.blocks[group.block]
+            found.append(Wait(group.lanes, group.body.sites[block.last], block.wait.arguments(group.registers, group.lanes)))
+        for groups in self.ready.values():
+            for group in groups:
+                block = group.body.blocks[group.block]
+                sites = group.body.sites
+                found.append(Wait(group.lanes, sites[min(block.start, len(sites) - 1)], (), iterates=True))
+        return tuple(found)
 
     def span(self, body: Body, i: int) -> Any:
         site = body.sites[i]
@@ -861,7 +893,7 @@ class Scheduler:
         elif kind == "internal":
             opcode = body.sites[at].instruction.opcode.text if body.sites else ""
             reason = f"`{opcode}` failed inside the machine: {type(error).__name__}: {reason}"
-        return Fault(
+        found = Fault(
             kind,
             reason,
             threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
@@ -871,6 +903,8 @@ class Scheduler:
             function=body.name,
             notes=getattr(error, "notes", ()),
         )
+        found.stop = error if isinstance(error, Stop) else None
+        return found
 
 
 def _part(x: Any, positions: Array, count: int = -1) -> Any:

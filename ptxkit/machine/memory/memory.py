@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.machine.fault import BadAccess, Stop
 from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.allocations import Allocation, Allocations
 from ptxkit.machine.memory.buffer import Buffer
@@ -285,8 +286,9 @@ class Memory:
             if odd & (align - 1):
                 wrong = np.asarray(address) & np.asarray(align - 1, np.uint64)
                 self._fault(
-                    lanes, wrong != 0, address, f"misaligned {kind} of {size} bytes at {space}", f"it must be a multiple of {align}"
-                )
+                    lanes, wrong != 0, address, f"misaligned {kind} of {size} bytes at {space}", f"it must be a multiple of {align}",
+                    ("misaligned", kind, space, size, align),
+                )  # fmt: skip
         if space == ".global":
             return self._in_global(lanes, address, size, kind)
         if space.startswith(".shared"):
@@ -302,7 +304,8 @@ class Memory:
             wrong = self.allocations.outside(each, size)
             if wrong.any():
                 where = self.allocations.nearest(int(each[wrong][0]))
-                self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of global memory, at", where)
+                outside = ("outside", kind, ".global", size, 0)
+                self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of global memory, at", where, outside)
         return address.view(np.int64) if isinstance(address, np.ndarray) else int(address)
 
     def _in_shared(self, lanes: Any, space: str, address: Any, size: int, kind: str) -> Any:
@@ -315,8 +318,9 @@ class Memory:
         if wrong.any():
             what = "each CTA" if self.shared_size else "the kernel"
             self._fault(
-                lanes, wrong, address, f"{kind} of {size} bytes outside of shared memory, at", f"{what} has {self.shared_size} bytes of it"
-            )
+                lanes, wrong, address, f"{kind} of {size} bytes outside of shared memory, at", f"{what} has {self.shared_size} bytes of it",
+                ("outside", kind, space, size, self.shared_size),
+            )  # fmt: skip
         own = lanes.cta % self.cluster
         if not space.endswith("::cluster"):
             other = (rank != own) & (rank != 0)
@@ -327,6 +331,7 @@ class Memory:
                     address,
                     f"{kind} through .shared::cta at",
                     "that is in the shared memory of another CTA: use .shared::cluster",
+                    ("other-cta", kind, space, size, self.shared_size),
                 )
             rank = own
         return (lanes.cta - own + rank) * self.shared_stride + offset
@@ -340,6 +345,7 @@ class Memory:
                 address,
                 f"{kind} of {size} bytes outside of local memory, at",
                 f"each thread has {self.local_size} bytes of it",
+                ("outside", kind, ".local", size, self.local_size),
             )
         return self._base(lanes, ".local") + (address.view(np.int64) if isinstance(address, np.ndarray) else int(address))
 
@@ -349,10 +355,12 @@ class Memory:
             return self._in_local(lanes, address - np.uint64(windows.PARAM_FRAME), size, kind)
         what, limit = ("constant", self.constant_size) if space == ".const" else ("parameter", self.parameter_size)
         if kind != "read":
-            self._fault(lanes, np.ones(1, bool), address, f"{kind} to {what} memory at", "a kernel cannot write there")
+            constant = ("read-only", kind, space, size, limit)
+            self._fault(lanes, np.ones(1, bool), address, f"{kind} to {what} memory at", "a kernel cannot write there", constant)
         if high + size > limit:
             wrong = np.asarray(address, np.uint64) + np.uint64(size) > limit
-            self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of {what} memory, at", f"it has {limit} bytes")
+            outside = ("outside", kind, space, size, limit)
+            self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of {what} memory, at", f"it has {limit} bytes", outside)
         return address.view(np.int64) if isinstance(address, np.ndarray) else int(address)
 
     def _base(self, lanes: Any, space: str) -> Array:
@@ -377,10 +385,16 @@ class Memory:
         stride = self.shared_stride if space.startswith(".shared") else self.local_stride if space == ".local" else 0
         return divmod(at, stride) if stride else (0, at)
 
-    def _fault(self, lanes: Any, wrong: Any, address: Any, what: str, where: str) -> None:
+    def _fault(self, lanes: Any, wrong: Any, address: Any, what: str, where: str, bad: tuple[str, str, str, int, int]) -> None:
+        """Ends the launch; `bad` is why, what kind of access, the state space, the size, and the alignment or the bytes that there are."""
         mask = np.broadcast_to(wrong, lanes.count) if np.ndim(wrong) == 0 or len(wrong) != lanes.count else wrong
         first = int(np.broadcast_to(np.asarray(address, np.uint64), lanes.count)[mask][0])
-        lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
+        why, kind, space, size, limit = bad
+        try:
+            lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
+        except Stop as stop:
+            stop.access = BadAccess(why, kind, lanes, space, address, size, mask, limit)
+            raise
         raise AssertionError("lanes.fault() must not return")
 
 

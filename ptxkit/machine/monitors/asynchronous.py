@@ -20,7 +20,7 @@ from ptxkit.machine.asynchronous.agents import Touched
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
 from ptxkit.machine.monitors.pieces import expanded, overlaps
-from ptxkit.machine.monitors.shadow import Entries, Shadow, code_of, last_writes
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
@@ -284,7 +284,7 @@ class InFlight:
         code = code_of(size[row], (piece * shadow.grain + shadow.origin) - at[row])
         shadow.use(piece)
         if touched.kind == "read":
-            races.add_reads(shadow, piece, thread[row], code, one.kind)
+            races.add_reads(shadow, touched.space, piece, thread[row], code, one.kind)
         else:
             races.add_writes(shadow, piece, thread[row], code, one.kind)
 
@@ -392,7 +392,7 @@ class InFlight:
         """The accesses that conflict: writes, and, where it writes, reads."""
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
-            yield "write", there, last_writes(shadow, piece[there])
+            yield "write", there, shadow.last_writes(piece[there])
         if shadow.many_writers[piece].any():
             yield from self._logged("write", shadow.writes.of(piece), piece)
         if one.touched.kind != "read":
@@ -401,8 +401,12 @@ class InFlight:
             if len(there) and not self.races.fences.by_the_letter:
                 place = one.place[row[there]]
                 cta = (place + self.races.knowledge.first) // self.races.knowledge.threads
-                fine = (shadow.read_cta[piece[there]] == cta + 1) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
+                fine = (shadow.read_by(piece[there]) == cta) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
                 there = there[~fine]
+            one_reader = there[shadow.reader[piece[there]] != MANY]
+            if len(one_reader):
+                yield "read", one_reader, shadow.only_reads(piece[one_reader])
+            there = there[shadow.reader[piece[there]] == MANY]
             if len(there):
                 asked = piece[there]
                 for what, now, before in self._logged("read", shadow.reads.of(asked), asked):

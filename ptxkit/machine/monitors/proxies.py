@@ -24,7 +24,7 @@ from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
 from ptxkit.machine.monitors.pieces import expanded
-from ptxkit.machine.monitors.shadow import Entries, Shadow, last_writes
+from ptxkit.machine.monitors.shadow import Entries, Shadow
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
@@ -108,7 +108,7 @@ class Fences:
         there = np.flatnonzero(shadow.writer[piece])
         if not len(there):
             return
-        place, before = lanes.place[row[there]], last_writes(shadow, piece[there])
+        place, before = lanes.place[row[there]], shadow.last_writes(piece[there])
         known = races.flying.happens_before(kind, place, before.thread, before.stamp)
         for i in np.unique(place, return_index=True)[1].tolist():
             mine = np.flatnonzero(place == place[i])
@@ -149,7 +149,7 @@ class Fences:
             return
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
-            before = last_writes(shadow, piece[there])
+            before = shadow.last_writes(piece[there])
             self._without_fence(lanes.place[there], before, kind, access.kind, there)
 
     def _without_fence(self, place: Array, before: Entries, kind: _Kind, how: str, rows: Array) -> None:
@@ -220,10 +220,7 @@ class Fences:
         clock = knowledge.clocks.join_all(np.unique(fence.extra[chosen]).tolist())
         rows = np.flatnonzero(~found)
         if clock != NOTHING and len(rows):
-            one = knowledge.clocks[clock]
-            pairs, which = np.unique(thread[rows], return_inverse=True)
-            until = np.array([one.of(t, int(knowledge.warp_of(t)), t // knowledge.threads) for t in pairs.tolist()])
-            found[rows] = stamp[rows] <= until[which.reshape(-1)]
+            found[rows] = knowledge.told(np.full(len(rows), clock), thread[rows], stamp[rows])
         return found
 
     def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str, rule: str = "") -> None:
