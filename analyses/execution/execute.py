@@ -82,8 +82,7 @@ class Executed:
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether a finding is about one of these instructions."""
-        spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
-        return any(self.code.index.span(site.path) in spans for site in sites)
+        return is_about(self.code, finding, sites)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -163,13 +162,35 @@ class _Executing:
                 break
             one = self._attempt(number)
             attempts.append(one)
-            if one.runs[0].fault is not None:
+            fault = one.runs[0].fault
+            if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
+                break
+            if fault is not None or self._is_odd(one):
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
             if not unseen:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        completed = [one for one in completed if not self._is_odd(one)] or completed
         return self._executed(completed or attempts[:1], unseen or set())
+
+    def _iterates(self, one: _Attempt) -> bool:
+        """Whether smaller numbers may help a run that ended: one that had no time left iterated loops, and is not only large."""
+        fault = one.runs[0].fault
+        return fault is None or fault.kind != "budget" or one.observer.globals + one.observer.shared < 64 * self.launch.threads
+
+    def _is_odd(self, one: _Attempt) -> bool:
+        """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
+        wrong = [
+            finding
+            for finding, _, _ in one.first.values()
+            if finding.diagnostic.severity is not Severity.INFO or finding.diagnostic.related
+        ]
+        program = one.observer.program
+        if not wrong or program is None or not self.launch.has_numbers:
+            return False
+        sites = dependent(program, readers(program, self._numbers(program)))
+        return any(is_about(self.code, finding, sites) for finding in wrong)
 
     def _attempt(self, number: int) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
@@ -213,7 +234,7 @@ class _Executing:
     @property
     def _share(self) -> float:
         """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
-        return 0.5 if self.launch.has_numbers and not self.runs else 1.0
+        return 0.7 if self.launch.has_numbers and not self.runs else 1.0
 
     def _numbers(self, program: Any) -> set[str]:
         """The parameters that are numbers, or have some, and were not given."""
@@ -363,6 +384,12 @@ def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
                 found[cause] = Shown(finding, schedule, contents, is_always)
     order = list(Severity)
     return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+
+def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
+    """Whether a finding is about one of these instructions."""
+    spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
+    return any(code.index.span(site.path) in spans for site in sites)
 
 
 def fault_space(fault: Fault) -> str:
