@@ -25,6 +25,8 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
+LEAST_NUMBER = 32
+"""With numbers below this alone a launch shows too little."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
 OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
@@ -55,7 +57,7 @@ class Shown:
     schedule: str | int
     contents: Contents
     is_always: bool
-    """Whether it shows with all contents that were tried, under some schedule."""
+    """Whether it shows with the first numbers and all contents that were tried, under some schedule."""
 
 
 @attrs.frozen
@@ -168,7 +170,7 @@ class _Executing:
             if fault is not None or self._is_odd(one):
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
-            if not unseen:
+            if not unseen and number >= LEAST_NUMBER:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
         completed = [one for one in completed if not self._is_odd(one)] or completed
@@ -221,6 +223,10 @@ class _Executing:
         }
         shown = _shown(attempts)
         program = observer.program
+        if program is not None and best.unseen and observer.preset:
+            # what the host may have written over decides whether they are executed
+            held = dependent(program, observer.preset)
+            unseen |= set(best.unseen) if held else set()
         numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
         left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
         unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
@@ -236,10 +242,10 @@ class _Executing:
         """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
         return 0.7 if self.launch.has_numbers and not self.runs else 1.0
 
-    def _numbers(self, program: Any) -> set[str]:
-        """The parameters that are numbers, or have some, and were not given."""
+    def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
+        """The parameters that are numbers, or have some, and were not given, with the offsets at which they have something else."""
         return {
-            name
+            name: frozenset([*one.pointers, *[image.at for image in one.images], *dict(one.functions), *dict(one.given)])
             for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
             if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
         }
@@ -375,10 +381,10 @@ class _Attempt:
 def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
     """The findings of attempts, one for each cause, the worst first."""
     found: dict[tuple[Any, ...], Shown] = {}
-    for one in attempts:
+    for n, one in enumerate(attempts):
         tried = {run.contents for run in one.runs}
         for cause, (finding, schedule, contents) in one.first.items():
-            is_always = {run.contents for run in one.runs if cause in run.causes} == tried
+            is_always = n == 0 and {run.contents for run in one.runs if cause in run.causes} == tried
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
                 found[cause] = Shown(finding, schedule, contents, is_always)

@@ -13,6 +13,8 @@ from ptxkit.analyses.execution.contents import Contents
 Shape = tuple[int, int, int]
 WORD = 8
 """The bytes of a pointer."""
+LEAST_TILE = 64
+"""No tile is smaller."""
 TABLE = 1 << 10
 """So many pointers are put into a buffer of pointers."""
 MOST_ROOM = 1 << 27
@@ -195,11 +197,11 @@ class Launch:
         """What numbers that were not given may be, one after the other, until all that matters was executed.
 
         First as many as there are threads along the longest side, as sizes are; then as a tile, aligned; then few, and odd, so that loops
-        end and have a rest; then one and none, as flags are.
+        end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
         tile = 1 << max(3, (max(self.block) - 1).bit_length())
-        return tuple(dict.fromkeys([longest, tile, 13, 1, 0]))
+        return tuple(dict.fromkeys([longest, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]))
 
     @property
     def threads(self) -> int:
