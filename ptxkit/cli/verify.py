@@ -12,7 +12,7 @@ import click
 
 from ptxkit import files
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
-from ptxkit.demangling import in_prose, matching, short
+from ptxkit.demangling import matching, short
 
 if TYPE_CHECKING:
     from ptxkit.analyses.execution.launch import Launch

@@ -82,6 +82,8 @@ def _result(
         "locations": [here],
         "partialFingerprints": {"ptxkit/v1": fingerprint(diagnostic, lines)},
     }
+    if diagnostic.witness is not None:
+        result["properties"] = {"witness": dict(diagnostic.witness)}
     if diagnostic.rule in numbers:
         result["ruleIndex"] = numbers[diagnostic.rule]
     others = [_placed(path, related.span, related.origin, lines, at, related.message) for related in diagnostic.related]

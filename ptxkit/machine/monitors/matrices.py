@@ -147,7 +147,7 @@ class Matrices(Monitor):
 
     def vacant(self, residents: Residents) -> None:
         for cta, (site, thread) in sorted(self.allocated.items()):
-            memory = residents.kept("tensor memory", dict)[cta]
+            memory = residents.kept(("cta", "tensor memory"), object)[cta]
             if getattr(memory, "taken", None):
                 who = Side(*self.names.thread(thread), self.launch.span(site).line, "allocate")
                 message = f"tensor memory that {_thread(who)} allocates is not given back before the kernel ends"
