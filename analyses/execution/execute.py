@@ -174,7 +174,7 @@ class _Executing:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
         completed = [one for one in completed if not self._is_odd(one)] or completed
-        return self._executed(completed or attempts[:1], unseen or set())
+        return self._executed(completed or attempts[:1], (unseen or set()) if self.launch.has_numbers else set())
 
     def _iterates(self, one: _Attempt) -> bool:
         """Whether smaller numbers may help a run that ended: one that had no time left iterated loops, and is not only large."""
@@ -382,7 +382,8 @@ def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
     """The findings of attempts, one for each cause, the worst first."""
     found: dict[tuple[Any, ...], Shown] = {}
     for n, one in enumerate(attempts):
-        tried = {run.contents for run in one.runs}
+        # a run that could not go on shows nothing but what it has found
+        tried = {run.contents for run in one.runs if run.causes or run.fault is None or run.fault.kind not in UNKNOWN}
         for cause, (finding, schedule, contents) in one.first.items():
             is_always = n == 0 and {run.contents for run in one.runs if cause in run.causes} == tried
             known = found.get(cause)

@@ -122,7 +122,7 @@ class _Uses:
         self.numbers: set[Place] = set()
         self.functions: dict[Place, str] = {}
         """Addresses of functions that are called, and a function that could be meant."""
-        for access in self.accesses.values():
+        for access in accesses(kernel):
             self._points(access.address)
         bounds = bindings(kernel)
         for i, bound in enumerate(bounds):

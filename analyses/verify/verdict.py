@@ -99,7 +99,7 @@ class _Judge:
         if kind in OUTSIDE:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
-            return not self.numbers and not (self.contents and is_global)
+            return not (is_global and (self.numbers or self.contents))
         if kind.removeprefix("fault-") in TRAPS:
             return not self.numbers and not self.contents
         return True
