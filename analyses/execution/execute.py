@@ -258,7 +258,8 @@ class _Executing:
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0]):
             return
-        for n, schedule in enumerate(self.schedules[1:] if self.observer.depends_on_order else ()):
+        other_orders = self.observer.depends_on_order and self.runs[0].fault is None
+        for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self._again(self.schedules[0], choice, is_needed=n == 0)
