@@ -46,7 +46,7 @@ def observed(program: Program, seeds: int, stop: bool) -> tuple[set[tuple[int, .
     for schedule in (*SCHEDULES, *range(seeds)):
         memory = np.frombuffer(bytearray(kernel.memory() or bytes(16)), np.uint8).copy()
         results = np.zeros(kernel.result_bytes, np.uint8)
-        monitor = Races()
+        monitor = Races(by_the_letter=True)
         machine.launch(
             code, "litmus", memory, results, grid=kernel.grid, block=kernel.block, schedule=schedule, monitors=[monitor], budget=10.0
         )

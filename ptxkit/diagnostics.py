@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from ptxkit.demangling import readable
 from ptxkit.frozen import frozen
 
 
@@ -102,6 +103,7 @@ class Diagnostic:
             "end_line": span.end_line,
             "end_column": span.end_column,
             "function": self.function,
+            "kernel": None if self.function is None else readable(self.function),
             "notes": list(self.notes),
             "related": [
                 {

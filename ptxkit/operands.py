@@ -14,6 +14,7 @@ from ptxkit.syntax import (
     Cast,
     Component,
     Conditional,
+    Element,
     Expression,
     Function,
     Group,
@@ -111,6 +112,9 @@ class Shaper:
             return self._component(operand)
         if isinstance(operand, Unary):
             return self._unary(operand)
+        if isinstance(operand, Element):
+            self(operand.number)
+            return self(operand.base)
         if isinstance(operand, Expression | Conditional | Cast | Apply):
             return self._expression(operand)
         return shapes.UNKNOWN

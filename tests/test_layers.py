@@ -111,6 +111,7 @@ ENGINES = {
     "uniformity": "cfg framework launch memory numbers registers symbolic threads",
     "events": "cfg framework launch memory numbers registers symbolic uniformity",
     "symex": "cfg events framework launch memory numbers symbolic",
+    "execution": "cfg framework launch memory registers symbolic",
     "simulation": "cfg events framework launch memory numbers registers symbolic uniformity",
 }
 """Whom the engines import: the map in analyses/README.md. Nobody imports a room that stands below it here, so there is no circle."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import attrs
+
 from ptxkit import suppressions
 from ptxkit.analyses.framework.rule import Facts, Rule, names_rule, select
+from ptxkit.debug_info import parameter_names
+from ptxkit.demangling import in_prose
 from ptxkit.diagnostics import Diagnostic, Edit, Fix
 from ptxkit.fixing import line_of
 from ptxkit.memo import collector_paused
 from ptxkit.origins import with_origins
 from ptxkit.suppressions import Mark
-from ptxkit.syntax import Module
+from ptxkit.syntax import Function, Module
 
 
 def lint(
@@ -41,8 +45,27 @@ def lint(
         if unused is not None:
             found += _unused(facts, unused, rules, marks, used)
     if found:
-        found = with_origins(module, facts.index, found)
+        found = _readable(module, with_origins(module, facts.index, found))
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))
+
+
+def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
+    """The findings with the names of the program in their messages: no mangled ones, and parameters by name or number."""
+    functions = frozenset([child.name for child in module.children if isinstance(child, Function)])
+
+    def prose(text: str) -> str:
+        return in_prose(text, functions, parameter_names(module) if "_param_" in text else None)
+
+    readable = []
+    for one in found:
+        texts = [one.message, *one.notes, *[related.message for related in one.related]]
+        said = list(map(prose, texts))
+        if said != texts:
+            notes, steps = said[1 : 1 + len(one.notes)], said[1 + len(one.notes) :]
+            related = [attrs.evolve(old, message=new) for old, new in zip(one.related, steps, strict=True)]
+            one = attrs.evolve(one, message=said[0], notes=tuple(notes), related=tuple(related))
+        readable.append(one)
+    return readable
 
 
 def _unused(facts: Facts, unused: Rule, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:

@@ -11,7 +11,17 @@ import numpy as np
 from launches import digest_of, part, sampled
 from plan import Fixture
 
+from ptxkit.diagnostics import Severity
+
 WORDS = ("buffer", "tensormap", "texture", "surface")
+
+
+class Reported(Exception):
+    """Monitors found something. `findings` has what."""
+
+    def __init__(self, findings: Sequence[Any]) -> None:
+        super().__init__(findings[0].diagnostic.message)
+        self.findings = findings
 
 
 def arguments(machine: Any, kernel: dict[str, Any]) -> tuple[list[Any], list[tuple[int, int, str, Any, int]]]:
@@ -69,14 +79,15 @@ def run(
     schedule: str | int | None = None,
     text: str | None = None,
     budget: float | None = 120,
+    checks: str | Sequence[str] = (),
 ) -> list[launcher.Output]:
-    """What a launch leaves in its outputs. Raises Fault."""
+    """What a launch leaves in its outputs. Raises Fault; and Reported if monitors are on and found an error or warning."""
     from ptxkit.machine import Machine
 
     machine = Machine(target=fixture.target)
     code = machine.load(text if text is not None else fixture.text)
     given, outputs = arguments(machine, kernel)
-    machine.launch(
+    found = machine.launch(
         code,
         kernel["entry"],
         *given,
@@ -86,7 +97,10 @@ def run(
         shared=kernel.get("shared", 0),
         schedule=schedule,
         budget=budget,
+        checks=checks,
     )
+    if bad := [finding for finding in found.findings if finding.diagnostic.severity is not Severity.INFO]:
+        raise Reported(bad)
     return [
         launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs
     ]

@@ -13,6 +13,7 @@ from ptxkit.cli._job import Job
 def command(
     paths: tuple[str, ...],
     format_: str,
+    report_at: str | None,
     statistics: bool,
     exit_zero: bool,
     jobs: int | None,
@@ -25,4 +26,4 @@ def command(
     PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and comments in the files do not count.
     """
     job = Job(("E", "V"), target=target, version=_checking.parse_version(version), only_errors=True, ignores=False)
-    _checking.run(paths, job, _checking.Output(format_, statistics, exit_zero, jobs=jobs, cached=not no_cache))
+    _checking.run(paths, job, _checking.Output(format_, statistics, exit_zero, jobs=jobs, cached=not no_cache, report_at=report_at))

@@ -31,9 +31,6 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
     except (files.CannotRead, configuration.BadConfiguration) as error:
         _say(str(error))
         sys.exit(2)
-    if not names:
-        _say("no .ptx files there")
-        sys.exit(2)
     changed = failed = 0
     for name in names:
         try:

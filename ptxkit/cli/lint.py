@@ -37,6 +37,7 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 def command(
     paths: tuple[str, ...],
     format_: str,
+    report_at: str | None,
     statistics: bool,
     exit_zero: bool,
     jobs: int | None,
@@ -88,7 +89,16 @@ def command(
     if executor is not None and not executor.startswith(_many.DASK):
         raise click.BadParameter(f"{executor!r} is not dask:ADDRESS, such as dask:tcp://localhost:8786", param_hint="--executor")
     output = _checking.Output(
-        format_, statistics, exit_zero, accepted, update_baseline, jobs, not no_cache, executor=executor, records=records
+        format_,
+        statistics,
+        exit_zero,
+        accepted,
+        update_baseline,
+        jobs,
+        not no_cache,
+        executor=executor,
+        records=records,
+        report_at=report_at,
     )
     if fix or unsafe or only_show:
         from ptxkit.cli import _fixing

@@ -48,7 +48,7 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
-@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of these kernels.")
+@click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option(
     "--schedule",
     default="lockstep",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxkit import files
+from ptxkit.demangling import matching
 
 if TYPE_CHECKING:
     from ptxkit.analyses.simulation.setting import Shape
@@ -132,6 +133,9 @@ def _chosen(module: Module, kernel: str | None) -> str:
     from ptxkit.analyses.simulation.setting import CannotLaunch
 
     names = [one.name for one in module.functions if one.header.is_entry and one.body is not None]
+    mine = matching(kernel, names) if kernel is not None else []
+    if len(mine) == 1:
+        return mine[0]
     if kernel is None and len(names) == 1:
         return str(names[0])
     if kernel is None or kernel not in names:

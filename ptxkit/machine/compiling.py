@@ -24,10 +24,10 @@ from ptxkit.machine.monitoring import is_observed, observed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
-from ptxkit.machine.types import B128
+from ptxkit.machine.types import B128, dtype_of
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
-from ptxkit.syntax import Address, Component, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
+from ptxkit.syntax import Address, Component, Element, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Program
@@ -369,6 +369,9 @@ class _Writer:
         found = constant(node, dtype)
         if found is not None:
             return self.constant(found)
+        if isinstance(node, Element) and (symbol := site.scope.lookup(node.base.text)) is not None:
+            at = int(constant_value(node.number) or 0) * dtype_of(symbol.type).itemsize
+            return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(at, object).astype(np.int64).astype(dtype)[()])})"
         # a symbol with something added
         named = [child for child in node.children if type(child) is Name]
         if named and (symbol := site.scope.lookup(named[0].text)) is not None:

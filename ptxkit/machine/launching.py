@@ -218,6 +218,7 @@ class Launch:
         self.next_cta += count
         residents.begin(first, count)
         residents.agents = self.machine.agents(self.schedule)
+        residents.agents.monitors = self.monitors
         for monitor in self.monitors:
             monitor.resident(residents)
         scheduler = self.scheduler = Scheduler(self.program, self, residents)

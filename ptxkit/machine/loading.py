@@ -115,6 +115,16 @@ class Code:
             found = self._addresses[id(symbol)] = self._place(symbol)
         return found
 
+    def reset(self) -> None:
+        """Gives the `.global` variables that were placed their initial bytes again, as when the module was loaded."""
+        for symbol in self.names.root.symbols.values():
+            if id(symbol) not in self._addresses or symbol.kind is not Kind.VARIABLE or symbol.space != ".global":
+                continue
+            if symbol.linkage != ".extern":
+                data = bytearray(size_of(symbol))
+                self._initialise(symbol, data)
+                self.machine.memory.write(self._addresses[id(symbol)], bytes(data))
+
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
         if symbol.kind is Kind.FUNCTION:
@@ -287,7 +297,7 @@ class Program:
         at = 0
         unsized = []
         seen: set[int] = set()
-        for body in self._bodies():
+        for body in self.entered:
             for symbol in (*body.variables, *body.used.values()):
                 space = symbol.space or ""
                 if symbol.kind is not Kind.VARIABLE or not space.startswith(".shared") or id(symbol) in seen:
@@ -313,7 +323,9 @@ class Program:
         """The shared variables of a CTA that has `size` bytes of shared memory: name, offset, bytes."""
         return [(name, at, length if length >= 0 else size - at) for name, at, length in self._shared_names]
 
-    def _bodies(self) -> list[Body]:
+    @property
+    def entered(self) -> list[Body]:
+        """The functions that it may come to, the kernel first, in the order in which they were met."""
         found = []
         for code in {id(c): c for c in self.codes.values()}.values():
             found += [body for body in code._bodies.values() if id(body) in self.numbers]
@@ -342,7 +354,7 @@ class Program:
             return depth[id(body)]
 
         total = need(self.entry)
-        if any(self._is_open(body) for body in self._bodies()):
+        if any(self._is_open(body) for body in self.entered):
             self.open_ended = True
         return total + (STACK_BYTES if self.open_ended else 0)
 

@@ -19,6 +19,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous.agents import Flight
     from ptxkit.machine.code import Site
     from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
@@ -51,8 +52,24 @@ class Monitor:
         """An instruction for a whole warp or warpgroup, or the lanes of a mask, is executed without some: which of each warp, as bits.
         Of a warpgroup whole warps may be missing."""
 
+    def started(self, flight: Flight) -> None:
+        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        """What lanes have started in a queue since its last group is a group."""
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        """Lanes have waited for the groups of a queue below `limit[lanes.place]`; with `reading` only for what these read."""
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        """An operation in flight is about to be done, and to signal its mbarriers, for the lanes at some positions."""
+
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
+
+    def speaks_for(self, fault: Fault) -> bool:
+        """Whether it reports a deadlock that others then need not report."""
+        return False
 
     def fault(self, fault: Fault) -> None:
         """The launch ends with a fault; `fault.stop` and `fault.waits` say more of it. `end` follows, `vacant` does not."""

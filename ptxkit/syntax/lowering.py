@@ -37,6 +37,7 @@ LEAVES: dict[str, type[nodes.Leaf]] = {
 COMPOSITES: dict[str, type[nodes.Composite]] = {
     "guard": nodes.Guard,
     "component": nodes.Component,
+    "element": nodes.Element,
     "pair": nodes.Pair,
     "vector": nodes.Vector,
     "address": nodes.Address,

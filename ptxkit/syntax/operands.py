@@ -86,6 +86,22 @@ class Address(Composite):
         return (self.base, *[part for part in rest if not isinstance(part, Selector)])
 
 
+class Element(Composite):
+    """`a[3]`: an element of an array by its number, standing for its address (6.4.2)."""
+
+    __slots__ = ()
+
+    @property
+    def base(self) -> Name:
+        """The array."""
+        return self.children[0]  # type: ignore[return-value]
+
+    @property
+    def number(self) -> Node:
+        """Which element."""
+        return self.children[1]
+
+
 class Unary(Composite):
     """`-a`, `!p`, `~x`."""
 

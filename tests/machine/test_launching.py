@@ -406,3 +406,14 @@ def test_errors_are_found_when_a_module_is_loaded() -> None:
     with pytest.raises(ValueError, match="line 4") as caught:
         Machine().load(f"{HEAD}.entry k() {{ mov.u32 %r1 %r2 }}")
     assert caught.value.diagnostics  # type: ignore[attr-defined]
+
+
+def test_the_address_of_an_element_counts_scalars() -> None:
+    """6.4.2; ptxas gives the same numbers."""
+    text = kernel("""
+    .shared .align 16 .f32 x[128]; .shared .align 16 .v4 .f32 y[4]; .shared .align 8 .b64 z[4][2];
+    mov.u64 %rd4, x; mov.u64 %rd5, x[1+2]; sub.s64 %rd6, %rd5, %rd4; cvt.u32.u64 %r5, %rd6;
+    mov.u64 %rd4, y; mov.u64 %rd5, y[1]; sub.s64 %rd6, %rd5, %rd4; cvt.u32.u64 %r6, %rd6;
+    mov.u32 %r8, z; mov.u32 %r9, z[5]; sub.s32 %r7, %r9, %r8;
+    st.global.u32 [%rd1], %r5; st.global.u32 [%rd1+4], %r6; st.global.u32 [%rd1+8], %r7; ret;""")
+    assert run(text, count=3, block=1).tolist() == [12, 4, 40]

@@ -106,4 +106,3 @@ def _exit(routine: Routine, start: int, stops: dict[int, list[int]]) -> int | No
         return None
     onward = nearest_first([block], lambda at: [to for to in flow.successors(at) if to not in stops])
     return next((flow.blocks[at].end - 1 for at in onward if flow.blocks[at].leaves in ("return", "exit")), None)
-

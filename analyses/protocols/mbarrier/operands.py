@@ -128,5 +128,3 @@ def _where(address: Term) -> tuple[str, ...]:
 
 def _number(term: Term) -> str:
     return str(term.constant) if term.constant is not None else f"at least {term.bounds[0]}"
-
-

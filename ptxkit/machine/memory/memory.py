@@ -248,8 +248,11 @@ class Memory:
         """Tells the monitors of an access by what was in flight, whose address was computed earlier."""
         if self.watch is None:
             return
-        space = next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)
-        self.watch(Access(kind, lanes, space, at, size, proxy))
+        self.watch(Access(kind, lanes, self.space_of(buffer), at, size, proxy))
+
+    def space_of(self, buffer: Buffer) -> str:
+        """The state space that a buffer holds."""
+        return next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)
 
     def buffer(self, space: str, address: Any = 0) -> Buffer:
         """The buffer of a state space."""

@@ -7,9 +7,16 @@ from collections.abc import Callable, Sequence
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.barriers import Barriers
-from ptxkit.machine.monitors.races import Races
+from ptxkit.machine.monitors.mbarriers import Mbarriers
+from ptxkit.machine.monitors.races import FAMILIES, Races
 
-CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races, "addresses": Addresses, "barriers": Barriers}
+CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
+    **dict.fromkeys(FAMILIES, Races),
+    "addresses": lambda _: Addresses(),
+    "barriers": lambda _: Barriers(),
+    "mbarriers": lambda _: Mbarriers(),
+}
+"""What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 
 
 def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
@@ -18,7 +25,8 @@ def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
     unknown = [name for name in names if name != "all" and name not in CHECKS]
     if unknown:
         raise ValueError(f"there is no check {unknown[0]!r}; there are all, {', '.join(CHECKS)}")
-    return tuple([make() for name, make in CHECKS.items() if "all" in names or name in names])
+    asked = [name for name in CHECKS if "all" in names or name in names]
+    return tuple([make(asked) for make in dict.fromkeys(CHECKS[name] for name in asked)])
 
 
 __all__ = ["CHECKS", "monitors_of"]

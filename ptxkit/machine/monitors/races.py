@@ -1,8 +1,8 @@
 """Data races: two accesses of the same bytes, at least one a write, that are not morally strong and that nothing orders (ISA 8.7.1).
 
 Whether one happens before the other is what `knowledge` follows: program order, barriers, release and acquire patterns (8.8, 8.9), fences,
-mbarriers. It speaks for S003 and S009, and for races in global memory. What operations in flight access, through the async proxy, is
-counted as not watched.
+mbarriers. It speaks for S003 and S009, and for races in global memory. Operations in flight are what `asynchronous` follows, and fences
+between proxies what `proxies` does.
 """
 
 from __future__ import annotations
@@ -17,24 +17,32 @@ from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.monitors.proxies import Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
 from ptxkit.machine.operation import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ptxkit.machine.asynchronous import Flight
     from ptxkit.machine.code import Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
+    from ptxkit.machine.memory.buffer import Buffer
 
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
 SPACES = (".global", ".shared")
+FAMILIES = ("races", "async", "proxies")
+"""What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
@@ -50,6 +58,11 @@ class _Kind:
     """The scope of a strong access; 0: weak."""
     is_watched: bool
     updates: bool
+    group: str
+    """The groups that it starts something in, or `mbarrier`; empty if it is not asynchronous."""
+    proxy: str
+    is_collective: bool
+    """Whether a warpgroup executes it as one."""
 
 
 @attrs.define(eq=False)
@@ -63,10 +76,16 @@ class _Chain:
 
 
 class Races(Monitor):
-    """Watches global and shared memory. `races` has what it found, by the pair of instructions."""
+    """Watches global and shared memory. `races` has what it found, by the pair of instructions.
 
-    def __init__(self) -> None:
-        self.races: dict[tuple[int, int], Race] = {}
+    `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
+    proxy fence between.
+    """
+
+    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False) -> None:
+        self.families = frozenset(families)
+        self.by_the_letter = by_the_letter
+        self.races: dict[tuple[int, int, bool], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
         self.unchecked = 0
@@ -83,6 +102,8 @@ class Races(Monitor):
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
+        self.flying = InFlight(self)
+        self.fences = Fences(self, self.by_the_letter)
         self.chains: dict[tuple[str, int], _Chain] = {}
         self.ordered: set[tuple[str, int]] = set()
         """The locations that ever had a chain."""
@@ -106,6 +127,28 @@ class Races(Monitor):
         self.ordered = {key for key in self.ordered if key[0] == ".global"}
         self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
         self.seen, self.given = {}, {}
+        self.flying.reset()
+        self.fences.reset()
+
+    def vacant(self, residents: Residents) -> None:
+        self.flying.reset()
+
+    def exit(self, lanes: Lanes) -> None:
+        self.flying.exited(lanes)
+
+    # --- operations in flight
+
+    def started(self, flight: Flight) -> None:
+        self.flying.started(flight)
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        self.flying.committed_(lanes, queue)
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        self.flying.awaited(lanes, queue, limit, reading)
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        self.flying.landing(flight, positions)
 
     # --- accesses
 
@@ -116,9 +159,9 @@ class Races(Monitor):
         lanes = access.lanes
         if getattr(lanes, "site", None) is None:
             return
-        kind = self._kind(lanes.site)
-        if access.proxy not in ("", "generic") or not kind.is_watched:
-            self.unwatched += lanes.count
+        kind = self.kind(lanes.site)
+        if kind.group or not kind.is_watched:
+            # what is in flight is followed from its beginning on; objects that synchronize are no data
             return
         self.accesses[space] = self.accesses.get(space, 0) + lanes.count
         if access.kind == "update" and lanes.site.bound.has(".cas") and access.values is not None and len(access.values) == 2:
@@ -150,7 +193,7 @@ class Races(Monitor):
     def _access(self, access: Access, space: str, kind: _Kind) -> None:
         """An access of the generic proxy."""
         lanes = access.lanes
-        shadow = self._shadow(space, access.size, access.at)
+        shadow = self._shadow(space, access.size)
         at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
         first = (at - shadow.origin) // shadow.grain
         pieces = -(-access.size // shadow.grain)
@@ -164,6 +207,7 @@ class Races(Monitor):
         reads, writes = access.kind != "write", access.kind != "read"
         rows = _Rows(piece, place, place + self.knowledge.first, code, kind)
         self._now = access
+        self.flying.check(space, at, access.size, access.kind, kind, lanes.place + self.knowledge.first)
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
         if writes:
@@ -175,9 +219,19 @@ class Races(Monitor):
         if kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, reads, writes)
 
-    def _shadow(self, space: str, size: int, at: Any) -> Shadow:
+    def buffer(self, space: str) -> Buffer:
+        """The bytes of a space."""
         memory = self.launch.machine.memory
-        buffer = memory.globals if space == ".global" else memory.shared
+        found: Buffer = memory.globals if space == ".global" else memory.shared
+        return found
+
+    def shadow(self, space: str, at: Array, size: Array) -> Shadow:
+        """The columns of a space, in pieces that bytes begin and end with."""
+        odd = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+
+    def _shadow(self, space: str, size: int) -> Shadow:
+        buffer = self.buffer(space)
         shadow = self.shadows.get(space)
         if shadow is None:
             shadow = self.shadows[space] = Shadow(buffer.origin, 4)
@@ -350,8 +404,22 @@ class Races(Monitor):
         near = (scope >= GPU) | (mine == other) | ((scope >= CLUSTER) & (mine // cluster == other // cluster))
         return (before.strength > 0) & near & (before.code == rows.code)  # type: ignore[no-any-return]
 
+    def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+        """Pieces have been written to by an operation that was in flight."""
+        self._put(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
+
+    def add_reads(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+        """Pieces have been read by an operation that was in flight."""
+        self._read(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
+
     def _write(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """These accesses are the last writes of their pieces from now on."""
+        self._put(shadow, rows)
+        lost = np.flatnonzero(shadow.writer[rows.piece] != rows.thread + 1)
+        if len(lost):
+            self._collide(shadow, space, rows, lost, access)
+
+    def _put(self, shadow: Shadow, rows: _Rows) -> None:
         piece, kind = rows.piece, rows.kind
         stamp = self.knowledge.stamp
         strength = np.full(len(piece), kind.strength)
@@ -371,9 +439,6 @@ class Races(Monitor):
             # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
             shadow.reader[piece] = 0
             shadow.read_cta[piece] = 0
-        lost = np.flatnonzero(shadow.writer[piece] != rows.thread + 1)
-        if len(lost):
-            self._collide(shadow, space, rows, lost, access)
 
     def _collide(self, shadow: Shadow, space: str, rows: _Rows, lost: Array, access: Access) -> None:
         """Lanes that write the same bytes with one instruction."""
@@ -480,6 +545,8 @@ class Races(Monitor):
         bound = lanes.site.bound
         if "fence" in bound.effects:
             self._fence(lanes, bound)
+        elif fenced_proxy(bound):
+            self.fences.executed(lanes, bound)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
         elif bound.barrier and bound.form.mnemonic in _BARRIERS:
@@ -522,11 +589,12 @@ class Races(Monitor):
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
         if bound.has(".cluster"):
-            if bound.has(".arrive") and not bound.has(".relaxed"):
+            if bound.has(".arrive"):
                 cluster = lanes.cta // knowledge.cluster
                 for number in np.unique(cluster).tolist():
                     key = (number, int(residents.cluster_barriers.phase[number]))
-                    mine = knowledge.together(lanes.place[cluster == number])
+                    places = lanes.place[cluster == number]
+                    mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
             return
@@ -543,6 +611,12 @@ class Races(Monitor):
                 # they go on at once: what they know now is what they bring
                 self.arrivals[key, phase][-1] = (lanes.place[keys == key], -knowledge.together(lanes.place[keys == key]), False)
         knowledge.tick()
+
+    def _fenced(self, places: Array) -> int:
+        """What threads release by a relaxed arrival at the barrier of their cluster: what the fences before it cover."""
+        knowledge = self.knowledge
+        some = places[(knowledge.fences[CLUSTER:, 0, places] >= 0).any(axis=0)].tolist()
+        return self.clocks.join_all([NOTHING, *[knowledge.at_fence(place, scope) for place in some for scope in (CLUSTER, GPU)]])
 
     def _leave(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], token: Any) -> None:
         if bound.has(".cluster"):
@@ -620,14 +694,11 @@ class Races(Monitor):
         if is_arrival:
             for at, parity in sorted(set(zip(where.tolist(), now.tolist(), strict=True))):
                 mine = lanes.place[(where == at) & (now == parity)]
-                last, both = self.phases.get(at, (-1, [Releases(), Releases()]))
-                if last != parity:
-                    both[parity] = Releases()
+                released = self.phase(at, parity)
                 cta = (mine + knowledge.first) // knowledge.threads
                 for number in np.unique(cta).tolist():
                     clock = knowledge.together(mine[cta == number])
-                    both[parity].add(self.clocks, scope, number // knowledge.cluster, number, clock)
-                self.phases[at] = (parity, both)
+                    released.add(self.clocks, scope, number // knowledge.cluster, number, clock)
             knowledge.tick()
             return
         given = dict(zip(self._operands(bound), arguments, strict=False))
@@ -638,9 +709,17 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            released = self.phases.get(at)
-            if released is not None and released[1][parity]:
-                knowledge.acquire(place, scope, released[1][parity])
+            told = self.phases.get(at)
+            if told is not None and told[1][parity]:
+                knowledge.acquire(place, scope, told[1][parity])
+
+    def phase(self, at: int, parity: int) -> Releases:
+        """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
+        last, both = self.phases.get(at, (-1, [Releases(), Releases()]))
+        if last != parity:
+            both[parity] = Releases()
+            self.phases[at] = (parity, both)
+        return both[parity]
 
     def _located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
         """Where objects lie in the buffer of shared memory."""
@@ -662,9 +741,40 @@ class Races(Monitor):
     @property
     def findings(self) -> list[Finding]:
         """The races, each pair of instructions once."""
-        return [reported(race, self.launch) for race in self.races.values()]
+        return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
-    def _kind(self, site: Site) -> _Kind:
+    def kind_at(self, number: int) -> _Kind:
+        """The accesses of an instruction, by its number."""
+        return self._kinds[id(self._sites[number])]
+
+    def conflict(
+        self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[_Kind, _Kind], does: tuple[str, str], count: int,
+        rule: str, why: str = "",
+    ) -> None:  # fmt: skip
+        """Notes the race of an operation in flight, or of one that was, with another access; `threads` may be agents."""
+        key = (kinds[0].number, kinds[1].number, rule.startswith("P"))
+        known = self.races.get(key)
+        if known is not None:
+            known.count += count
+            return
+        variable, offset = self.names.variable(space, start)
+        named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
+        sides = [Side(*name, kind.line, done) for name, kind, done in zip(named, kinds, does, strict=True)]
+        sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
+        race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
+        self.races[key] = attrs.evolve(race, why=why) if why else race
+
+    def left_behind(self, one: Flying, row: int, count: int) -> None:
+        """Notes that threads have ended while their copies may still read shared memory."""
+        touched = one.touched
+        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(touched.size[row])
+        why = "its thread ends without having waited for that: the memory may belong to another CTA by then"
+        done = ("read", "exit")
+        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, "A014", why)
+
+    def kind(self, site: Site) -> _Kind:
+        """What the table says of the accesses of an instruction."""
         found = self._kinds.get(id(site))
         if found is None:
             found = self._kinds[id(site)] = self._made(site)
@@ -678,16 +788,22 @@ class Races(Monitor):
         order = memory.order.lstrip(".") if memory is not None and memory.order else "weak"
         scope = memory.scope.lstrip(".") if memory is not None and memory.scope else ""
         strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
-        is_watched = not bound.barrier and not bound.asynchronous and not any(one.is_async for one in bound.memory)
         line = self.launch.span(site).line
-        is_watched &= bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
-        return _Kind(len(self._sites), line, order, strength, is_watched, bound.form.mnemonic in ("atom", "red"))
+        group = group_of(bound)
+        if group and not strength and Operation(bound).slot(".op"):
+            # asynchronous reductions are relaxed operations, by the GPU if they do not say otherwise (9.7.10.24.7, 9.7.10.24.10)
+            strength = GPU
+        proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
+        is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
+        is_watched = not bound.barrier and bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
+        updates = bound.form.mnemonic in ("atom", "red")
+        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective)
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
     ) -> None:
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
-        key = (int(before.site[i]), rows.kind.number)
+        key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
         if known is not None and (same or not known.same_value):
             known.count += count
@@ -701,18 +817,19 @@ class Races(Monitor):
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
         collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
         value: str | None = self.names.bytes_at(space, start, end)
-        earlier_value = None if earlier_kind.strength else value
+        earlier_value = None if earlier_kind.strength or earlier_kind.group else value
         if how == "write":
             value = self._written(int(rows.thread[i]), start - (piece - offset), end - start)
         if collide:
             earlier_value = self._written(int(before.thread[i]), start - (piece - earlier_offset), end - start)
         variable, offset = self.names.variable(space, start)
-        first = Side(*self.names.thread(int(before.thread[i])), earlier_kind.line, what, earlier_value)
+        first = Side(*self.names.thread(self.flying.issuer(int(before.thread[i]))), earlier_kind.line, what, earlier_value)
         second = Side(*self.names.thread(int(rows.thread[i])), rows.kind.line, how, value)
         if collide:
             first, second = second, first
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
-        self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count)
+        rule = after(earlier_kind, what, rows.kind, how)
+        self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
 
     def _is_now(self, thread: int, stamp: int) -> bool:
         """Whether an access is one of those that are made now."""

@@ -1,0 +1,171 @@
+"""A kernel executed with launches that were made up, until one is found that is a launch of it, and what that shows.
+
+What a run shows is shown again with other sizes and other contents before it is believed: what shows with some only may be the fault of who
+made them up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ptxkit.analyses.execution.contents import COUNT, Contents
+from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, Executed, Shown, cause_of, execute
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.example import Example
+from ptxkit.analyses.inputs.launches import FEW, MANY, example
+from ptxkit.analyses.inputs.shapes import Shape, shapes
+from ptxkit.diagnostics import Severity
+from ptxkit.machine.monitors.addresses import OUTSIDE
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
+
+SECONDS = 2.0
+"""So long one kernel may take, with all its runs."""
+MOST_LAUNCHES = 12
+"""So many launches are tried."""
+GROWTH, MOST_GROWTH = 16, 256
+"""Arrays that a run leaves are made so many times as large; altogether at most."""
+BY_ITSELF = frozenset(("trap", "assert"))
+"""Kinds of faults by which a kernel says that it was not meant to be launched so."""
+OF_SHAPE = frozenset(("launch", "shared"))
+"""Kinds of faults that another shape may be without."""
+RANDOM, ZEROS = Contents("random", 1), Contents("zeros")
+
+
+@attrs.frozen
+class Found:
+    """A finding of a run, and what it depends on."""
+
+    finding: Finding
+    example: Example
+    depends: bool
+    """Whether its path or address depends on contents that were made up."""
+    other_contents: bool
+    """Whether it shows with other contents, too."""
+    other_sizes: bool | None
+    """Whether it shows with other sizes, too; None if no other launch ran so far."""
+
+
+@attrs.frozen
+class Exercised:
+    """What came of it. `example` is the launch that ran, None if none did; `why` says what ended the last one."""
+
+    example: Example | None
+    found: tuple[Found, ...]
+    why: str = ""
+    is_complete: bool = False
+    """Whether all threads ran to completion."""
+
+
+Launched = tuple[Example, Executed, Shape]
+
+
+class Exercise:
+    """The runs of one kernel."""
+
+    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
+        self.routine = routine
+        self.code = code
+        self.end = time.perf_counter() + seconds
+        self.why = ""
+
+    def run(self) -> Exercised:
+        """Tries launches one after the other. The first that is one is believed."""
+        launched = self._first(shapes(self.routine), FEW)
+        if launched is None:
+            return Exercised(None, (), self.why)
+        one, ran, shape = launched
+        if not _wrong(ran) and self._left() > 0.05:
+            # a ring may go wrong only when it comes round
+            more = self._first((shape,), MANY)
+            if more is not None:
+                one, ran, _ = more
+        found = tuple(self._judged(one, ran, shape)) if _wrong(ran) else ()
+        return Exercised(one, found, self.why, ran.is_complete)
+
+    def _left(self) -> float:
+        return self.end - time.perf_counter()
+
+    def _first(self, choices: tuple[Shape, ...], counts: int, scale: int = 1, differ: bool = False) -> Launched | None:
+        """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
+        last = None
+        for n, shape in enumerate(choices):
+            if n == MOST_LAUNCHES or self._left() <= 0:
+                break
+            one = example(self.routine, shape, counts, scale, differ)
+            growth = 1
+            while True:
+                ran = self._executed(one, (COUNT,))
+                outside = _outside(ran)
+                if outside != ".global" or growth >= MOST_GROWTH or self._left() <= 0:
+                    break
+                growth *= GROWTH
+                one = one.with_larger_arrays(GROWTH)
+            if outside == ".global":
+                one = example(self.routine, shape, counts, scale, differ)
+                ran = self._executed(one, (ZEROS,))
+                outside = _outside(ran)
+            self.why = ran.fault.reason if ran.fault is not None else ""
+            if ran.fault is not None and ran.fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and ran.fault.kind != "budget":
+                if ran.fault.kind in OF_SHAPE or outside:
+                    continue
+                return None
+            if not outside:
+                return one, ran, shape
+            last = (one, ran, shape) if outside != ".global" else None
+        # what leaves its own variables with every shape does so by itself
+        return last
+
+    def _executed(self, one: Example, contents: tuple[Contents, ...]) -> Executed:
+        return execute(self.code, one.launch, schedules=("lockstep",), contents=contents, budget=max(0.05, self._left()))
+
+    def _judged(self, one: Example, ran: Executed, shape: Shape) -> Iterator[Found]:
+        again = self._executed(one, (COUNT, RANDOM, ZEROS))
+        same = {cause_of(shown.finding): shown for shown in again.shown}
+        others = tuple([other for other in shapes(self.routine) if other != shape and _size(other) > 1]) or (shape,)
+        contrast = self._first(others, 2 * FEW, 2, True) if self._left() > 0 else None
+        causes = None if contrast is None else {cause_of(shown.finding) for shown in contrast[1].shown}
+        for shown in ran.shown:
+            if shown.finding.diagnostic.severity is Severity.INFO:
+                continue
+            cause = cause_of(shown.finding)
+            also = same.get(cause)
+            yield Found(
+                shown.finding,
+                one,
+                _depends(self.code, shown, again.depends),
+                also is not None and also.is_always,
+                None if causes is None else cause in causes,
+            )
+
+
+def _wrong(ran: Executed) -> bool:
+    return any(shown.finding.diagnostic.severity is not Severity.INFO for shown in ran.shown)
+
+
+def _outside(ran: Executed) -> str:
+    """The state space that a run left, which ended it; empty if none did."""
+    for shown in ran.shown:
+        if shown.finding.diagnostic.name == OUTSIDE[1]:
+            return "." + str(shown.finding.witness.get("space", ""))
+    fault = ran.fault
+    if fault is None or fault.kind != "address" or " outside of " not in fault.reason:
+        return ""
+    return "." + fault.reason.partition(" outside of ")[2].partition(" ")[0]
+
+
+def _depends(code: Code, shown: Shown, sites: tuple[Any, ...]) -> bool:
+    """Whether one of the instructions of a finding is among those that depend on made-up contents."""
+    lines = {shown.finding.diagnostic.span.line, *[related.span.line for related in shown.finding.diagnostic.related]}
+    return any(code.index.span(site.path).line in lines for site in sites)
+
+
+def _size(shape: Shape) -> int:
+    x, y, z = shape.block
+    return x * y * z

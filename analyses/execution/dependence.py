@@ -1,0 +1,115 @@
+"""What depends on contents that were made up: branches, addresses, and what synchronizes.
+
+A value is *made up* if an instruction that read made-up contents wrote it, or one that read a made-up value. The instructions that read
+made-up contents are those that did so in the run; from there on it is followed through the text, in any order of execution, through
+registers, and through a whole state space once a made-up value is stored to it. So whatever depends on made-up contents in the run is found,
+and something more. (Two runs with different contents would show only what differs by chance, and a bit for each lane would make every
+operation of the machine slower.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import Body, Site, part
+from ptxkit.syntax import Guard
+
+
+def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
+    """The instructions of which it depends on made-up contents whether they are executed, where they access memory, or for whom they wait.
+
+    `sources` are those that read made-up contents, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed.
+    """
+    if not sources:
+        return ()
+    bodies = program.entered
+    facts = {id(body): [_Facts(body, i) for i in range(len(body.sites))] for body in bodies}
+    registers = _Following(bodies, facts, sources).registers()
+    found = []
+    for body in bodies:
+        made = registers[id(body)]
+        found += [one.site for one in facts[id(body)] if made & (one.where | (one.guard if one.matters else 0))]
+    return tuple(found)
+
+
+class _Following:
+    """Follows made-up values from the instructions that read them first."""
+
+    def __init__(self, bodies: list[Body], facts: dict[int, list[_Facts]], sources: Mapping[int, Site]) -> None:
+        self.bodies = bodies
+        self.facts = facts
+        self.sources = sources
+        self.made = {id(body): 0 for body in bodies}
+        """The registers of each function that may hold a made-up value, as bits."""
+        self.spaces: set[str] = set()
+        self.calls = False
+        """Whether such a value is passed to a function, or decides which is called."""
+
+    def registers(self) -> dict[int, int]:
+        """The registers that may hold one, by function."""
+        before: object = None
+        while before != (now := (dict(self.made), len(self.spaces), self.calls)):
+            before = now
+            for body in self.bodies:
+                for one in self.facts[id(body)]:
+                    self._step(body, one)
+        return self.made
+
+    def _step(self, body: Body, facts: _Facts) -> None:
+        key = id(body)
+        is_made = bool((facts.reads | facts.guard) & self.made[key]) or id(facts.site) in self.sources or bool(facts.loads & self.spaces)
+        if facts.is_call:
+            self.calls |= is_made
+            is_made |= self.calls
+        if self.calls:
+            for _, number in body.formals:
+                self.made[key] |= 1 << number
+        if is_made:
+            self.made[key] |= facts.writes
+            self.spaces |= facts.stores
+
+
+class _Facts:
+    """What an instruction reads, writes and accesses."""
+
+    def __init__(self, body: Body, i: int) -> None:
+        site = self.site = body.sites[i]
+        bound = site.bound
+        self.reads, self.writes = body.reads_writes(i)
+        self.guard = self.where = 0
+        self.loads: frozenset[str] = frozenset()
+        self.stores: frozenset[str] = frozenset()
+        self.is_call = self.matters = False
+        guard = site.instruction.guard
+        if guard is not None:
+            for number in body.registers_of(site.scope, guard):
+                self.guard |= 1 << number
+        if not isinstance(bound, Bound):
+            return
+        self.is_call = bound.flow == "call"
+        synchronizes = bool(bound.barrier or bound.converges is not None)
+        self.matters = bool(bound.memory or bound.flow or bound.asynchronous or synchronizes)
+        if bound.flow == "branch-indexed":
+            self.where = self.reads
+        if bound.barrier:
+            self.where = self.reads
+        children = site.instruction.children
+        first = 2 if type(children[0]) is Guard else 1
+        for operand in bound.operands:
+            if operand.role == "addr" or operand is bound.members:
+                for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
+                    self.where |= 1 << number
+        self.loads = frozenset([space for memory in bound.memory if memory.access != "write" for space in _spaces(bound, memory.operand)])
+        self.stores = frozenset([space for memory in bound.memory if memory.access != "read" for space in _spaces(bound, memory.operand)])
+
+
+_ANY = (".global", ".shared", ".local", ".param")
+
+
+def _spaces(bound: Bound, name: str) -> tuple[str, ...]:
+    """The state spaces that an access through an operand may be of."""
+    operand = bound.operand(name)
+    spaces = {space.partition("::")[0] for space in operand.spaces} if operand is not None else set()
+    return tuple(spaces) if spaces and spaces <= {*_ANY, ".const"} else _ANY

@@ -1,0 +1,76 @@
+"""Launches for a kernel that comes without one (the README says how they are chosen)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.boxes import box_of
+from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
+from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
+from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared, shapes
+from ptxkit.isa.types import types
+
+FEW, MANY = 4, 12
+"""Iterations of a loop: few first, so that it ends soon; then more than any ring has stages. Both are multiples of 4, as some are offsets
+besides, of which an alignment is asked."""
+STRIDE = 16
+"""A stride is so many times as large as other numbers: a row has room for what lies in it, be it counted in elements or in bytes."""
+ARRAY = 1 << 16
+"""Bytes of an array at first."""
+DYNAMIC_SHARED = 48 << 10
+"""Bytes of dynamic shared memory: so many a kernel may have without asking for more."""
+
+
+def examples(routine: Routine) -> Iterator[Example]:
+    """Launches of a kernel, the most likely one first: one for each shape that it may have, with few iterations."""
+    for shape in shapes(routine):
+        yield example(routine, shape)
+
+
+def example(routine: Routine, shape: Shape, counts: int = FEW, scale: int = 1, differ: bool = False) -> Example:
+    """The launch of a shape. Loops run `counts` times; other numbers are `scale` times the threads along the longest side of the grid,
+    a power of two where the block is, as some are halved until they are 1. Where they are to `differ`, the second is twice the first, the
+    third four times, and so on again."""
+    longest = scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
+    numbers = [longest << n % 3 if differ else longest for n in range(len(parameters(routine)))]
+    made = tuple([(one.name, _argument(routine, one, number, counts)) for one, number in zip(parameters(routine), numbers, strict=True)])
+    shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
+    return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
+
+
+def _argument(routine: Routine, parameter: Parameter, number: int, counts: int) -> Argument:
+    parts = [(slot.offset, _part(routine, parameter, slot, number, counts)) for slot in parameter.slots]
+    if not parameter.is_array and len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
+        return parts[0][1]
+    if not parameter.is_array and not parts:
+        return _number(parameter.type, number)
+    return Structure(parameter.size, tuple(parts))
+
+
+def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, counts: int) -> Number | Array | Map | Image:
+    if slot.role is Role.TENSOR_MAP:
+        rank, box = slot.rank or 2, box_of(routine, parameter.name, slot.rank or 2)
+        return Map(".f16", tuple([max(64, 2 * side) for side in box[-rank:]]), box)
+    if slot.role is Role.POINTER:
+        kind = slot.type if slot.type in types() and types()[slot.type].bytes else f".b{8 * min(slot.width, 8)}"
+        if slot.pointee:
+            return Array(".b64", 1 << 10, leads_to=Array(".b32", ARRAY // 4))
+        return Array(kind, max(1, ARRAY // types()[kind].bytes))
+    if slot.role in (Role.TEXTURE, Role.SURFACE):
+        return Image(min(3, slot.rank), slot.role is Role.SURFACE)
+    if slot.role is Role.FLOAT:
+        return Number(slot.type, 1.0)
+    return _number(slot.type, counts if slot.role is Role.COUNT else number * STRIDE if slot.role is Role.STRIDE else number)
+
+
+def _number(kind: str, number: int) -> Number:
+    if kind.startswith((".f", ".bf")):
+        return Number(kind, 1.0)
+    return Number(kind, min(number, (1 << 8 * types()[kind].bytes - 1) - 1))
+
+
+def threads(one: Example) -> int:
+    """How many threads a launch has."""
+    return math.prod(one.grid) * math.prod(one.block)
