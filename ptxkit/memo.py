@@ -40,13 +40,19 @@ def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the cyclic garbage collector, which would look at every new node in vain: trees and tables of them have no cycles."""
+    """Without the cyclic garbage collector, which would look at every new node in vain: trees and tables of them have no cycles.
+
+    Afterwards what was made counts as old, or the collector would look at all of it as soon as it is on again.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
