@@ -17,12 +17,15 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.monitors.proxies import Fences, fenced_proxy
+from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
 from ptxkit.machine.operation import Operation
@@ -35,13 +38,12 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
-    from ptxkit.machine.memory.buffer import Buffer
 
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
-SPACES = (".global", ".shared")
+SPACES = (".global", ".shared", TENSOR)
 FAMILIES = ("races", "async", "proxies")
 """What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
@@ -103,6 +105,7 @@ class Races(Monitor):
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
+        self._cells: Buffer | None = None
         self.flying = InFlight(self)
         self.fences = Fences(self, self.by_the_letter)
         self.chains: dict[tuple[str, int], _Chain] = {}
@@ -124,6 +127,7 @@ class Races(Monitor):
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
         self.shadows.pop(".shared", None)
+        self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
         self.ordered = {key for key in self.ordered if key[0] == ".global"}
         self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
@@ -161,6 +165,10 @@ class Races(Monitor):
         if getattr(lanes, "site", None) is None:
             return
         kind = self.kind(lanes.site)
+        if space == TENSOR:
+            self._access(access, space, kind)
+            self.fences.after_synchronization(access, kind)
+            return
         if kind.group or not kind.is_watched:
             # what is in flight is followed from its beginning on; objects that synchronize are no data
             return
@@ -235,7 +243,14 @@ class Races(Monitor):
         """The bytes of a space."""
         memory = self.launch.machine.memory
         found: Buffer = memory.globals if space == ".global" else memory.shared
-        return found
+        return found if space != TENSOR else self.cells()
+
+    def cells(self) -> Buffer:
+        """As many bytes as the tensor memories of all resident CTAs have; what is in them does not matter."""
+        size = self.residents.ctas * LANES * COLUMNS * CELL
+        if self._cells is None or len(self._cells.data) < size:
+            self._cells = Buffer.of_size(size)
+        return self._cells
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
@@ -343,6 +358,9 @@ class Races(Monitor):
             if len(weak) < len(rows.piece):
                 rows, before = rows.at(weak), before.at(weak)
         bad = ~self.knowledge.known(rows.place, before.thread, before.stamp)
+        if space == TENSOR:
+            # warps access tensor memory as one
+            bad &= self.knowledge.warp_of(rows.thread) != self.knowledge.warp_of(before.thread)
         if not bad.any():
             return
         if what == "write" and (bad & (before.strength > 0)).any():
@@ -414,8 +432,7 @@ class Races(Monitor):
 
     def _held(self, space: str, shadow: Shadow, piece: Array) -> Array:
         """The bytes that lie there, a row for each piece."""
-        memory = self.launch.machine.memory
-        data = (memory.globals if space == ".global" else memory.shared).data
+        data = self.buffer(space).data
         held: Array = data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
         return held
 
@@ -545,6 +562,8 @@ class Races(Monitor):
             self._fence(lanes, bound)
         elif fenced_proxy(bound):
             self.fences.executed(lanes, bound)
+        elif AFTER_SYNCHRONIZATION in bound.effects:
+            self.fences.synchronized(lanes)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
         elif bound.barrier and bound.form.mnemonic in _BARRIERS:
@@ -736,6 +755,11 @@ class Races(Monitor):
         """The races, each pair of instructions once."""
         return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
+    def forget(self, space: str, pieces: Array) -> None:
+        """Whoever accesses these pieces from now on comes after all who have."""
+        shadow = self.shadows[space]
+        shadow.writer[pieces] = shadow.reader[pieces] = shadow.many_writers[pieces] = 0
+
     def kind_at(self, number: int) -> _Kind:
         """The accesses of an instruction, by its number."""
         return self._kinds[id(self._sites[number])]
@@ -750,21 +774,21 @@ class Races(Monitor):
         if known is not None:
             known.count += count
             return
-        variable, offset = self.names.variable(space, start)
+        variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
         sides = [Side(*name, kind.line, done) for name, kind, done in zip(named, kinds, does, strict=True)]
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int) -> None:
+    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
         touched = one.touched
         start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(touched.size[row])
-        why = "its thread ends without having waited for that: the memory may belong to another CTA by then"
+        why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, "A014", why)
+        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
@@ -809,13 +833,13 @@ class Races(Monitor):
         end = min(piece - offset + size, piece - earlier_offset + earlier_size)
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
         collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
-        value: str | None = self.names.bytes_at(space, start, end)
+        value: str | None = self.names.bytes_at(space, start, end) if space != TENSOR else None
         earlier_value = None if earlier_kind.strength or earlier_kind.group else value
         if how == "write":
             value = self._written(int(rows.thread[i]), start - (piece - offset), end - start)
         if collide:
             earlier_value = self._written(int(before.thread[i]), start - (piece - earlier_offset), end - start)
-        variable, offset = self.names.variable(space, start)
+        variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         first = Side(*self.names.thread(self.flying.issuer(int(before.thread[i]))), earlier_kind.line, what, earlier_value)
         second = Side(*self.names.thread(int(rows.thread[i])), rows.kind.line, how, value)
         if collide:
@@ -858,6 +882,12 @@ def apart(keys: Array) -> Iterator[tuple[int, Any]]:
         return
     for key in np.unique(keys).tolist():
         yield key, np.flatnonzero(keys == key)
+
+
+def cell_named(at: int) -> tuple[str, int]:
+    """A cell of tensor memory, by lane and column."""
+    lane, column = divmod(at // CELL, COLUMNS)
+    return f"lane {lane % LANES}, column {column} of tensor memory", 0
 
 
 def residents_mask(lanes: Any) -> Array:
