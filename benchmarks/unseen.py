@@ -78,7 +78,11 @@ SOURCES = (
     Source("warp-1.10", "Warp (NVRTC)", ("warp-lang==1.10.0", "numpy"), ("warp_modules.py", "86")),
     Source("pyptx-0.1", "pyptx", ("pyptx==0.1.1", "numpy"), ("pyptx_examples.py",)),
     Source(
-        "liger-kernel", "Triton 3.5.1", ("triton==3.5.1", "packaging"), ("triton_kernels.py", "liger_kernel.ops", "90", "100"), "liger-kernel==0.6.2"
+        "liger-kernel",
+        "Triton 3.5.1",
+        ("triton==3.5.1", "packaging"),
+        ("triton_kernels.py", "liger_kernel.ops", "90", "100"),
+        "liger-kernel==0.6.2",
     ),
     Source("fla-core", "Triton 3.4.0", ("triton==3.4.0", "packaging"), ("triton_kernels.py", "fla.ops", "90", "80"), "fla-core==0.3.2"),
     Source("cuda-samples", "nvcc"),
@@ -134,7 +138,12 @@ def generate(source: Source, folder: Path, work: Path) -> None:
     if not home.exists():
         subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
         subprocess.run([str(home / "bin" / "pip"), "install", "-q", *source.packages], check=True)
-    environment = {"PATH": "/usr/local/cuda/bin:/usr/bin:/bin", "HOME": str(folder), "DEV": "CPU", "TRITON_CACHE_DIR": str(folder / "triton")}
+    environment = {
+        "PATH": "/usr/local/cuda/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "DEV": "CPU",
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+    }
     if source.unpacked:
         unpacked = folder / "unpacked" / source.name
         with zipfile.ZipFile(download(source.unpacked, folder / "wheels")) as wheel:
@@ -142,7 +151,7 @@ def generate(source: Source, folder: Path, work: Path) -> None:
         environment["PYTHONPATH"] = str(unpacked)
     command = [str(home / "bin" / "python"), str(HERE / "generators" / source.generator[0]), str(work), *source.generator[1:]]
     with (folder / f"{source.name}.log").open("w") as log:
-        subprocess.run(command, env=environment, stdout=log, stderr=log, cwd=folder, timeout=900, check=False)
+        subprocess.run(command, env=environment, stdout=log, stderr=log, cwd=folder, timeout=1200, check=False)
 
 
 SAMPLES = ("https://github.com/NVIDIA/cuda-samples", "c94ff366aed18c797b8a85dfaac7817b0228b420")
@@ -161,7 +170,19 @@ def samples(work: Path) -> None:
             break
         target = ("sm_80", "sm_90a")[made % 2]
         out = work / f"{path.stem}.{target}.ptx"
-        command = ["nvcc", "-ptx", f"-arch={target}", "-std=c++17", "-I", str(clone / "Common"), "-I", str(path.parent), str(path), "-o", str(out)]
+        command = [
+            "nvcc",
+            "-ptx",
+            f"-arch={target}",
+            "-std=c++17",
+            "-I",
+            str(clone / "Common"),
+            "-I",
+            str(path.parent),
+            str(path),
+            "-o",
+            str(out),
+        ]
         done = subprocess.run(command, capture_output=True, check=False, timeout=120)
         made += done.returncode == 0
 
@@ -193,7 +214,9 @@ def compare(folder: Path) -> None:
         known = {row["file"]: row["sha256"] for row in csv.DictReader(file, delimiter="\t")}
     made = {f"{name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files(folder, None)}
     differ = sum(made[name] != known[name] for name in made.keys() & known.keys())
-    print(f"{len(made)} files; {len(known.keys() - made.keys())} of the manifest missing, {len(made.keys() - known.keys())} new, {differ} other texts")
+    print(
+        f"{len(made)} files; {len(known.keys() - made.keys())} of the manifest missing, {len(made.keys() - known.keys())} new, {differ} other texts"
+    )
 
 
 # --- what is found

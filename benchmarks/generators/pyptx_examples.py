@@ -1,6 +1,6 @@
 """PTX of the examples of pyptx, Ampere to Blackwell, without a GPU.
 
-    python pyptx_examples.py FOLDER
+python pyptx_examples.py FOLDER
 """
 
 import importlib
@@ -27,7 +27,9 @@ def kernels(module):
             yield name, thing
         elif inspect.isfunction(thing) and "build" in name and thing.__module__ == module.__name__:
             for choice in (0, 1):
-                wanted = [p.name for p in inspect.signature(thing).parameters.values() if p.default is p.empty and p.kind != p.VAR_POSITIONAL]
+                wanted = [
+                    p.name for p in inspect.signature(thing).parameters.values() if p.default is p.empty and p.kind != p.VAR_POSITIONAL
+                ]
                 try:
                     made = thing(**{one: SIZES.get(one, (128, 256))[choice] for one in wanted if one not in ("args", "kwargs")})
                 except BaseException as error:

@@ -1,6 +1,6 @@
 """PTX that tinygrad renders for some tensor programs, without a GPU.
 
-    python tinygrad_schedules.py FOLDER
+python tinygrad_schedules.py FOLDER
 """
 
 import sys

@@ -83,9 +83,25 @@ def constant(name):
 
 def kind(name):
     low = name.lower()
-    if low.endswith(("_stride", "_size", "_cols", "_rows")) or "stride" in low or low.startswith(("n_", "num_")) or name in ("T", "B", "H", "K", "V", "D", "N", "M", "S"):
+    if (
+        low.endswith(("_stride", "_size", "_cols", "_rows"))
+        or "stride" in low
+        or low.startswith(("n_", "num_"))
+        or name in ("T", "B", "H", "K", "V", "D", "N", "M", "S")
+    ):
         return "i32"
-    if low in ("eps", "scale", "offset", "alpha", "beta_", "temperature", "label_smoothing", "softcap", "lse_square_scale", "reduction_scale") or low.endswith(("_scale", "_eps")):
+    if low in (
+        "eps",
+        "scale",
+        "offset",
+        "alpha",
+        "beta_",
+        "temperature",
+        "label_smoothing",
+        "softcap",
+        "lse_square_scale",
+        "reduction_scale",
+    ) or low.endswith(("_scale", "_eps")):
         return "fp32"
     if any(part in low for part in ("cu_seqlen", "offsets", "indices", "_idx", "index", "label_", "target")):
         return "*i32"
@@ -102,7 +118,9 @@ def compiled(kernel, capability):
         else:
             signature[parameter.name] = kind(parameter.name)
     try:
-        source = ASTSource(kernel, signature, constexprs={(i,): constants[p.name] for i, p in enumerate(kernel.params) if p.name in constants})
+        source = ASTSource(
+            kernel, signature, constexprs={(i,): constants[p.name] for i, p in enumerate(kernel.params) if p.name in constants}
+        )
     except TypeError:
         source = ASTSource(kernel, {p.num if hasattr(p, "num") else i: signature[p.name] for i, p in enumerate(kernel.params)}, constants)
     return triton.compile(source, target=GPUTarget("cuda", capability, 32), options={"num_warps": 4, "num_stages": 3}).asm["ptx"]
@@ -115,11 +133,11 @@ def expired(*_):
 def main():
     out, package, *targets = sys.argv[1:]
     sys.meta_path.insert(0, Finder())
-    signal.signal(signal.SIGALRM, expired)
+    signal.signal(signal.SIGPROF, expired)
     made = failed = 0
     for name, kernel in kernels(package):
         for target in targets:
-            signal.alarm(15)
+            signal.setitimer(signal.ITIMER_PROF, 15)
             try:
                 text = compiled(kernel, int(target))
             except BaseException as error:
@@ -127,7 +145,7 @@ def main():
                 print(name, type(error).__name__, str(error)[-150:].replace("\n", " "), file=sys.stderr)
                 continue
             finally:
-                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             (Path(out) / f"{name}.sm_{target}.ptx").write_text(text)
             made += 1
         if made >= 60:

@@ -1,6 +1,6 @@
 """PTX of the kernels that Warp ships in its tests and examples, for a target, without a GPU.
 
-    python warp_modules.py FOLDER [TARGET]
+python warp_modules.py FOLDER [TARGET]
 """
 
 import importlib
@@ -12,7 +12,16 @@ from pathlib import Path
 
 import warp
 
-PACKAGES = ("warp.tests", "warp.tests.geometry", "warp.tests.tile", "warp.examples.core", "warp.examples.tile", "warp.optim", "warp.sparse", "warp.utils")
+PACKAGES = (
+    "warp.tests",
+    "warp.tests.geometry",
+    "warp.tests.tile",
+    "warp.examples.core",
+    "warp.examples.tile",
+    "warp.optim",
+    "warp.sparse",
+    "warp.utils",
+)
 
 
 def names():
