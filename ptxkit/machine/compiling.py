@@ -20,7 +20,7 @@ from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
-from ptxkit.machine.monitoring import is_observed, observed
+from ptxkit.machine.monitoring import is_observed, observed, used
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
@@ -94,6 +94,8 @@ class Compiler:
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
+            if self.program.is_watched:
+                writer.parting(block.last, result)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
@@ -573,19 +575,36 @@ class _Writer:
         self.lines.append("; ".join(self._store(results, call, known)))
         self.places.append(i)
 
+    def parting(self, i: int, taken: str) -> None:
+        """The event of a branch of which the program says that all threads of a warp go one way."""
+        site = self.body.sites[i]
+        if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):
+            return
+        self.lines.append(f"{self.object(observed)}(L.on({self.object(site)}), ({taken},))")
+        self.places.append(i)
+
     def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:
         """Lines for the events of an instruction."""
         assert isinstance(site.bound, Bound)
         self.lines.append(f"L = L.on({self.object(site)})")
         self.places.append(i)
+        held = self.body.held
+        if held:
+            reads, writes = self.body.reads_writes(i)
+            if (reads | writes) & held:
+                self._event(i, site, guard, used, [self.object((reads & held, writes & held), ("used", reads & held, writes & held))])
         if not is_observed(site.bound):
             return
         values = f"({', '.join(arguments)}{',' if arguments else ''})"
-        call = f"{self.object(observed)}(L, {values})"
+        self._event(i, site, guard, observed, [values])
+
+    def _event(self, i: int, site: Site, guard: Guard | None, tell: Any, arguments: list[str]) -> None:
+        """A line that tells the monitors something of the lanes for which the guard holds."""
+        call = f"{self.object(tell)}({', '.join(['L', *arguments])})"
         if guard is not None:
             predicate = self.value(site, guard.predicate, BOOL)
             predicate = f"(~{predicate})" if guard.negated else predicate
-            call = f"guarded({predicate}, L, {self.object((observed, True, (), ()))}, ({values},), ())"
+            call = f"guarded({predicate}, L, {self.object((tell, True, (), ()), ('event', tell))}, ({', '.join(arguments)},), ())"
         self.lines.append(call)
         self.places.append(i)
 

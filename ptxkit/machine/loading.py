@@ -42,6 +42,8 @@ class Code:
             self.names: Names = resolve(module)
         self.bounds = Bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
+        self.beside: list[Code] | None = None
+        """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
         self._bodies: dict[str, Body] = {}
         self._programs: dict[tuple[str, bool, bool], Program] = {}
@@ -145,7 +147,7 @@ class Code:
             return at
         at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
             data = bytearray(size)
             self._initialise(symbol, data)
@@ -153,7 +155,7 @@ class Code:
         return at
 
     def _initialise(self, symbol: Symbol, data: bytearray) -> None:
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is None or declarator.initializer is None or symbol.type not in types():
             return
         dtype = dtype_of(symbol.type)
@@ -458,7 +460,7 @@ def align_of(symbol: Symbol) -> int:
     return symbol.align or element_bytes(symbol.type) * symbol.vector
 
 
-def _declarator(module: Module, symbol: Symbol) -> Declarator | None:
+def declarator_of(module: Module, symbol: Symbol) -> Declarator | None:
     for declarator in getattr(symbol.declares, "declarators", ()):
         if declarator.name.text == symbol.name:
             return declarator  # type: ignore[no-any-return]

@@ -445,6 +445,7 @@ def test_long_chains_take_time_in_proportion() -> None:
     routine = routine_of("\n".join(lines))
     assert values(routine).written(len(lines) - 1)[0].width == 32
 
+
 ELEMENTS = [
     ("mov.u64 %rd1, {};", "table[2]", "table+16"),
     ("cvta.global.u64 %rd1, {};", "table[2]", "table+16"),
