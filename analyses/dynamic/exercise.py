@@ -16,8 +16,8 @@ from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, Executed, Shown, cause_of, execute
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.example import Example
-from ptxkit.analyses.inputs.launches import FEW, MANY, example
-from ptxkit.analyses.inputs.shapes import Shape, shapes
+from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
+from ptxkit.analyses.inputs.shapes import Shape, needs, shapes
 from ptxkit.diagnostics import Severity
 from ptxkit.machine.monitors.addresses import OUTSIDE
 
@@ -31,6 +31,11 @@ MOST_LAUNCHES = 12
 """So many launches are tried."""
 GROWTH, MOST_GROWTH = 16, 256
 """Arrays that a run leaves are made so many times as large; altogether at most."""
+ODD = 7
+CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
+ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, odd=ODD)
+TOGETHER = "CB"
+"""Families of rules about what threads execute together."""
 BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 OF_SHAPE = frozenset(("launch", "shared"))
@@ -49,7 +54,7 @@ class Found:
     other_contents: bool
     """Whether it shows with other contents, too."""
     other_sizes: bool | None
-    """Whether it shows with other sizes, too; None if no other launch ran so far."""
+    """Whether it shows with other sizes, too; None if no launch with others could be tried."""
 
 
 @attrs.frozen
@@ -77,28 +82,32 @@ class Exercise:
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
-        launched = self._first(shapes(self.routine), FEW)
+        launched = self._first(shapes(self.routine), Sizes())
         if launched is None:
             return Exercised(None, (), self.why)
-        one, ran, shape = launched
-        if not _wrong(ran) and self._left() > 0.05:
-            # a ring may go wrong only when it comes round
-            more = self._first((shape,), MANY)
-            if more is not None:
-                one, ran, _ = more
-        found = tuple(self._judged(one, ran, shape)) if _wrong(ran) else ()
-        return Exercised(one, found, self.why, ran.is_complete)
+        shape = launched[2]
+        found = list(self._judged(launched, CONTRAST))
+        if not found and launched[1].is_complete and self._left() > 0.05:
+            # a ring may go wrong only when it comes round, and those who are out of bounds may be missed elsewhere
+            more = self._first((shape,), Sizes(counts=MANY))
+            found = list(self._judged(more, CONTRAST)) if more is not None else []
+            launched = more or launched
+            if not found and is_compared(self.routine) and needs(self.routine, "cta"):
+                odd = self._first((shape,), Sizes(odd=ODD))
+                if odd is not None:
+                    found = [one for one in self._judged(odd, ODD_CONTRAST) if one.finding.diagnostic.rule[:1] in TOGETHER]
+        return Exercised(launched[0], tuple(found), self.why, launched[1].is_complete)
 
     def _left(self) -> float:
         return self.end - time.perf_counter()
 
-    def _first(self, choices: tuple[Shape, ...], counts: int, scale: int = 1, differ: bool = False) -> Launched | None:
+    def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         last = None
         for n, shape in enumerate(choices):
             if n == MOST_LAUNCHES or self._left() <= 0:
                 break
-            one = example(self.routine, shape, counts, scale, differ)
+            one = example(self.routine, shape, sizes)
             growth = 1
             while True:
                 ran = self._executed(one, (COUNT,))
@@ -108,12 +117,13 @@ class Exercise:
                 growth *= GROWTH
                 one = one.with_larger_arrays(GROWTH)
             if outside == ".global":
-                one = example(self.routine, shape, counts, scale, differ)
+                one = example(self.routine, shape, sizes)
                 ran = self._executed(one, (ZEROS,))
                 outside = _outside(ran)
-            self.why = ran.fault.reason if ran.fault is not None else ""
-            if ran.fault is not None and ran.fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and ran.fault.kind != "budget":
-                if ran.fault.kind in OF_SHAPE or outside:
+            fault = ran.fault
+            self.why = fault.reason if fault is not None else ""
+            if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
+                if fault.kind in OF_SHAPE or outside:
                     continue
                 return None
             if not outside:
@@ -123,14 +133,17 @@ class Exercise:
         return last
 
     def _executed(self, one: Example, contents: tuple[Contents, ...]) -> Executed:
-        return execute(self.code, one.launch, schedules=("lockstep",), contents=contents, budget=max(0.05, self._left()))
+        return execute(self.code, one.launch, schedules=("lockstep",), contents=contents, budget=max(0.05, self._left() / 2))
 
-    def _judged(self, one: Example, ran: Executed, shape: Shape) -> Iterator[Found]:
+    def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
+        """What a run showed, tried again with other contents and other sizes."""
+        one, ran, shape = launched
+        if not _wrong(ran):
+            return
         again = self._executed(one, (COUNT, RANDOM, ZEROS))
         same = {cause_of(shown.finding): shown for shown in again.shown}
-        others = tuple([other for other in shapes(self.routine) if other != shape and _size(other) > 1]) or (shape,)
-        contrast = self._first(others, 2 * FEW, 2, True) if self._left() > 0 else None
-        causes = None if contrast is None else {cause_of(shown.finding) for shown in contrast[1].shown}
+        other = self._first((shape,), contrast) if self._left() > 0 else None
+        causes = None if other is None else {cause_of(shown.finding) for shown in other[1].shown}
         for shown in ran.shown:
             if shown.finding.diagnostic.severity is Severity.INFO:
                 continue
@@ -164,8 +177,3 @@ def _depends(code: Code, shown: Shown, sites: tuple[Any, ...]) -> bool:
     """Whether one of the instructions of a finding is among those that depend on made-up contents."""
     lines = {shown.finding.diagnostic.span.line, *[related.span.line for related in shown.finding.diagnostic.related]}
     return any(code.index.span(site.path).line in lines for site in sites)
-
-
-def _size(shape: Shape) -> int:
-    x, y, z = shape.block
-    return x * y * z
