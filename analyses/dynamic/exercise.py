@@ -14,23 +14,28 @@ import attrs
 
 from ptxkit.analyses.execution.contents import COUNT, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, Executed, Shown, cause_of, execute
+from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
-from ptxkit.analyses.inputs.shapes import Shape, needs, shapes
+from ptxkit.analyses.inputs.parameters import Role, parameters
+from ptxkit.analyses.inputs.shapes import Shape, needs, reached, shapes
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.launching import shared_limit
 from ptxkit.machine.monitors.addresses import OUTSIDE
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
-SECONDS = 2.0
-"""So long one kernel may take, with all its runs."""
+SECONDS, SECONDS_AN_INSTRUCTION, MOST_SECONDS = 0.1, 2e-4, 2.0
+"""So long one kernel may take, with all its runs: at least, more for each of its instructions, and at most."""
 MOST_LAUNCHES = 12
 """So many launches are tried."""
-GROWTH, MOST_GROWTH = 16, 256
+GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
+
 ODD = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, odd=ODD)
@@ -74,11 +79,14 @@ Launched = tuple[Example, Executed, Shape]
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code, seconds: float = SECONDS) -> None:
+    def __init__(self, routine: Routine, code: Code, seconds: float | None = None) -> None:
         self.routine = routine
         self.code = code
-        self.end = time.perf_counter() + seconds
+        count = sum([len(one.instructions) for one in reached(routine)])
+        self.end = time.perf_counter() + (seconds or min(MOST_SECONDS, SECONDS + SECONDS_AN_INSTRUCTION * count))
         self.why = ""
+        self.growth = 1
+        self.shared = 0
 
     def run(self) -> Exercised:
         """Tries launches one after the other. The first that is one is believed."""
@@ -89,9 +97,10 @@ class Exercise:
         found = list(self._judged(launched, CONTRAST))
         if not found and launched[1].is_complete and self._left() > 0.05:
             # a ring may go wrong only when it comes round, and those who are out of bounds may be missed elsewhere
-            more = self._first((shape,), Sizes(counts=MANY))
-            found = list(self._judged(more, CONTRAST)) if more is not None else []
-            launched = more or launched
+            if has_rounds(self.routine):
+                more = self._first((shape,), Sizes(counts=MANY))
+                found = list(self._judged(more, CONTRAST)) if more is not None else []
+                launched = more or launched
             if not found and is_compared(self.routine) and needs(self.routine, "cta"):
                 odd = self._first((shape,), Sizes(odd=ODD))
                 if odd is not None:
@@ -107,19 +116,8 @@ class Exercise:
         for n, shape in enumerate(choices):
             if n == MOST_LAUNCHES or self._left() <= 0:
                 break
-            one = example(self.routine, shape, sizes)
-            growth = 1
-            while True:
-                ran = self._executed(one, (COUNT,))
-                outside = _outside(ran)
-                if outside != ".global" or growth >= MOST_GROWTH or self._left() <= 0:
-                    break
-                growth *= GROWTH
-                one = one.with_larger_arrays(GROWTH)
-            if outside == ".global":
-                one = example(self.routine, shape, sizes)
-                ran = self._executed(one, (ZEROS,))
-                outside = _outside(ran)
+            one, ran = self._within(shape, sizes)
+            outside = _outside(ran)
             fault = ran.fault
             self.why = fault.reason if fault is not None else ""
             if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
@@ -131,6 +129,35 @@ class Exercise:
             last = (one, ran, shape) if outside != ".global" else None
         # what leaves its own variables with every shape does so by itself
         return last
+
+    def _within(self, shape: Shape, sizes: Sizes) -> tuple[Example, Executed]:
+        """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
+        while True:
+            one = self._example(shape, sizes)
+            ran = self._executed(one, (COUNT,))
+            outside = _outside(ran)
+            if self._left() <= 0:
+                return one, ran
+            if outside == ".global" and self.growth < MOST_GROWTH:
+                self.growth *= GROWTH
+            elif outside == ".shared" and one.shared and one.shared < self._most_shared():
+                self.shared = self._most_shared()
+            elif outside == ".global":
+                # numbers of memory may be meant as indices
+                return one, self._executed(one, (ZEROS,))
+            else:
+                return one, ran
+
+    def _example(self, shape: Shape, sizes: Sizes) -> Example:
+        one = example(self.routine, shape, sizes)
+        if self.shared:
+            one = attrs.evolve(one, shared=self.shared)
+        return one.with_larger_arrays(self.growth) if self.growth > 1 else one
+
+    def _most_shared(self) -> int:
+        """The most dynamic shared memory that a launch can have."""
+        program = self.code.program(self.routine.name, False, True)
+        return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
     def _executed(self, one: Example, contents: tuple[Contents, ...]) -> Executed:
         return execute(self.code, one.launch, schedules=("lockstep",), contents=contents, budget=max(0.05, self._left() / 2))
@@ -177,3 +204,13 @@ def _depends(code: Code, shown: Shown, sites: tuple[Any, ...]) -> bool:
     """Whether one of the instructions of a finding is among those that depend on made-up contents."""
     lines = {shown.finding.diagnostic.span.line, *[related.span.line for related in shown.finding.diagnostic.related]}
     return any(code.index.span(site.path).line in lines for site in sites)
+
+
+def has_rounds(routine: Routine) -> bool:
+    """Whether a kernel has operations in flight from one iteration to the next, and may be told how many there are."""
+
+    def holds(bound: Bound) -> bool:
+        return bool(bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))
+
+    counts = any(slot.role is Role.COUNT for one in parameters(routine) for slot in one.slots)
+    return counts and any(has_such(one, holds) for one in reached(routine))

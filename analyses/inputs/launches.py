@@ -18,7 +18,7 @@ STRIDE = 16
 ARRAY = 1 << 16
 """Bytes of an array at first."""
 DYNAMIC_SHARED = 48 << 10
-"""Bytes of dynamic shared memory: so many a kernel may have without asking for more."""
+"""Bytes of dynamic shared memory at first: so many a kernel may have without asking for more."""
 
 
 @frozen

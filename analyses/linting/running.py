@@ -36,11 +36,13 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     if not by_id or not kernels:
         return ()
     found = []
+    code = None
     for kernel in kernels:
-        try:
-            code = loaded(facts.module, facts.target or "")
-        except ValueError:
-            return ()
+        if code is None or code.machine.memory.size > MOST_MEMORY:
+            try:
+                code = loaded(facts.module, facts.target or "")
+            except ValueError:
+                return ()
         done = Exercise(kernel, code).run()
         if done.example is not None:
             findings = [_diagnostic(one, by_id[rule]) for one in done.found if (rule := one.finding.diagnostic.rule) in by_id]
@@ -48,6 +50,8 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     return tuple(found)
 
 
+MOST_MEMORY = 1 << 26
+"""A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
 FAMILIES = "CBAMWTPSGR"
 """The rules of which an execution can show a violation, by the first letter of their ids."""
 
