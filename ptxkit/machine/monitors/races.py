@@ -636,11 +636,12 @@ class Races(Monitor):
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
         if bound.has(".cluster"):
-            if bound.has(".arrive") and not bound.has(".relaxed"):
+            if bound.has(".arrive"):
                 cluster = lanes.cta // knowledge.cluster
                 for number in np.unique(cluster).tolist():
                     key = (number, int(residents.cluster_barriers.phase[number]))
-                    mine = knowledge.together(lanes.place[cluster == number])
+                    places = lanes.place[cluster == number]
+                    mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
             elif bound.has(".arrive"):
@@ -666,6 +667,12 @@ class Races(Monitor):
                 # they go on at once: what they know now is what they bring
                 self.arrivals[barrier, phase][-1] = (places, -knowledge.together(places), False)
         knowledge.tick()
+
+    def _fenced(self, places: Array) -> int:
+        """What threads release by a relaxed arrival at the barrier of their cluster: what the fences before it cover."""
+        knowledge = self.knowledge
+        some = places[(knowledge.fences[CLUSTER:, 0, places] >= 0).any(axis=0)].tolist()
+        return self.clocks.join_all([NOTHING, *[knowledge.at_fence(place, scope) for place in some for scope in (CLUSTER, GPU)]])
 
     def _leave(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], token: Any) -> None:
         if bound.has(".cluster"):
