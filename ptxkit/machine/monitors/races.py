@@ -282,8 +282,8 @@ class Races(Monitor):
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
-        odd = int(np.bitwise_or.reduce(at | size)) & 3
-        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+        low = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not low else 2 if low == 2 else 1)
 
     def _shadow(self, space: str, size: int) -> Shadow:
         buffer = self.buffer(space)
@@ -774,9 +774,9 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            told = self.phases.get(at)
-            if told is not None and told[1][parity]:
-                knowledge.acquire(place, scope, told[1][parity])
+            phase = self.phases.get(at)
+            if phase is not None and phase[1][parity]:
+                knowledge.acquire(place, scope, phase[1][parity])
 
     def phase(self, at: int, parity: int) -> Releases:
         """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
@@ -834,14 +834,14 @@ class Races(Monitor):
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
+    def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
-        touched = one.touched
-        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
-        end = start + int(touched.size[row])
+        footprint = one.footprint
+        start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(footprint.size[row])
         why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
+        self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
