@@ -33,7 +33,7 @@ OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
 """Kinds of faults that other numbers may not lead to."""
 NO_LAUNCH = frozenset(("launch", "shared"))
 """Kinds of faults that say that a kernel is not to be launched so."""
-OF_LAUNCH = NO_LAUNCH | {"handle"}
+OF_LAUNCH = NO_LAUNCH | {"handle", "tensormap"}
 """Kinds of faults that say that this is no launch of the kernel, with these arguments."""
 
 
@@ -412,7 +412,7 @@ def cause_of(finding: Finding) -> tuple[Any, ...]:
 
 
 def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
-    """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait for ever."""
+    """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait forever."""
     span = fault.diagnostic.span
     wrong = [one.diagnostic for one in findings if one.diagnostic.severity is Severity.ERROR]
     if fault.kind in ("deadlock", "budget"):

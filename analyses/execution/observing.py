@@ -73,7 +73,7 @@ class Observer(Monitor):
                 self.preset.setdefault(id(site), site)
 
     def _presets(self) -> list[tuple[int, int]]:
-        """Where the variables of the module lie that have an initial value, as far as they have a place."""
+        """Where the variables of the module lie that have an initial value, as far as they have an address."""
         code = self.program.code
         if len(code._addresses) != self._placed:
             self._placed = len(code._addresses)
