@@ -104,7 +104,9 @@ def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
     for label in sorted({label for label, _ in table}):
         print(label.ljust(14) + " ".join([str(table[label, outcome]).rjust(12) for outcome in outcomes]))
     soon = sum(one.seconds <= SOON for one in results)
-    print(f"done within {SOON:g} s: {soon} of {len(results)}; verdicts that lint contradicts: {sum(bool(one.contradiction) for one in results)}")
+    print(
+        f"done within {SOON:g} s: {soon} of {len(results)}; verdicts that lint contradicts: {sum(bool(one.contradiction) for one in results)}"
+    )
     return results
 
 
@@ -112,22 +114,23 @@ def of_races(asked: argparse.Namespace) -> int:
     with (SHARED / "races" / "labels.tsv").open(newline="") as lines:
         rows = [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
     results = run([{**row, "file": f"races/ptx/{row['file']}"} for row in rows], asked)
-    wrong = [one for one in results if (one.label == "clean" and one.outcome == "refuted") or (one.label != "clean" and one.outcome == VERIFIED)]
+    wrong = [
+        one for one in results if (one.label == "clean" and one.outcome == "refuted") or (one.label != "clean" and one.outcome == VERIFIED)
+    ]
     return len(wrong)
 
 
 def of_pairs(asked: argparse.Namespace) -> int:
     """The planted bugs of ../shared/lint and their twins."""
-    with (SHARED / "lint" / "expected.tsv").open(newline="") as lines:
-        expected = {row["file"]: row["rule"] for row in csv.DictReader(lines, delimiter="\t")}
+    with (SHARED / "lint" / "cases.tsv").open(newline="", encoding="utf-8") as lines:
+        expected = {row["name"]: row["bug_class"][:1] for row in csv.DictReader(lines, delimiter="\t")}
     rows = []
     for name in expected:
         if asked.kernels in name:
-            rows.append({"file": f"lint/{name}", "label": "bad"})
-            rows.append({"file": f"lint/{name.replace('.bad.', '.good.')}", "label": "good"})
+            rows += [{"file": f"lint/{name}.{label}.ptx", "label": label} for label in ("bad", "good")]
     results = run(rows, asked)
     bad = [one for one in results if one.label == "bad"]
-    seen = [one for one in bad if any(rule[0] == expected[Path(one.file).name][0] for rule in one.rules)]
+    seen = [one for one in bad if any(rule[0] == expected[Path(one.file).name.partition(".")[0]] for rule in one.rules)]
     alarms = [one for one in results if one.label == "good" and one.rules]
     verified = [one for one in bad if one.outcome == VERIFIED]
     print(f"bad: {len(bad)}, verified {len(verified)}, seen by a rule of the family {len(seen)}; good ones with a finding: {len(alarms)}")
