@@ -1,4 +1,6 @@
-"""`verify` on labelled kernels: `python benchmarks/races_on_machine.py [--pairs | --fixtures] [--kernels TEXT] [--label TEXT] [--budget SECONDS]`.
+"""`verify` on labelled kernels.
+
+    python benchmarks/races_on_machine.py [--pairs | --fixtures] [--kernels TEXT] [--label TEXT] [--budget SECONDS] [--lint]
 
 Without an option every kernel of ../shared/races, with its launch and parameters; what those leave out is made up as `verify` does it. Prints
 for each kernel the verdict, then a table by label, what is done within ten seconds, and where `lint` has an error that a verified kernel is
@@ -22,15 +24,13 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import attrs
 import numpy as np
 
 from ptxkit.analyses import lint
 from ptxkit.analyses.execution.execute import loaded
 from ptxkit.analyses.framework.routine import Routine, routines
-from ptxkit.analyses.inputs.launches import example
 from ptxkit.analyses.inputs.shapes import shapes
-from ptxkit.analyses.verify.verdict import VERIFIED, verify
+from ptxkit.analyses.verify.verdict import REFUTED, VERIFIED, verify
 from ptxkit.cli._launching import Options, of_options
 from ptxkit.diagnostics import Severity
 from ptxkit.machine import Fault, Machine
@@ -86,7 +86,12 @@ def launch_of(module: Module, kernel: Routine, row: dict[str, str]) -> Any:
         given = tuple([f"{name}={number}" for name, number in json.loads(row["params"]).items()])
         return of_options(module, kernel, Options(row["block"], row["grid"], parameters=given))
     said = next((one for one in shapes(kernel) if math.prod(one.block) == 128), shapes(kernel)[0])
-    return attrs.evolve(example(kernel, said).launch)
+    cluster = _spoken(said.cluster) if said.cluster is not None else None
+    return of_options(module, kernel, Options(_spoken(said.block), _spoken(said.grid), cluster))
+
+
+def _spoken(numbers: tuple[int, ...]) -> str:
+    return ",".join(map(str, numbers))
 
 
 def run(rows: list[dict[str, str]], asked: argparse.Namespace) -> list[Result]:
@@ -177,7 +182,7 @@ def main() -> None:
     parser.add_argument("--pairs", action="store_true", help="the pairs of ../shared/lint")
     parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels, which are all correct")
     asked = parser.parse_args()
-    wrong = of_fixtures(asked.budget) if asked.fixtures else of_pairs(asked) if asked.pairs else of_races(asked)
+    wrong = of_fixtures(asked.budget, ("all",), asked.kernels) if asked.fixtures else of_pairs(asked) if asked.pairs else of_races(asked)
     sys.exit(bool(wrong))
 
 
