@@ -9,12 +9,14 @@ from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.barriers import Barriers
 from ptxkit.machine.monitors.mbarriers import Mbarriers
 from ptxkit.machine.monitors.races import FAMILIES, Races
+from ptxkit.machine.monitors.uninitialized import Uninitialized
 
 CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     **dict.fromkeys(FAMILIES, Races),
     "addresses": lambda _: Addresses(),
     "barriers": lambda _: Barriers(),
     "mbarriers": lambda _: Mbarriers(),
+    "uninitialized": lambda _: Uninitialized(),
 }
 """What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 

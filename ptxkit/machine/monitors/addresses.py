@@ -114,7 +114,7 @@ class Addresses(Monitor):
 
     def _nearest(self, space: str, at: int) -> tuple[str, int, int]:
         """The variable or buffer at an address, else the one before it, else the one after: name, start, end (0: there is none)."""
-        near = sorted(self._objects(space), key=lambda one: one[1])
+        near = sorted(self._nearby(space), key=lambda one: one[1])
         before = [one for one in near if one[1] <= at]
         if not before:
             return near[0] if near else ("", 0, 0)
@@ -122,7 +122,7 @@ class Addresses(Monitor):
         after = near[len(before)] if len(near) > len(before) else None
         return after if after is not None and at >= found[2] and after[1] - at < at - found[2] else found
 
-    def _objects(self, space: str) -> list[tuple[str, int, int]]:
+    def _nearby(self, space: str) -> list[tuple[str, int, int]]:
         launch = self.launch
         memory = launch.machine.memory
         if space == ".global":
