@@ -16,6 +16,7 @@ from ptxkit.isa.binding import Bound
 from ptxkit.isa.notation import Call
 from ptxkit.machine.code import part
 from ptxkit.machine.groups import Array
+from ptxkit.names import Kind
 
 if TYPE_CHECKING:
     from ptxkit.machine.code import Body, Site
@@ -49,6 +50,8 @@ class Plan:
     """`select`, `and`, `or`, `decided-and`, `decided-or`, `equal`, `pack`, `unpack`, or nothing: undefined if any operand is."""
     names: tuple[str, ...]
     """The operands of `how`."""
+    arguments: tuple[str, ...]
+    """What the form calls the arguments."""
     keys: frozenset[int]
     stores: bool
     loads: bool
@@ -109,7 +112,9 @@ class Undefined(dict[int, Array]):
         stores = any(one.access in ("write", "update", "readwrite") for one in memory)
         loads = bool(writes) and bool(memory) and bound.converges is None
         negated = guard is not None and guard.negated
-        return Plan(site, bound, tuple(reads), tuple(writes), guarded[0] if guarded else -1, negated, how, what, keys, stores, loads)
+        return Plan(
+            site, bound, tuple(reads), tuple(writes), guarded[0] if guarded else -1, negated, how, what, tuple(names), keys, stores, loads
+        )
 
     # --- what compiled code calls
 
@@ -183,7 +188,7 @@ class Undefined(dict[int, Array]):
                 return None
             return _least(each)
         if how in ("select", "and", "or", "decided-and", "decided-or"):
-            values = {name: arguments[read.argument] for read in plan.reads for name in [read.name] if 0 <= read.argument < len(arguments)}
+            values = dict(zip(plan.arguments, arguments, strict=False))
             return _decided(plan, lanes, {name: found for name, (found, _) in taints.items()}, values)
         found = None
         for one, _ in taints.values():
@@ -195,6 +200,22 @@ class Undefined(dict[int, Array]):
         loaded = dict(self.loaded)
         self.loaded.clear()
         self.monitor.landed(plan, loaded)
+
+    def enter(self, caller: Body, given: list[int], body: Body, results: int, lanes: Any) -> None:
+        """A function begins: parameters in registers are as defined as the arguments, results are not yet."""
+        for place, (symbol, number) in enumerate(body.formals):
+            if symbol.kind is not Kind.REGISTER:
+                continue
+            source: Any = self.monitor.never(body, number) if place < results else None
+            if place >= results and given[place] >= 0:
+                source = self.of((self.key(caller, given[place]),), lanes)
+            self.put(self.key(body, number), lanes, source)
+
+    def leave(self, body: Body, caller: Body, results: list[int], lanes: Any) -> None:
+        """A function ends: what it gives is as defined as its results."""
+        for (_, number), to in zip(body.formals, results, strict=False):
+            if to >= 0:
+                self.put(self.key(caller, to), lanes, self.of((self.key(body, number),), lanes))
 
     def branch(self, site: Site, key: int, lanes: Any) -> None:
         """Control depends on a register."""

@@ -24,14 +24,15 @@ import attrs
 import numpy as np
 
 from ptxkit.diagnostics import Severity
+from ptxkit.machine.code import FIRST
 from ptxkit.machine.following import Plan, Undefined
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
 from ptxkit.machine.semantics._shuffling import sources
-from ptxkit.names import Kind
+from ptxkit.syntax import Name
 
 if TYPE_CHECKING:
-    from ptxkit.machine.code import Site
+    from ptxkit.machine.code import Body, Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
@@ -115,22 +116,19 @@ class Uninitialized(Monitor):
             if not body.blocks:
                 continue
             formals = {number for _, number in body.formals}
-            names: dict[int, str] = {}
-            for site in body.sites:
-                for symbol in site.scope.symbols.values():
-                    if symbol.kind is Kind.REGISTER:
-                        for name in _names(symbol):
-                            for number in body.named(site.scope, name):
-                                names.setdefault(number, name)
             for number in body.blocks[0].registers:
-                if number < 3 or number in formals:
+                if number < FIRST or number in formals:
                     continue
-                name = names.get(number, "a register")
-                origin = self._origin(
-                    ("register", id(body), number), lambda name=name: _Origin(REGISTER, f"{name} before anything writes it", None)
-                )
                 column = self.undefined.setdefault(self.undefined.key(body, number), np.zeros(len(self._threads), np.uint8))
-                column[threads] = origin
+                column[threads] = self.never(body, number)
+
+    def never(self, body: Body, number: int) -> int:
+        """The origin of a register that nothing has written."""
+
+        def made() -> _Origin:
+            return _Origin(REGISTER, f"{_name_of(body, number)} before anything writes it", None)
+
+        return self._origin(("register", id(body), number), made)
 
     def _origin(self, key: Any, make: Any) -> int:
         """The number of an origin, from 2 on."""
@@ -353,8 +351,13 @@ class Uninitialized(Monitor):
             )
 
 
-def _names(symbol: Any) -> list[str]:
-    return [symbol.name]
+def _name_of(body: Body, number: int) -> str:
+    """What a function calls a register."""
+    for site in body.sites:
+        for name in site.instruction.find(Name):
+            if number in body.registers_of(site.scope, name):
+                return str(name.text)
+    return "a register"
 
 
 _ONES: dict[int, Any] = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np.uint64(0x0101010101010101)}
