@@ -62,7 +62,7 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
     "checks",
     callback=_checks,
     metavar="all|races,…",
-    help="What to look for while they run: races.",
+    help="What to look for while they run: races, addresses, barriers, mbarriers, uninitialized, …",
 )
 @click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
