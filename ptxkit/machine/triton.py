@@ -203,9 +203,7 @@ def _described(given: Any, description: Any, ranges: Ranges) -> list[bytes]:
 # --- Triton's own way of launching
 
 
-def activate(
-    architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = (), everywhere: bool = False
-) -> None:
+def activate(architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = (), everywhere: bool = False) -> None:
     """Makes the machine Triton's GPU: of compute capability 9.0 for 90. Tensors stay on the device `cpu`.
 
     With `everywhere` a kernel may access all memory of this process, not just that of its arguments: for kernels that find addresses in

@@ -148,6 +148,8 @@ class Addresses(Monitor):
     # --- one variable into the next
 
     def access(self, access: Access) -> None:
+        if access.space == ".global":
+            return
         site = getattr(access.lanes, "site", None)
         if site is None:
             return
@@ -204,6 +206,9 @@ class Addresses(Monitor):
             return None
         node = part(site.instruction.operands[addresses[0].path[0]], addresses[0].path[1:])
         base = node.base if isinstance(node, Address) else node
+        named = site.scope.lookup(base.text) if type(base) is Name else None
+        if named is not None and named.kind in (Kind.VARIABLE, Kind.PARAMETER):
+            return self._bytes_of(site.body, named)
         sources = self._sources.get(id(site.body))
         if sources is None:
             sources = self._sources[id(site.body)] = _Sources(site.body)
