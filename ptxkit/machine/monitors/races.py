@@ -116,6 +116,8 @@ class Races(Monitor):
         self.given: dict[tuple[int, tuple[str, int]], Releases] = {}
         """What a thread has released at a location."""
         self.fenced = Releases()
+        self._polls: dict[int, tuple[Array, tuple[int, int], Array]] = {}
+        """By instruction: which threads read what last, at which stamp, after how many writes."""
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
         self.cluster_arrivals: dict[tuple[int, int], int] = {}
         self.phases: dict[int, tuple[int, list[Releases]]] = {}
@@ -126,6 +128,7 @@ class Races(Monitor):
             return
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
+        self._polls = {}
         self.shadows.pop(".shared", None)
         self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
@@ -207,6 +210,8 @@ class Races(Monitor):
         at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         self._now = access
         self.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
+            return
         pieces = -(-access.size // shadow.grain)
         place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
         is_uniform = at.strides == (0,) and lanes.count > 0
@@ -225,6 +230,15 @@ class Races(Monitor):
             self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
         if kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+
+    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: _Kind) -> bool:
+        """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
+        last = self._polls.get(kind.number)
+        state = self.knowledge.stamp, shadow.changes
+        if last is not None and last[0] is place and last[1] == state and np.array_equal(last[2], at):
+            return True
+        self._polls[kind.number] = (place, state, at)
+        return False
 
     def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """Accesses of pieces: checked, and remembered."""

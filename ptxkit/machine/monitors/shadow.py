@@ -16,6 +16,8 @@ Array = np.ndarray[Any, Any]
 COMPACT, MERGE = 1 << 21, 1 << 24
 """From that many entries on a log is made smaller: those that nobody can race with go; then the last access of each kind that a thread made
 to a piece stands for those before."""
+FEW, SMALL = 32, 1 << 16
+"""More parts of a log than that become one, if together they have so few entries."""
 SPAN = 1 << 26
 """So many pieces are looked up in a table."""
 MANY = -1
@@ -137,6 +139,8 @@ class Log:
         """All accesses to some pieces."""
         if not self.entries or not len(pieces):
             return None
+        if len(self.entries) > FEW and sum([len(one.piece) for one in self.entries]) <= SMALL:
+            self.entries, self._last = [_joined(self.entries)], {}
         low, high = int(pieces.min()), int(pieces.max())
         table = None
         if high - low < SPAN:
@@ -182,6 +186,8 @@ class Shadow:
         self.threads = threads
         """Of a CTA."""
         self.length = 0
+        self.changes = 0
+        """How often anybody has written."""
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
         self._hows: dict[tuple[int, int, int], int] = {}
@@ -260,6 +266,7 @@ class Shadow:
 
     def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
         """These are the last writes from now on; gives the rows whose piece a later row has written, too."""
+        self.changes += 1
         count, mine = len(piece), thread + 1
         if strength or (self.writes.size and self.many_writers[piece].any()):
             # morally strong writes are no races, but do not order one another: all of them are remembered
