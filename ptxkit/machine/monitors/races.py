@@ -121,6 +121,10 @@ class Races(Monitor):
         self.given: dict[tuple[int, tuple[str, int]], Releases] = {}
         """What a thread has released at a location."""
         self.fenced = Releases()
+        self.only_waits = True
+        """Whether nobody has arrived at a barrier of a CTA without waiting."""
+        self.came_together: tuple[Array, int, list[tuple[int, int]]] | None = None
+        """All threads that there are, if they came to a barrier together and have not gone on; when; barriers with their phases."""
         self._polls: dict[int, tuple[Array, tuple[int, int], Array]] = {}
         """By instruction: which threads read what last, at which stamp, after how many writes."""
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
@@ -137,6 +141,7 @@ class Races(Monitor):
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
         self._polls = {}
+        self.only_waits, self.came_together = True, None
         self.shadows.pop(".shared", None)
         self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
@@ -669,8 +674,12 @@ class Races(Monitor):
         number = np.asarray(arguments[0])
         keys = lanes.cta * 16 + number
         waits = not bound.has(".arrive")
+        self.only_waits &= waits
+        came: list[tuple[int, int]] = []
+        self.came_together = (lanes.place, knowledge.stamp, came) if not number.ndim and lanes.count == residents.alive_count else None
         for barrier, which in apart(keys):
             phase = int(residents.barriers.phase[barrier])
+            came.append((barrier, phase))
             places = lanes.place[which]
             self.arrivals.pop((barrier, phase - 2), None)
             self.arrivals.setdefault((barrier, phase), []).append((places, knowledge.stamp, waits))
@@ -690,6 +699,8 @@ class Races(Monitor):
             self._leave_cluster(lanes, token)
             return
         knowledge, residents = self.knowledge, self.residents
+        if self._leave_together(lanes, token is None):
+            return
         keys = lanes.cta * 16 + np.asarray(arguments[0])
         phases = np.asarray(token[1]) if token is not None else residents.barriers.phase[keys]
         phases = np.broadcast_to(phases, lanes.count)
@@ -716,6 +727,20 @@ class Races(Monitor):
                 clock = self.clocks.join(clock, -came[n][1])
             knowledge.share(mine, clock)
         knowledge.tick()
+
+    def _leave_together(self, lanes: Any, is_over: bool) -> bool:
+        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to be told."""
+        knowledge, places = self.knowledge, lanes.place
+        came, self.came_together = self.came_together, None
+        if came is None or came[0] is not places or not self.only_waits or knowledge.extra[places].any():
+            return False
+        knowledge.floor_cta[places] = came[1]
+        if is_over:
+            # the barrier did not count a phase
+            for key in came[2]:
+                self.arrivals.pop(key, None)
+        knowledge.tick()
+        return True
 
     def _leave_cluster(self, lanes: Any, token: Any) -> None:
         if token is None:
