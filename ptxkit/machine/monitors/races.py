@@ -313,6 +313,8 @@ class Races(Monitor):
 
     def _check_writers(self, shadow: Shadow, space: str, rows: _Rows, how: str) -> None:
         """The last write of each piece, and those that are in the log, against these accesses."""
+        if rows.piece.strides == (0,) and not shadow.writer[rows.piece[0]]:
+            return
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
         if len(others) and not rows.kind.strength:

@@ -293,6 +293,11 @@ class Shadow:
 
         `floor` says up to which stamp what the CTA of each did happens before: a write that is after this read is after those, too.
         """
+        if piece.strides == (0,) and len(piece) > 1 and not strength:
+            self._note_reads_of_one(int(piece[0]), thread, floor, stamp)
+            count = len(piece)
+            self.reads.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(0, count), code))
+            return
         mine, how = thread + 1, self.how(site, strength, code)
         old = self.reader[piece]
         if not strength and self._read_again(piece, thread, mine, old, how, stamp, site, code):
@@ -327,6 +332,20 @@ class Shadow:
         clash = self.read_cta[piece] != cta
         if clash.any():
             self.read_cta[piece[clash]] = MANY
+
+    def _note_reads_of_one(self, piece: int, thread: Array, floor: Array, stamp: int) -> None:
+        """Several threads, in ascending order, read one piece."""
+        first, last = int(thread[0]) // self.threads + 1, int(thread[-1]) // self.threads + 1
+        cta = first if first == last else MANY
+        old = int(self.reader[piece])
+        if old:
+            where = np.array([piece])
+            before = int(self.read_by(where)[0]) + 1 if old != MANY else int(self.read_cta[piece])
+            if before != cta or cta == MANY or self.read[piece] > floor.min():
+                if old != MANY:
+                    self.reads.add(self.only_reads(where))
+                cta = cta if before == cta else MANY
+        self.reader[piece], self.read[piece], self.read_cta[piece] = MANY, stamp, cta
 
     def _read_again(self, piece: Array, thread: Array, mine: Array, old: Array, how: Array, stamp: int, site: int, code: Array) -> bool:
         """Whether every piece has been read by the same thread before, or by threads of several CTAs: then that is all there is to note."""
