@@ -8,8 +8,8 @@ from urllib.request import url2pathname
 
 import attrs
 
-from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.framework.rule import Rule
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.cli._job import Job, rules_of
 from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
 from ptxkit.diagnostics import Diagnostic, Severity

@@ -28,6 +28,7 @@ from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
 from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
+from ptxkit.machine.monitoring import used
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -214,6 +215,7 @@ class Scheduler:
         self.patience: dict[tuple[int, ...], int] = {}
         self.executed = 0
         self.steps = 0
+        self.operations = 0
         self.next_look = 0
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
@@ -342,6 +344,7 @@ class Scheduler:
                 raise self.fault(error, group, run) from error
             length = block.end - block.start + (block.last >= 0)
             self.executed += count * length
+            self.operations += length
             self.steps += 1
             # the clock is looked at sooner after long blocks, and after those of many lanes
             self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
@@ -551,6 +554,11 @@ class Scheduler:
     def watched(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
         """Tells the monitors of an instruction at which lanes may wait; gives the lanes at it."""
         lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
+        held = group.body.held
+        if held:
+            reads, writes = group.body.reads_writes(block.last)
+            if (reads | writes) & held and not any(group.body.holds(lanes.site)):
+                used(lanes, (reads & held, writes & held))
         for monitor in self.launch.monitors:
             monitor.instruction(lanes, arguments)
         if wait.level and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
@@ -796,6 +804,8 @@ class Scheduler:
         over = ""
         if budget.instructions is not None and self.executed + launch.executed > budget.instructions:
             over = f"more than {budget.instructions} instructions of threads are executed"
+        elif budget.operations is not None and self.operations > budget.operations:
+            over = f"more than {budget.operations} operations are executed"
         elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
             over = f"it takes more than {budget.seconds:g} seconds"
         if over:

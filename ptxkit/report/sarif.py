@@ -127,6 +127,12 @@ def _location(path: str, span: Span, lines: list[str], message: str | None = Non
     return found
 
 
+def at_line(path: str, line: int, lines: Sequence[str], message: str) -> dict[str, Any]:
+    """The location of a line of a file, with what is said of it."""
+    end = len(lines[line - 1]) + 1 if line <= len(lines) else 1
+    return _location(path, Span(0, 0, line, 1, line, end), list(lines), message)
+
+
 def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:
     """The lines of the source program that a finding comes from, the innermost first."""
     found = []

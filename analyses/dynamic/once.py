@@ -1,0 +1,83 @@
+"""One run of a made-up launch under all monitors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.dependence import dependent
+from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.inputs.example import Example
+from ptxkit.diagnostics import Severity
+from ptxkit.machine import Budget, Fault
+from ptxkit.machine.monitors import monitors_of
+from ptxkit.machine.monitors.addresses import OUTSIDE
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
+
+
+@attrs.frozen(eq=False)
+class Ran:
+    """What came of it. `fault` ended it; None: all threads ran to completion."""
+
+    example: Example
+    findings: tuple[Finding, ...]
+    fault: Fault | None
+    observer: Observer = attrs.field(repr=False)
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """The findings that are no notes."""
+        return tuple([one for one in self.findings if one.diagnostic.severity is not Severity.INFO])
+
+    @property
+    def outside(self) -> str:
+        """The state space in which the run left all that it was given; empty if it did not."""
+        for finding in self.findings:
+            if finding.diagnostic.name == OUTSIDE[1]:
+                return "." + str(finding.witness.get("space", ""))
+        fault = self.fault
+        return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
+
+    @property
+    def depends(self) -> tuple[Any, ...]:
+        """The instructions that depend on contents that were made up."""
+        program = self.observer.program
+        return dependent(program, self.observer.sources) if program is not None else ()
+
+
+def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float) -> Ran:
+    """Runs a launch with some contents of memory, for so many operations and seconds at most."""
+    machine = code.machine
+    code.reset()
+    made: list[tuple[int, int]] = []
+    arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+    observer = Observer(tuple(made))
+    fault: Fault | None = None
+    findings: tuple[Finding, ...] = ()
+    budget = Budget(seconds=seconds, operations=operations)
+    monitors = (observer, *monitors_of("all"))
+    try:
+        run = machine.launch(
+            code,
+            one.kernel,
+            *arguments,
+            grid=one.grid,
+            block=one.block,
+            cluster=one.cluster,
+            shared=one.shared,
+            budget=budget,
+            monitors=monitors,
+        )
+        findings = run.findings
+    except Fault as error:
+        fault, findings = error, error.findings
+    finally:
+        for start, _ in made:
+            machine.free_global(start)
+    return Ran(one, findings, fault, observer)
