@@ -17,6 +17,7 @@ from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
 from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, cause_of
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
 from ptxkit.analyses.inputs.parameters import Role, parameters
@@ -168,6 +169,7 @@ class Exercise:
         again = [self._causes(self._once(ran.example, contents)) for contents in (RANDOM, ZEROS)] if sites else []
         other = self._first((shape,), contrast)
         elsewhere = self._causes(other[0]) if other is not None else None
+        guessed = is_guessed(self.routine)
         for finding in ran.wrong:
             cause = cause_of(finding)
             lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
@@ -176,7 +178,7 @@ class Exercise:
                 ran.example,
                 bool(lines & set(sites.values())),
                 all(cause in causes for causes in again),
-                None if elsewhere is None else cause in elsewhere,
+                None if elsewhere is None or guessed else cause in elsewhere,
             )
 
     def _causes(self, ran: Ran) -> set[tuple[Any, ...]]:
