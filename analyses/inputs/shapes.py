@@ -102,7 +102,9 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP <= count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
-    return tuple([length for length in lengths if length <= most]) or (most,)
+    # where lanes work together, a warp is whole
+    least = WARP if needs(routine, "warp") and most >= WARP else 1
+    return tuple([length for length in lengths if least <= length <= most]) or (most,)
 
 
 def _said(routine: Routine) -> Size | None:
