@@ -12,6 +12,7 @@ from ptxkit.analyses.execution.execute import fault_space
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
 from ptxkit.machine import Budget, Fault
 from ptxkit.machine.monitors import monitors_of
 from ptxkit.machine.monitors.addresses import OUTSIDE
@@ -19,6 +20,10 @@ from ptxkit.machine.monitors.addresses import OUTSIDE
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
+
+
+BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
+"""The chapters whose instructions read matrices by descriptors."""
 
 
 @attrs.frozen(eq=False)
@@ -29,11 +34,26 @@ class Ran:
     findings: tuple[Finding, ...]
     fault: Fault | None
     observer: Observer = attrs.field(repr=False)
+    code: Code = attrs.field(repr=False)
+
+    def line_of(self, site: Any) -> int:
+        """The line of an instruction."""
+        return self.code.index.span(site.path).line
 
     @property
     def wrong(self) -> tuple[Finding, ...]:
-        """The findings that are no notes."""
-        return tuple([one for one in self.findings if one.diagnostic.severity is not Severity.INFO])
+        """The findings that are no notes, without those of matrices that descriptors describe where one leaves its variable: whoever wrote
+        it may use less of the layout than there is."""
+        loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
+        unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
+        return tuple([one for one in loud if one.diagnostic.span not in unsure])
+
+    def _is_matrix(self, finding: Finding) -> bool:
+        return any(
+            isinstance(site.bound, Bound) and site.bound.form.file in BY_DESCRIPTOR and self.line_of(site) == finding.diagnostic.span.line
+            for body in (self.observer.program.entered if self.observer.program is not None else ())
+            for site in body.sites
+        )
 
     @property
     def outside(self) -> str:
@@ -80,4 +100,4 @@ def once(code: Code, one: Example, contents: Contents, operations: int, seconds:
     finally:
         for start, _ in made:
             machine.free_global(start)
-    return Ran(one, findings, fault, observer)
+    return Ran(one, findings, fault, observer, code)
