@@ -73,7 +73,15 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
             groups.remove(group)
         together[1].append(one)
         groups.append(together)
-    return [_as_one(members) for _, members in groups]
+    found = [_as_one(members) for _, members in groups]
+    told = [places for places, members in groups if members[0].name not in RACES]
+    # a race that is also known by what is missing is told once
+    return [one for one, (places, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_told(places, told)]
+
+
+def _is_told(places: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
+    lines = {line for _, line in places}
+    return any(lines <= {line for _, line in other} for other in others)
 
 
 def _as_one(members: list[Diagnostic]) -> Diagnostic:

@@ -644,7 +644,7 @@ class Races(Monitor):
                     mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
-            elif bound.has(".arrive"):
+            if bound.has(".arrive", ".relaxed"):
                 # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
                 shadow = self.shadows.get(".shared")
                 for place in self.published.keys() & set(lanes.place.tolist()):
