@@ -55,8 +55,8 @@ def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
 
 @fact
 def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
-    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier is told of them (None: they had to
-    be guessed).
+    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier is told of them (None: they
+    had to be guessed).
 
     Those that are expected are shared out as the variables are large that they go to.
     """

@@ -29,6 +29,10 @@ class Number:
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
         """It as the bytes of a parameter."""
+        return self.bytes()
+
+    def bytes(self) -> bytes:
+        """It in memory."""
         import numpy as np
 
         if isinstance(self.value, float):
