@@ -57,10 +57,14 @@ _SHARED_LIMITS = {
 
 @attrs.frozen
 class Budget:
-    """What a launch may take: instructions of threads, and seconds; None: any amount."""
+    """What a launch may take: instructions of threads, and seconds; None: any amount.
+
+    `operations` are instructions too, but those that threads execute together count once: it is what a launch costs, on any computer.
+    """
 
     instructions: int | None = None
     seconds: float | None = 600.0
+    operations: int | None = None
 
 
 @attrs.frozen
