@@ -353,6 +353,7 @@ def cuFuncGetParamInfo(function: int, i: int) -> tuple[int, int]:
 
 @call("q q *q *q")
 def cuKernelGetParamInfo(kernel: int, i: int) -> tuple[int, int]:
+    STATE.current()
     return _parameter(kernel, i)
 
 
