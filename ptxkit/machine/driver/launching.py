@@ -45,7 +45,8 @@ class Config(ctypes.Structure):
         for i in range(self.count):
             one = Attribute.from_address(self.attributes + i * ctypes.sizeof(Attribute))
             if one.id == wanted and any(one.value[:3]):
-                return tuple(one.value[:3])  # type: ignore[return-value]
+                x, y, z = one.value[:3]
+                return x, y, z
         return None
 
 

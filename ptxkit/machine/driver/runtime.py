@@ -20,7 +20,7 @@ _AS_DRIVER = {"cudaDeviceSynchronize": "cuCtxSynchronize", "cudaGetDeviceCount":
 
 
 def _replace(module: ModuleType) -> None:
-    results: Any = module.cudaError_t  # type: ignore[attr-defined]
+    results: Any = module.cudaError_t
 
     def of_driver(name: str) -> Callable[..., tuple[Any, ...]]:
         def run(*given: Any) -> tuple[Any, ...]:
