@@ -130,9 +130,7 @@ def report(record: dict[str, Found]) -> bool:
     wrong = [
         path
         for path, found in record.items()
-        if not found.get("stable")
-        or found.get("same") == "no"
-        or ("formatted" in found and found["formatted"] not in ("valid", "slow"))
+        if not found.get("stable") or found.get("same") == "no" or ("formatted" in found and found["formatted"] not in ("valid", "slow"))
     ]
     for path in wrong:
         print(f"{path}: {record[path]}")
@@ -143,17 +141,19 @@ def report(record: dict[str, Found]) -> bool:
     print("as they are: " + ", ".join(f"{count} {what}" for what, count in originals.items()))
     compared = [found for found in done if "same" in found]
     kinds = Counter(found["same"] for found in compared)
-    print(f"machine code compared: {len(compared)} files, {sum(found['size'] for found in compared) / 1e6:.1f} MB; equal by bytes: "
-          f"{kinds['bytes']}, by sections: {kinds['sections']}, without debugging data: {kinds['stripped']}, one of several "
-          f"that the compiler makes of one text: {kinds['one of several']}, other: {kinds['no']}")
+    print(
+        f"machine code compared: {len(compared)} files, {sum(found['size'] for found in compared) / 1e6:.1f} MB; equal by bytes: "
+        f"{kinds['bytes']}, by sections: {kinds['sections']}, without debugging data: {kinds['stripped']}, one of several "
+        f"that the compiler makes of one text: {kinds['one of several']}, other: {kinds['no']}"
+    )
     large = [found["format"] / found["parse"] for found in done if found["size"] >= 100_000]
     total = sum(found["format"] for found in done) / sum(found["parse"] for found in done) if done else 0
     if large:
-        print(f"formatting over parsing: {total:.2f} in all; files of 100 kB or more: median {statistics.median(large):.2f}, "
-              f"worst {max(large):.2f}")
+        print(
+            f"formatting over parsing: {total:.2f} in all; files of 100 kB or more: median {statistics.median(large):.2f}, "
+            f"worst {max(large):.2f}"
+        )
     return not wrong
-
-
 
 
 def main() -> None:

@@ -46,13 +46,14 @@ def observed(program: Program, seeds: int, stop: bool) -> tuple[set[tuple[int, .
     for schedule in (*SCHEDULES, *range(seeds)):
         memory = np.frombuffer(bytearray(kernel.memory() or bytes(16)), np.uint8).copy()
         results = np.zeros(kernel.result_bytes, np.uint8)
-        monitor = Races()
+        monitor = Races(by_the_letter=True)
         machine.launch(
             code, "litmus", memory, results, grid=kernel.grid, block=kernel.block, schedule=schedule, monitors=[monitor], budget=10.0
         )
         seen.add(tuple(results.view(np.uint64)[: len(kernel.registers)].tolist()))
-        if monitor.races and not race:
-            race = f"schedule {schedule}: {next(iter(monitor.races.values())).witness()}"
+        shown = [one for one in monitor.races.values() if one.rule != "P003"]  # a warning, which the axioms do not have
+        if shown and not race:
+            race = f"schedule {schedule}: {shown[0].witness()}"
             if stop:
                 break
     return seen, race

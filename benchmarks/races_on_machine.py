@@ -61,7 +61,7 @@ def arguments(machine: Machine, code: Code, kernel: str, given: dict[str, Any], 
     return found
 
 
-def one(file: Path, row: dict[str, str], number: int, budget: float, checks: str) -> tuple[str, float, str]:
+def one(file: Path, row: dict[str, str], number: int, budget: float, checks: tuple[str, ...]) -> tuple[str, float, str]:
     """What came of a launch: refuted, clean, or the kind of fault."""
     machine = Machine("sm_90a")
     code = machine.load(file.read_text())
@@ -71,7 +71,7 @@ def one(file: Path, row: dict[str, str], number: int, budget: float, checks: str
     shared = SHARED if ".extern .shared" in code.module.text else 0
     started = time.perf_counter()
     try:
-        findings = machine.launch(code, kernel, *given, grid=grid, block=block, shared=shared, budget=budget, checks=checks or ()).findings
+        findings = machine.launch(code, kernel, *given, grid=grid, block=block, shared=shared, budget=budget, checks=checks).findings
         outcome, detail = "clean", ""
     except Fault as fault:
         findings, outcome, detail = fault.findings, fault.kind, str(fault)
@@ -84,29 +84,29 @@ def one(file: Path, row: dict[str, str], number: int, budget: float, checks: str
     return outcome, seconds, detail
 
 
-def judged(work: tuple[dict[str, str], float, bool]) -> Result:
-    row, budget, compare = work
+def judged(work: tuple[dict[str, str], float, bool, tuple[str, ...]]) -> Result:
+    row, budget, compare, checks = work
     file = FOLDER / "ptx" / row["file"]
     longest = max(g * b for g, b in zip((*sizes(row["grid"]), 1, 1), (*sizes(row["block"]), 1, 1), strict=False))
     try:
-        outcome, seconds, detail = one(file, row, longest, budget, "all")
-        plain = one(file, row, longest, budget, "")[1] if compare else 0.0
+        outcome, seconds, detail = one(file, row, longest, budget, checks)
+        plain = one(file, row, longest, budget, ())[1] if compare else 0.0
     except Exception as why:  # a kernel that cannot be loaded or launched is one of the figures
         outcome, seconds, plain, detail = type(why).__name__, 0.0, 0.0, str(why)
     return Result(row["file"], row["label"], outcome, seconds, plain, detail)
 
 
-def of_fixtures(budget: float) -> int:
+def of_fixtures(budget: float, names: tuple[str, ...], kernels: str) -> int:
     """The correct kernels of fixtures/kernels under the monitor: what it finds, and how much longer they take. How many have a finding."""
     ratios, wrong = [], 0
     for launch in read(str(FIXTURES / "launch.toml")):
         path = next((p for p in sorted(FIXTURES.glob("*.sm_90a.ptx")) if launch.is_for(str(p))), None)
-        if path is None:
+        if path is None or kernels not in launch.kernel:
             continue
         seconds = []
         findings: tuple[Any, ...] = ()
         outcome = "ended"
-        for checks in ((), ("all",)):
+        for checks in ((), names):
             machine = Machine("sm_90a")
             try:
                 run = execute(machine, machine.load(path.read_text()), launch, budget=budget, checks=checks)
@@ -138,16 +138,18 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--compare", action="store_true", help="also without the monitor, for the ratio of times")
     parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels instead, which are all correct")
+    parser.add_argument("--checks", default="races,barriers", help="names of monitors, with commas")
     asked = parser.parse_args()
+    checks = tuple(asked.checks.split(","))
     if asked.fixtures:
-        sys.exit(bool(of_fixtures(asked.budget)))
+        sys.exit(bool(of_fixtures(asked.budget, checks, asked.kernels)))
     with (FOLDER / "labels.tsv").open(newline="") as lines:
         rows = [row for row in csv.DictReader(lines, delimiter="\t") if asked.kernels in row["file"] and asked.label in row["label"]]
     table: Counter[tuple[str, str]] = Counter()
     times: dict[str, float] = {}
     ratios = []
     with ProcessPoolExecutor(asked.processes) as pool:
-        for result in pool.map(judged, [(row, asked.budget, asked.compare) for row in rows]):
+        for result in pool.map(judged, [(row, asked.budget, asked.compare, checks) for row in rows]):
             table[result.label, result.outcome] += 1
             times[result.label] = times.get(result.label, 0.0) + result.seconds
             if result.plain:

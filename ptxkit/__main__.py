@@ -1,5 +1,5 @@
 """`python -m ptxkit`."""
 
-from ptxkit.cli import main
+from ptxkit.cli import run
 
-main(prog_name="ptxkit")
+run()

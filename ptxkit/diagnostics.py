@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
 
+from ptxkit.demangling import readable
 from ptxkit.frozen import frozen
 
 
@@ -87,6 +89,8 @@ class Diagnostic:
     """Where the code comes from in the program that was compiled, if `.loc` says."""
     fix: Fix | None = None
     """What would cure it, if that is known."""
+    witness: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
+    """The execution that shows it, as JSON has it, if it was shown by one."""
 
     def as_json(self) -> dict[str, Any]:
         """The finding as in the JSON output of `ptxkit lint`, version 1."""
@@ -102,6 +106,7 @@ class Diagnostic:
             "end_line": span.end_line,
             "end_column": span.end_column,
             "function": self.function,
+            "kernel": None if self.function is None else readable(self.function),
             "notes": list(self.notes),
             "related": [
                 {
@@ -115,6 +120,7 @@ class Diagnostic:
             ],
             **_origin(self.origin),
             **({"fix": attrs.asdict(self.fix)} if self.fix is not None else {}),
+            **({"witness": dict(self.witness)} if self.witness is not None else {}),
         }
 
 

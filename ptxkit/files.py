@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,8 +29,45 @@ def encode(text: str) -> bytes:
 
 
 def read(path: str) -> str:
-    """The text of a file, or of standard input for `-`. Of a binary file, the PTX in it: if there are several texts, it is the name of one
-    that is read, such as `libfoo.so!3.sm_90a.ptx`. Raises CannotRead."""
+    """The PTX in a file, or in standard input for `-`. Of a binary file that has several texts, it is the name of one that is read, such as
+    `libfoo.so!3.sm_90a.ptx`. Raises CannotRead, which says what to do, for what is no PTX."""
+    text = read_any(path)
+    why = why_not_ptx(text, path)
+    if why is not None:
+        raise CannotRead(f"{'standard input' if path == '-' else path}: {why}")
+    return text
+
+
+def why_not_ptx(text: str, path: str) -> str | None:
+    """What a text is if it is no PTX, and what to do about it; None for PTX, also for a part of it or for PTX with errors."""
+    if _DIRECTIVE.search(text):
+        return None
+    if not text.strip():
+        return "empty, where PTX is expected"
+    suffix = Path(path).suffix.lower()
+    name = path if suffix else "x.cu"
+    if suffix in _CPP or _CPP_TEXT.search(text):
+        return f"this is CUDA C++: compile it with `nvcc -ptx -lineinfo {name}`"
+    if suffix == ".py":
+        return "this is Python: for Triton, write `kernel.asm['ptx']` to a file; for Numba, `kernel.inspect_asm()`"
+    if suffix == ".ll" or _LLVM_TEXT.search(text):
+        return f"this is LLVM IR: compile it with `llc -march=nvptx64 -mcpu=sm_90 {name if suffix else 'x.ll'}`"
+    if "\0" in text or sum(1 for character in text[:4096] if "\udc80" <= character <= "\udcff") > 8:
+        return "binary data without PTX: a file of text is expected, or a program, library or fat binary that has PTX in it"
+    return None if _STATEMENT.search(text) else "this is no PTX: there is neither a directive, such as .version, nor an instruction in it"
+
+
+_DIRECTIVE = re.compile(
+    r"^[ \t]*\.(?:version|target|address_size|visible|entry|func|weak|extern|global|const|reg|file|section)\b", re.MULTILINE
+)
+_STATEMENT = re.compile(r"\.(?:entry|func|reg|version|target|param)\b|^[ \t]*(?:@!?[%\w]+[ \t]+)?[a-z]\w*[.\w:]*[^;{}\n]*;", re.MULTILINE)
+_CPP = frozenset((".cu", ".cuh", ".cpp", ".cc", ".cxx", ".c", ".h", ".hpp"))
+_CPP_TEXT = re.compile(r"^[ \t]*#[ \t]*include\b|__global__|__device__", re.MULTILINE)
+_LLVM_TEXT = re.compile(r"^(?:target triple|define .*@.*\{)", re.MULTILINE)
+
+
+def read_any(path: str) -> str:
+    """The text of a file, or of standard input for `-`: as `read`, of any kind. Raises CannotRead."""
     try:
         if path != "-" and not Path(path).exists():
             inside = _inside(path)
@@ -92,6 +130,11 @@ def write(path: str, text: str) -> None:
     write_all({path: text})
 
 
+def write_bytes(path: str, data: bytes) -> None:
+    """As `write`, for what is no text."""
+    write_all({path: decode(data)})
+
+
 def write_all(texts: Mapping[str, str]) -> None:
     """Writes several files, all or none: nothing is renamed before each is written. Raises OSError that names the path.
 
@@ -142,7 +185,10 @@ def find(paths: Iterable[str]) -> Iterator[str]:
         elif Path(path).is_file():
             yield from _texts(path)
         elif Path(path).is_dir():
-            yield from sorted(str(found) for found in Path(path).rglob("*.ptx") if found.is_file())
+            inside = sorted(str(found) for found in Path(path).rglob("*.ptx") if found.is_file())
+            if not inside:
+                raise CannotRead(f"{path}: no .ptx files in this folder: `nvcc -ptx -lineinfo` makes them, `ptxkit extract` takes them out")
+            yield from inside
         elif not Path(path).exists() and not _is_inside(path):
             raise CannotRead(f"{path}: no such file or folder")
         else:

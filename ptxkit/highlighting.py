@@ -1,6 +1,6 @@
 """PTX for Pygments: a lexer and a style, for coloured listings in the terminal, in HTML and in any other format that Pygments writes.
 
-    pygmentize -l ptxkit -O style=ptxkit kernel.ptx
+pygmentize -l ptxkit -O style=ptxkit kernel.ptx
 """
 
 from __future__ import annotations

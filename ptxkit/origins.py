@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path as FilePath
 
 import attrs
@@ -19,6 +20,37 @@ SUFFIXES = frozenset(
 
 LARGEST = 10_000_000
 """Bytes; larger files are not read."""
+
+
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:usr/(?:include|lib)|usr/local/cuda[^/]*|targets/[^/]+/include|site-packages|dist-packages|nvidia/[^/]+/include|lib/gcc|c\+\+|cccl"
+    r"|cub|thrust|libcudacxx|cuda/std|cuda/__\w+|cooperative_groups|cutlass|cute|crt)/"
+    r"|(?:^|/)(?:cuda_\w+|cooperative_groups\w*|sm_\d+_\w+|device_\w*functions|math_functions|math_constants|vector_\w+|mma|pipeline"
+    r"|texture_\w+|surface_\w+)\.(?:h|hpp|hh|inl)$|(?:^|/)include/[\w]+$|^<"
+)
+"""Paths of files that came with a compiler, a toolkit or a library of kernels; a header of the C++ library has no suffix."""
+
+
+def frames(origin: Origin) -> Iterator[Origin]:
+    """The location and the calls that were inlined there, from the innermost to the kernel."""
+    frame: Origin | None = origin
+    while frame is not None:
+        yield frame
+        frame = frame.inlined_at
+
+
+def is_library(path: str) -> bool:
+    """Whether a file came with the system, the CUDA toolkit or a library, as far as its path shows."""
+    return _LIBRARY.search(path.replace("\\", "/")) is not None
+
+
+def own_frame(origin: Origin) -> Origin:
+    """The innermost frame in a file of the user's own; the outermost frame if there is none."""
+    found = origin
+    for found in frames(origin):
+        if not is_library(found.path):
+            return found
+    return found
 
 
 class Origins:
@@ -73,9 +105,8 @@ def _locs(body: Block, path: Path) -> list[tuple[Path, Loc]]:
     return sorted(found, key=lambda one: one[0])
 
 
-@functools.lru_cache(maxsize=64)
-def source_lines(name: str, beside: str | None) -> tuple[str, ...] | None:
-    """The lines of a source file, looked for where its name says, else beside the PTX file; None if there is none that can be shown."""
+def source_file(name: str, beside: str | None) -> FilePath | None:
+    """A source file, looked for where its name says, else beside the PTX file; None if there is none that may be shown."""
     path = FilePath(name)
     candidates = [path] if path.is_absolute() or beside is None else [path, FilePath(beside).parent / path]
     if beside is not None:
@@ -83,10 +114,20 @@ def source_lines(name: str, beside: str | None) -> tuple[str, ...] | None:
     for candidate in candidates:
         try:
             if candidate.suffix.lower() in SUFFIXES and candidate.is_file() and candidate.stat().st_size <= LARGEST:
-                return tuple(candidate.read_text(encoding="utf-8", errors="replace").splitlines())
+                return candidate
         except (OSError, ValueError):
             continue
     return None
+
+
+@functools.lru_cache(maxsize=64)
+def source_lines(name: str, beside: str | None) -> tuple[str, ...] | None:
+    """The lines of a source file, looked for where its name says, else beside the PTX file; None if there is none that can be shown."""
+    found = source_file(name, beside)
+    try:
+        return None if found is None else tuple(found.read_text(encoding="utf-8", errors="replace").splitlines())
+    except OSError:
+        return None
 
 
 def excerpt(origin: Origin, beside: str | None) -> str | None:

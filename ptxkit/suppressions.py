@@ -49,9 +49,7 @@ def apply(
     used: set[Mark] = set()
     for diagnostic in diagnostics:
         at = diagnostic.span.start
-        accepting = [
-            mark for mark in found if mark.start <= at < mark.end and any(is_named(word, diagnostic) for word in mark.rules)
-        ]
+        accepting = [mark for mark in found if mark.start <= at < mark.end and any(is_named(word, diagnostic) for word in mark.rules)]
         used.update(accepting)
         if not accepting:
             kept.append(diagnostic)

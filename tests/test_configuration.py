@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxkit.configuration import BadConfiguration, Configuration, find, parse_severity, read, severity_of
+from ptxkit.configuration import BadConfiguration, Configuration, find, ignored_in, is_excluded, parse_severity, read, severity_of
 
 
 def write(path: Path, text: str) -> Path:
@@ -22,7 +22,7 @@ def test_everything(tmp_path: Path) -> None:
     )
 
     assert read(path) == Configuration(
-        ("C", "R001"), ("R002",), {"R001": "info", "C": "off"}, str(tmp_path / "known.json"), "sm_90a", "8.5", 100, str(path)
+        ("C", "R001"), ("R002",), {"R001": "info", "C": "off"}, str(tmp_path / "known.json"), "sm_90a", "8.5", 100, path=str(path)
     )
 
 
@@ -71,3 +71,25 @@ def test_severities() -> None:
     assert severity_of(settings, "C003", "other") == "warning"
     assert severity_of(settings, "R001", "other") == "info"
     assert severity_of({}, "R001", "other") is None
+
+
+def test_patterns(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "ptxkit.toml",
+        'extend-exclude = ["third_party", "gen/*.ptx"]\n[per-file-ignores]\n"*.sm_80.ptx" = ["R001"]\n"tests/*" = ["C", "E010"]\n',
+    )
+    settled = read(path)
+
+    def excluded(name: str) -> bool:
+        return is_excluded(tmp_path / name, tmp_path, settled)
+
+    assert excluded("third_party/a.ptx") and excluded("x/third_party/y/a.ptx") and excluded("gen/a.ptx") and excluded(".venv/a.ptx")
+    assert not excluded("a.ptx") and not excluded("third/a.ptx")
+    assert not is_excluded(tmp_path / "third_party" / "a.ptx", tmp_path / "third_party", settled)
+    assert ignored_in(tmp_path / "a.sm_80.ptx", settled) == ("R001",)
+    assert ignored_in(tmp_path / "tests" / "b.ptx", settled) == ("C", "E010")
+
+
+def test_the_nearest_name_is_said(tmp_path: Path) -> None:
+    with pytest.raises(BadConfiguration, match="did you mean extend-exclude"):
+        read(write(tmp_path / "ptxkit.toml", "extend-exclud = []"))

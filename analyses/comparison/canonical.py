@@ -157,4 +157,3 @@ class _Masker:
                 yield from self._tokens(child, scope, names)
         else:
             yield node.text.strip()
-

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import attrs
 
 from ptxkit.analyses.comparison.alignment import Pair, align
 from ptxkit.analyses.comparison.canonical import Body, Item, Renameable, body, plain
 from ptxkit.analyses.comparison.correspondence import correspond, gaps
+from ptxkit.analyses.comparison.pairing import pairs, renamed
 from ptxkit.names import Symbol, resolve
 from ptxkit.statistics import FunctionStatistics, statistics, symbol_bytes
 from ptxkit.syntax import (
@@ -65,10 +66,12 @@ class Changed:
     name: str
     is_entry: bool
     status: str
-    """`removed`, `added`, or `changed`."""
+    """`removed`, `added`, `changed`, or `renamed` and otherwise equal."""
     changes: tuple[Change, ...] = ()
     opcodes: Counts = attrs.field(factory=dict)
     resources: Counts = attrs.field(factory=dict)
+    was: str = ""
+    """The name in the first module, if it is another."""
 
 
 @attrs.frozen
@@ -84,13 +87,15 @@ class Comparison:
         return not self.module and not self.functions
 
 
-def compare(before: Module, after: Module) -> Comparison:
+def compare(before: Module, after: Module, names: Mapping[str, str] | None = None) -> Comparison:
     """What changed from one module to the other.
 
-    Not compared: white space and comments, the names of registers and labels, registers that nothing uses, the order of functions,
+    Functions of other names are paired as `names` says, by the name in `before`, else where most of their instructions are the same. Not
+    compared: white space and comments, the names of registers and labels, registers that nothing uses, the order of functions,
     variables and directives, and debugging data (11.5).
     """
-    sides = _Side(before), _Side(after)
+    other_names = pairs(before, after, names)
+    sides = _Side(renamed(before, other_names)), _Side(after)
     old, new = sides
     changed: list[Changed] = []
     for name, position in old.functions.items():
@@ -98,7 +103,18 @@ def compare(before: Module, after: Module) -> Comparison:
         one = _gone(old, name, position, "removed") if other is None else _compared(old, new, name, position, other)
         changed += [one] if one else []
     changed += [_gone(new, name, position, "added") for name, position in new.functions.items() if name not in old.functions]
-    return Comparison(tuple(_of_module(old, new)), tuple(changed))
+    return Comparison(tuple(_of_module(old, new)), tuple(_named(changed, other_names, set(names or ()), new)))
+
+
+def _named(changed: list[Changed], names: Mapping[str, str], said: set[str], new: _Side) -> Iterator[Changed]:
+    """The functions with the names that they had; one that is only called otherwise is a difference unless that was said."""
+    was = {now: old for old, now in names.items()}
+    yield from [attrs.evolve(one, was=was.get(one.name, "")) for one in changed]
+    for now in was.keys() - {one.name for one in changed}:
+        if was[now] not in said and now in new.functions:
+            function = new.module.children[new.functions[now]]
+            assert isinstance(function, Function)
+            yield Changed(now, function.is_entry, "renamed", was=was[now])
 
 
 class _Side:
@@ -317,4 +333,3 @@ def _differing(before: dict[str, int], after: dict[str, int]) -> Counts:
     """Greatest changes first."""
     both = {what: (before.get(what, 0), after.get(what, 0)) for what in {**before, **after}}
     return dict(sorted([one for one in both.items() if one[1][0] != one[1][1]], key=lambda one: (-abs(one[1][1] - one[1][0]), one[0])))
-

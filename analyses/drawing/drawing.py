@@ -75,9 +75,7 @@ class Drawing:
             return None
 
 
-def draw(
-    subject: Module | Function | Routine, functions: Iterable[str] = (), *, color: str = "none", level: str = "blocks"
-) -> Drawing:
+def draw(subject: Module | Function | Routine, functions: Iterable[str] = (), *, color: str = "none", level: str = "blocks") -> Drawing:
     """A picture of the functions of a module that have a body (of those with these names, if any are named), or of one function.
 
     `color` is none, liveness, pressure, loops or divergence, `level` blocks or instructions. A Function alone is drawn without what its

@@ -19,7 +19,7 @@ SECONDS = 15.0
 """How long a layout may take before a plainer one is tried."""
 PATIENCE = 120.0
 """How long that one may take: a late picture is better than none."""
-ADVICE = "install Graphviz (its program `dot`), or `pip install ptxkit[pictures]`"
+ADVICE = "install Graphviz (its program `dot`), or `pip install graphviz-pure`"
 
 
 def program(format_: str = "svg") -> str:
@@ -33,6 +33,11 @@ def program(format_: str = "svg") -> str:
     if format_ == "pdf":
         raise CannotDraw("graphviz-pure draws no PDF, only SVG and PNG: for PDF install Graphviz (its program `dot`)")
     return pure
+
+
+def rendered(source: str, format_: str) -> bytes:
+    """The picture of a graph that has no plainer form. Raises CannotDraw."""
+    return render(source, source, format_)
 
 
 def render(source: str, plainer: str, format_: str) -> bytes:
@@ -70,6 +75,7 @@ def polish(svg: str) -> str:
     runs = list(_RUN.finditer(svg))
     letters = [len(_ENTITY.sub("x", run[5])) for run in runs]
     gaps = [float(after[2]) - float(run[2]) if after[3] == run[3] else 0.0 for run, after in pairwise(runs)] + [0.0]
+    gaps = gaps[: len(runs)]
     usual = _letter_width(gaps, letters)
     pieces = []
     at = 0

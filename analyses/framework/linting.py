@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+import attrs
 
 from ptxkit import suppressions
 from ptxkit.analyses.framework.rule import Facts, Rule, names_rule, select
+from ptxkit.debug_info import parameter_names
+from ptxkit.demangling import in_prose
 from ptxkit.diagnostics import Diagnostic, Edit, Fix
 from ptxkit.fixing import line_of
 from ptxkit.memo import collector_paused
 from ptxkit.origins import with_origins
 from ptxkit.suppressions import Mark
-from ptxkit.syntax import Module
+from ptxkit.syntax import Function, Module
 
 
 def lint(
@@ -22,17 +26,20 @@ def lint(
     *,
     ignores: bool = True,
     facts: Facts | None = None,
+    revise: Callable[[Facts, tuple[Rule, ...], list[Diagnostic]], list[Diagnostic]] | None = None,
 ) -> tuple[Diagnostic, ...]:
     """The findings of these rules (those on by default if None) in the order of the file, without those that a comment accepts.
 
     `target` and `version` override those that the file names; with `ignores=False` the comments are not looked at. `facts`
-    are those of the module, for this target and version, if something has asked for some before. A rule that fails on a module is a bug of
-    ptxkit and raises.
+    are those of the module, for this target and version, if something has asked for some before. `revise` makes other findings of those of
+    the rules, before comments accept any. A rule that fails on a module is a bug of ptxkit and raises.
     """
     facts = facts if facts is not None else Facts(module, target, version)
     rules = select() if rules is None else tuple(rules)
     with collector_paused():
         found = [diagnostic for rule in rules for diagnostic in rule.check(facts)]
+        if revise is not None:
+            found = revise(facts, rules, found)
         facts.forget()
     marks = facts.marks if ignores else ()
     if marks:
@@ -41,8 +48,27 @@ def lint(
         if unused is not None:
             found += _unused(facts, unused, rules, marks, used)
     if found:
-        found = with_origins(module, facts.index, found)
+        found = _readable(module, with_origins(module, facts.index, found))
     return tuple(sorted(found, key=lambda diagnostic: (diagnostic.span.start, diagnostic.span.end, diagnostic.rule)))
+
+
+def _readable(module: Module, found: list[Diagnostic]) -> list[Diagnostic]:
+    """The findings with the names of the program in their messages: no mangled ones, and parameters by name or number."""
+    functions = frozenset([child.name for child in module.children if isinstance(child, Function)])
+
+    def prose(text: str) -> str:
+        return in_prose(text, functions, parameter_names(module) if "_param_" in text else None)
+
+    readable = []
+    for one in found:
+        texts = [one.message, *one.notes, *[related.message for related in one.related]]
+        said = list(map(prose, texts))
+        if said != texts:
+            notes, steps = said[1 : 1 + len(one.notes)], said[1 + len(one.notes) :]
+            related = [attrs.evolve(old, message=new) for old, new in zip(one.related, steps, strict=True)]
+            one = attrs.evolve(one, message=said[0], notes=tuple(notes), related=tuple(related))
+        readable.append(one)
+    return readable
 
 
 def _unused(facts: Facts, unused: Rule, rules: tuple[Rule, ...], marks: tuple[Mark, ...], used: set[Mark]) -> Iterator[Diagnostic]:

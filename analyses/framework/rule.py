@@ -6,6 +6,7 @@ documentation page and its test are made from it. Files that begin with an under
 
 from __future__ import annotations
 
+import difflib
 import functools
 import importlib
 import pkgutil
@@ -201,6 +202,12 @@ def all_rules() -> tuple[Rule, ...]:
     return rules
 
 
+def _nearest(word: str, rules: Iterable[Rule]) -> str:
+    """What may have been meant by a word that names no rule."""
+    near = difflib.get_close_matches(word, [name for rule in rules for name in (rule.id, rule.name)], 3)
+    return f": did you mean {' or '.join(near)}?" if near else "; `ptxkit rules` lists them"
+
+
 def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Rule, ...]:
     """The rules that a selection names: ids, names, family letters or `ALL`. Nothing wanted means those on by default.
 
@@ -210,7 +217,7 @@ def select(wanted: Iterable[str] = (), unwanted: Iterable[str] = ()) -> tuple[Ru
     wanted, unwanted = tuple(wanted), tuple(unwanted)
     for word in (*wanted, *unwanted):
         if not any(_names(word, rule) for rule in rules):
-            raise ValueError(f"no rule is called {word!r}")
+            raise ValueError(f"no rule is called {word!r}{_nearest(word, rules)}")
     chosen = [rule for rule in rules if any(_names(word, rule) for word in wanted)] if wanted else [rule for rule in rules if rule.default]
     return tuple([rule for rule in chosen if not any(_names(word, rule) for word in unwanted)])
 

@@ -42,6 +42,7 @@ from ptxkit.analyses.memory_model.program import (
 )
 from ptxkit.analyses.memory_model.skeleton import Observed
 from ptxkit.check import bounds
+from ptxkit.demangling import matching
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand
 from ptxkit.isa.notation import Call, Memory
@@ -204,8 +205,13 @@ class _Kernel:
             for i, one in enumerate(self.module.children)
             if isinstance(one, nodes.Function) and one.is_entry and one.body is not None
         }
-        if name is not None and name not in entries:
-            raise BadQuestion(f"there is no kernel {name}")
+        if name is not None:
+            mine = matching(name, entries)
+            if len(mine) != 1:
+                raise BadQuestion(
+                    f"{'no kernel' if not mine else 'several kernels are called'} {name}; there are {', '.join(entries) or 'none'}"
+                )
+            name = mine[0]
         if name is None and len(entries) != 1:
             raise BadQuestion(f"which kernel? -k {' or -k '.join(entries)}" if entries else "there is no kernel")
         return entries[name] if name is not None else next(iter(entries.values()))

@@ -221,9 +221,7 @@ class _Renamer:
                         arrivals[phi][position] = current[self.values[phi].register]
         for phi, operands in arrivals.items():
             self.values[phi] = self.values[phi]._replace(operands=tuple(operands))
-        return SSA(
-            tuple(self.values), tuple(uses), tuple(definitions), tuple(phis), self.entry, self.flow, self.named, self.tree.parent
-        )
+        return SSA(tuple(self.values), tuple(uses), tuple(definitions), tuple(phis), self.entry, self.flow, self.named, self.tree.parent)
 
     def _instructions(
         self, block: int, undo: list[tuple[int, int]], uses: list[tuple[int, ...]], definitions: list[tuple[int, ...]]

@@ -244,7 +244,7 @@ def _tensor(form: Form, opcode: str, candidate: Any, names: set[str]) -> Iterato
     if not loads:
         if "no_offs" in opcode and not im2col:
             return
-        variants = [one for one in variants if one.swizzle == 0 or one.dtype in ("u16", "f32")]
+        variants = [_stored(one) for one in variants if one.swizzle == 0 or one.dtype in ("u16", "f32")]
         if ".reduce" in modifiers:
             op = next(m[1:] for m in modifiers if m[1:] in ("add", "min", "max", "inc", "dec", "and", "or", "xor"))
             able = {
@@ -261,14 +261,20 @@ def _tensor(form: Form, opcode: str, candidate: Any, names: set[str]) -> Iterato
         yield from _tensor_test(form, opcode, candidate, map, policy, hint, loads)
 
 
+def _stored(map: TensorMap) -> TensorMap:
+    """The map for a store: one whose bounding box begins below zero is an illegal instruction on the device."""
+    return attrs.evolve(map, lower=tuple([max(0, corner) for corner in map.lower]))
+
+
 def _fit(map: TensorMap, dtype: str) -> int:
     return map.channels
 
 
-def _coordinates(map: TensorMap, number: str) -> str:
+def _coordinates(map: TensorMap, number: str, stores: bool = False) -> str:
     """Code for the coordinates of a CTA or turn: some inside, some over an edge, none all outside. Into %x0, %x1, …
 
-    The hardware takes coordinates of the innermost dimension only at multiples of 16 bytes, of which the manual says nothing.
+    The hardware takes coordinates of the innermost dimension only at multiples of 16 bytes, and of a store none below zero; the manual says
+    nothing of it.
     """
     lines = []
     for d, (size, box) in enumerate(zip(map.dims, map.box, strict=True)):
@@ -280,6 +286,8 @@ def _coordinates(map: TensorMap, number: str) -> str:
             span, least = max(size + map.upper[d - 1] - map.lower[d - 1], 1), map.lower[d - 1]
         else:
             span, least = size + box // 2, -(box // 2)
+        if stores:
+            span, least = span + least, 0
         first = 3 * d + (box // 2 if not map.im2col else 0)
         lines.append(
             f"mul.lo.u32 %x{d}, {number}, {7 + 4 * d}; add.u32 %x{d}, %x{d}, {first}; rem.u32 %x{d}, %x{d}, {span}; add.s32 %x{d}, %x{d}, {least};"
@@ -316,7 +324,7 @@ def _tensor_test(form: Form, opcode: str, candidate: Any, map: TensorMap, policy
         return
     # one CTA stores tile after tile: where they overlap, the last is left
     instruction = f"{opcode} [%map, {coordinates}], [%s]{hint};"
-    code += "mov.u32 %turn, 0;\nagain: " + _coordinates(map, "%turn")
+    code += "mov.u32 %turn, 0;\nagain: " + _coordinates(map, "%turn", stores=True)
     code += f"\n@%leader {instruction}\n{GROUP} add.u32 %turn, %turn, 1; setp.lt.u32 %done, %turn, 4; @%done bra again;"
     kind = map.kind
     text = cta(size, variables, code, more=more, dump="")

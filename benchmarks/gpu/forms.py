@@ -33,7 +33,7 @@ from ptxkit.isa.table import all_forms
 SEGMENT = 4 << 20
 FILE_LIMIT, TOTAL_LIMIT, FILES = 15_500_000, 52 << 20, 6
 MOST_OUTPUT = 64 << 10
-KEPT = {"video": 14336, "tensor": 24576, "texture": 16384, "matrix": 16384, "memory": 8192, "atomics": 20480, "wgmma": 8192}
+KEPT = {"video": 14336, "tensor": 65536, "texture": 16384, "matrix": 16384, "memory": 8192, "atomics": 20480, "wgmma": 8192}
 """Bytes of a test's outputs that are kept, by group; of what is longer, the start and a hash of all."""
 LAST = ("comparison", "video", "atomics", "matrix", "tensor", "texture", "surface", "memory")
 """Groups of which outputs are left out first where there is no room for all."""

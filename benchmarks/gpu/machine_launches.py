@@ -71,12 +71,24 @@ def run(
     budget: float | None = 120,
 ) -> list[launcher.Output]:
     """What a launch leaves in its outputs. Raises Fault."""
+    return watched(fixture, kernel, schedule, text, budget, ())[0]
+
+
+def watched(
+    fixture: Fixture,
+    kernel: dict[str, Any],
+    schedule: str | int | None,
+    text: str | None,
+    budget: float | None,
+    checks: str | Sequence[str],
+) -> tuple[list[launcher.Output], tuple[Any, ...]]:
+    """What a launch leaves in its outputs, and what the checks find. Raises Fault."""
     from ptxkit.machine import Machine
 
     machine = Machine(target=fixture.target)
     code = machine.load(text if text is not None else fixture.text)
     given, outputs = arguments(machine, kernel)
-    machine.launch(
+    done = machine.launch(
         code,
         kernel["entry"],
         *given,
@@ -86,10 +98,12 @@ def run(
         shared=kernel.get("shared", 0),
         schedule=schedule,
         budget=budget,
+        checks=checks,
     )
-    return [
+    left = [
         launcher.Output(index, item, compare, buffer.read(np.uint8, (size,)).tobytes()) for index, item, compare, buffer, size in outputs
     ]
+    return left, done.findings
 
 
 def both(entry: dict[str, Any], output: launcher.Output) -> tuple[list[bytes], list[bytes]]:

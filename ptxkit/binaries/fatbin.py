@@ -136,6 +136,4 @@ def _entry(data: memoryview, at: int, base: int, header: int, size: int) -> Entr
     if 64 <= rest <= header - 8:
         where, length = numbers("<II", own, rest, "the options of an entry")
         options = word(own, where, length).strip()
-    return Entry(
-        f"sm_{target}{suffix}", (major, minor), base + at, payload, plain if is_compressed else size, flags, source, options
-    )
+    return Entry(f"sm_{target}{suffix}", (major, minor), base + at, payload, plain if is_compressed else size, flags, source, options)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import importlib
+import os
 import pkgutil
+import sys
+from typing import NoReturn
 
 import click
 
@@ -35,6 +39,43 @@ class Commands(click.Group):
             module = importlib.import_module(f"ptxkit.cli.{cmd_name}_")
         command: click.Command = module.command
         return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and args[0] not in self.list_commands(ctx):
+            from ptxkit.cli import _input
+
+            raise click.UsageError(_input.unknown("command", args[0], self.list_commands(ctx)), ctx)
+        return super().resolve_command(ctx, args)
+
+
+def run() -> NoReturn:
+    """The program `ptxkit`: as `main`, but what cannot be written, and a bug of ours, end with 2 and a line, not with a traceback."""
+    try:
+        try:
+            code = main(prog_name="ptxkit")
+        except SystemExit as done:
+            code = done.code
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _end(1)
+    except OSError as error:
+        _end(2, f"cannot write: {error.strerror or error}")
+    except KeyboardInterrupt:
+        _end(130)
+    except Exception as error:
+        if os.environ.get("PTXKIT_DEBUG"):
+            raise
+        _end(2, f"internal error, please report it with the file: {type(error).__name__}: {error} (PTXKIT_DEBUG=1 shows where)")
+    sys.exit(code)
+
+
+def _end(code: int, reason: str = "") -> NoReturn:
+    """Ends the program; what could not be written is not tried again."""
+    with contextlib.suppress(OSError):
+        if reason:
+            click.echo(f"ptxkit: {reason}", err=True)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(code)
 
 
 @click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})

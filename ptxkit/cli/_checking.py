@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import attrs
 import click
 
 from ptxkit import files
-from ptxkit.cli import _job, _many
+from ptxkit.cli import _input, _job, _many
 from ptxkit.cli._job import Examined, Job
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.framework.rule import Rule
+    from ptxkit.report.source import ReportAt
 
 PROGRESS_AFTER = 1.0
 """Seconds after which a progress bar shows, on a terminal."""
@@ -40,6 +45,12 @@ class Output:
     cached: bool = True
     executor: str | None = None
     """What examines the files instead of processes here, as `dask:tcp://host:8786`."""
+    report_at: str | None = None
+    """`source` or `ptx`; None: the source where its file is found, and in formats that annotate where `.loc` names it."""
+    file: str | None = None
+    """What is printed is written there instead."""
+    quiet: bool = False
+    """Whether only findings are printed: no summary, no progress."""
     records: str | None = None
     """The file into which the findings are written besides, as JSON Lines or Parquet."""
 
@@ -50,11 +61,21 @@ def options(function: Callable[..., Any]) -> Callable[..., Any]:
         [
             click.argument("paths", nargs=-1, required=True, metavar="PATH…"),
             click.option("--format", "format_", type=click.Choice(FORMATS), default="text", help="How findings are printed."),
+            click.option(
+                "--report-at",
+                type=click.Choice(["source", "ptx"]),
+                help="Which location of a finding is shown first. Without it: the source where its file is found, and always for sarif "
+                "and github, if .loc names it.",
+            ),
             click.option("--statistics", is_flag=True, help="Print how often each rule found something (text and json)."),
+            click.option("--output-file", metavar="FILE", help="Write the findings into FILE instead of printing them."),
+            click.option("-q", "--quiet", is_flag=True, help="Print findings and nothing else."),
             click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings."),
             click.option("--jobs", type=click.IntRange(1), help="How many processes; as many as there are cores where that pays off."),
             click.option("--no-cache", is_flag=True, help="Look at files again that have not changed."),
-            click.option("--target", metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."),
+            click.option(
+                "--target", type=_input.Target(), metavar="TARGET", help="Check for this target instead of the file's, such as sm_90a."
+            ),
             click.option("--ptx", "version", metavar="VERSION", help="Check for this PTX version instead of the file's, such as 8.7."),
         ]
     ):
@@ -72,38 +93,47 @@ def parse_version(text: str | None) -> tuple[int, int] | None:
     return int(major), int(minor)
 
 
-def run(paths: Iterable[str], job: Job, output: Output) -> NoReturn:
+def run(names: list[str], job_of: Callable[[str], Job], output: Output) -> NoReturn:
     """Applies the rules to all files, prints what they find, and ends the program with 0, 1 or 2."""
+    if output.file is None:
+        sys.exit(_run(names, job_of, output))
+    printed = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(printed, encoding="utf-8", errors="surrogateescape", write_through=True)):
+        code = _run(names, job_of, output)
+    _input.write(output.file, printed.getvalue())
+    sys.exit(code)
+
+
+def _run(names: list[str], job_of: Callable[[str], Job], output: Output) -> int:
     from ptxkit.report import baseline
 
     if output.statistics and output.format_ not in ("text", "json"):
         raise click.UsageError("--statistics is for the formats text and json")
     try:
-        names = list(files.find(paths))
         accepted = baseline.read(output.baseline) if output.baseline and not output.update_baseline else None
-    except (files.CannotRead, baseline.BadBaseline) as error:
+    except baseline.BadBaseline as error:
         fail(str(error))
-    if not names:
-        fail("no .ptx files there")
     folder = str(Path(output.baseline).parent) if output.baseline else "."
     old = 0
     done: list[Examined] = []
     with _recording(output.records) as record:
-        for examined in _with_progress(names, job, output):
+        for examined in _with_progress(names, job_of, output):
             if accepted is not None and examined.diagnostics:
                 before = len(examined.diagnostics)
                 examined = attrs.evolve(examined, diagnostics=_new(examined, accepted, folder))
                 old += before - len(examined.diagnostics)
-            done.append(examined if output.format_ == "sarif" or output.update_baseline else attrs.evolve(examined, lines=[]))
             record(examined.diagnostics)
+            if output.format_ != "json" and not output.update_baseline:
+                examined = attrs.evolve(examined, diagnostics=tuple(_merged(examined.diagnostics, output)))
+            done.append(examined if output.format_ == "sarif" or output.update_baseline else attrs.evolve(examined, lines=[]))
             if not output.update_baseline and not output.statistics:
-                _print_at_once(examined, output.format_)
+                _print_at_once(examined, output)
     if output.update_baseline:
         _write_baseline(done, output.baseline, folder)
-    _print_at_last(done, job, output, folder)
+    _print_at_last(done, list(map(job_of, names)), output, folder)
     everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
     unreadable = [examined.unreadable for examined in done if examined.unreadable]
-    if output.format_ in ("text", "github"):
+    if output.format_ in ("text", "github") and not output.quiet:
         from ptxkit.report.text import summary
 
         known = f", and {old} in the baseline" if old else ""
@@ -113,9 +143,9 @@ def run(paths: Iterable[str], job: Job, output: Output) -> NoReturn:
     for reason in unreadable:
         click.echo(f"ptxkit: {reason}", err=True)
     if unreadable:
-        sys.exit(2)
+        return 2
     is_bad = any(diagnostic.severity is not Severity.INFO for diagnostic in everything)
-    sys.exit(1 if is_bad and not output.exit_zero else 0)
+    return 1 if is_bad and not output.exit_zero else 0
 
 
 def fail(reason: str) -> NoReturn:
@@ -170,24 +200,42 @@ def _write_baseline(done: list[Examined], path: str | None, folder: str) -> NoRe
     sys.exit(0)
 
 
-def _print_at_once(examined: Examined, format_: str) -> None:
+def _at(output: Output) -> ReportAt:
+    """Where findings are shown."""
+    from ptxkit.report.source import ReportAt
+
+    if output.report_at is not None:
+        return ReportAt(output.report_at)
+    return ReportAt.SOURCE if output.format_ in ("sarif", "github") else ReportAt.AUTO
+
+
+def _merged(diagnostics: tuple[Diagnostic, ...], output: Output) -> Iterable[Diagnostic]:
+    """One finding for all that share a line of the source and a cause, where the source is shown."""
+    if len(diagnostics) < 2:
+        return diagnostics
+    from ptxkit.report.source import merged
+
+    return merged(diagnostics, _at(output))
+
+
+def _print_at_once(examined: Examined, output: Output) -> None:
     """What can be printed file by file."""
-    if format_ == "text" and examined.diagnostics:
+    if output.format_ == "text" and examined.diagnostics:
         from rich.console import Console
 
         from ptxkit.report.text import render
 
         console = Console(soft_wrap=True, highlight=False)
         for diagnostic in examined.diagnostics:
-            console.print(render(diagnostic, examined.lines), end="\n")
-    elif format_ == "github":
+            console.print(render(diagnostic, examined.lines, _at(output)), end="\n")
+    elif output.format_ == "github":
         from ptxkit.report.github import lines
 
-        for line in lines(examined.diagnostics):
+        for line in lines(examined.diagnostics, _at(output)):
             click.echo(files.encode(line))
 
 
-def _print_at_last(done: list[Examined], job: Job, output: Output, folder: str) -> None:
+def _print_at_last(done: list[Examined], jobs: list[Job], output: Output, folder: str) -> None:
     """What can only be printed as a whole."""
     everything = [diagnostic for examined in done for diagnostic in examined.diagnostics]
     if output.format_ == "json":
@@ -204,7 +252,11 @@ def _print_at_last(done: list[Examined], job: Job, output: Output, folder: str) 
 
         lines = {examined.name: examined.lines for examined in done}
         document = sarif.document(
-            everything, _job.rules_of(job), lambda path: lines.get(path, []), lambda one, text: fingerprint(one, text, folder)
+            everything,
+            _rules(jobs),
+            lambda path: lines.get(path, []),
+            lambda one, text: fingerprint(one, text, folder),
+            _at(output),
         )
         click.echo(json.dumps(document, indent=1))
     elif output.statistics and everything:
@@ -215,10 +267,16 @@ def _print_at_last(done: list[Examined], job: Job, output: Output, folder: str) 
         Console(soft_wrap=True, highlight=False).print(table(everything))
 
 
-def _with_progress(names: list[str], job: Job, output: Output) -> Iterator[Examined]:
+def _rules(jobs: list[Job]) -> list[Rule]:
+    """The rules that any of the jobs applies."""
+    by_id = {rule.id: rule for job in {repr(job): job for job in jobs}.values() for rule in _job.rules_of(job)}
+    return [by_id[id_] for id_ in sorted(by_id)]
+
+
+def _with_progress(names: list[str], job_of: Callable[[str], Job], output: Output) -> Iterator[Examined]:
     """What is found in each file, with a progress bar on a terminal once it has taken a while."""
-    results = _many.examined(names, job, output.jobs, output.cached, output.executor)
-    if not sys.stderr.isatty() or len(names) < 2:
+    results = _many.examined(names, job_of, output.jobs, output.cached, output.executor)
+    if not sys.stderr.isatty() or len(names) < 2 or output.quiet:
         yield from results
         return
     from rich.console import Console

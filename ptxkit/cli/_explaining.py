@@ -24,7 +24,7 @@ def run(paths: Iterable[str], log: str, format_: str) -> NoReturn:
 
     explained: list[Diagnostic] = []
     try:
-        said = files.read(log)
+        said = files.read_any(log)
         names = list(files.find(paths))
         for name in names:
             source = files.read(name)

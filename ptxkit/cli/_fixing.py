@@ -3,35 +3,30 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 import click
 
 from ptxkit import files, fixing
-from ptxkit.cli import _checking, _job, _many
+from ptxkit.cli import _checking, _input, _job, _many
 from ptxkit.cli._job import Job
 from ptxkit.diagnostics import Diagnostic
 from ptxkit.fixing import Fixed
 
 
-def run(paths: Iterable[str], job: Job, output: _checking.Output, *, unsafe: bool, only_show: bool) -> list[str]:
+def run(names: list[str], job_of: Callable[[str], Job], output: _checking.Output, *, unsafe: bool, only_show: bool) -> list[str]:
     """Fixes the files and gives the names of all of them. With `only_show`, prints the difference and ends the program: 1 if there is one.
 
     What comes from standard input is printed, and the program ends: 1 if an error or warning is left.
     """
-    try:
-        names = list(files.find(paths))
-    except files.CannotRead as error:
-        _checking.fail(str(error))
     if "-" in names and len(names) > 1:
         raise click.UsageError("fix standard input by itself")
-    look = _look(job)
     if names == ["-"] and not only_show:
-        _filter(look, unsafe)
+        _filter(_look(job_of("-")), unsafe)
     changed = fixed = refused = 0
     failed = False
-    for name, before, done in _fixed(names, job, output, look, unsafe):
+    for name, before, done in _fixed(names, job_of, output, unsafe):
         refused += len(done.refused)
         if done.text == before:
             continue
@@ -68,21 +63,19 @@ def _look(job: Job) -> Callable[[str], tuple[Diagnostic, ...]]:
     return look
 
 
-def _fixed(
-    names: list[str], job: Job, output: _checking.Output, look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool
-) -> Iterator[tuple[str, str, Fixed]]:
+def _fixed(names: list[str], job_of: Callable[[str], Job], output: _checking.Output, unsafe: bool) -> Iterator[tuple[str, str, Fixed]]:
     """The files in which something can be fixed, with their texts before and what came of it."""
-    for examined in _many.examined(names, job, output.jobs, output.cached, output.executor) if names != ["-"] else [_job.Examined("-")]:
+    for examined in _many.examined(names, job_of, output.jobs, output.cached, output.executor) if names != ["-"] else [_job.Examined("-")]:
         if examined.name == "-" or fixing.fixable(examined.diagnostics, unsafe):
             try:
                 before = files.read(examined.name)
             except files.CannotRead:
                 continue
-            yield examined.name, before, fixing.fix(before, look, unsafe)
+            yield examined.name, before, fixing.fix(before, _look(job_of(examined.name)), unsafe)
 
 
 def _filter(look: Callable[[str], tuple[Diagnostic, ...]], unsafe: bool) -> None:
-    done = fixing.fix(files.read("-"), look, unsafe)
+    done = fixing.fix(_input.text("-"), look, unsafe)
     click.echo(files.encode(done.text), nl=False)
     click.echo(f"ptxkit: {_summary(len(done.applied), int(bool(done.applied)), len(done.refused), False)}", err=True)
     raise SystemExit(1 if any(one.severity != "info" for one in done.left) else 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ptxkit.cli import _one
 from ptxkit.cli._job import Examined, Job
@@ -16,8 +17,17 @@ SMALL = 1_000_000
 """Bytes of PTX for which starting processes takes longer than they save."""
 
 
-def examined(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
-    """What is found in each file, in order, each as soon as it and those before it are done.
+def examined(
+    names: list[str], job_of: Callable[[str], Job], jobs: int | None, cached: bool, executor: str | None = None
+) -> Iterator[Examined]:
+    """What is found in each file, in order. Files that have the same settings are looked at together."""
+    for _, group in itertools.groupby(names, lambda name: repr(job_of(name))):
+        mine = list(group)
+        yield from _alike(mine, job_of(mine[0]), jobs, cached, executor)
+
+
+def _alike(names: list[str], job: Job, jobs: int | None, cached: bool, executor: str | None = None) -> Iterator[Examined]:
+    """What one job finds in each file, in order, each as soon as it and those before it are done.
 
     `jobs` processes are used, or as many as there are cores where that pays off; with an `executor` such as `dask:tcp://host:8786`, the
     workers of that cluster. A file that kills its process is reported as unreadable.

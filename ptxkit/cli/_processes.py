@@ -33,9 +33,7 @@ def examined(names: list[str], known: dict[str, Examined], job: Job, count: int,
                 future.cancel()
 
 
-def _result(
-    future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext
-) -> Examined:
+def _result(future: Future[Examined], name: str, job: Job, cached: bool, context: multiprocessing.context.BaseContext) -> Examined:
     try:
         return future.result()
     except BrokenExecutor:

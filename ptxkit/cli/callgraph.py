@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.launch.call_graph import CallGraph
+
+
+FORMATS = (".svg", ".png", ".pdf", ".dot")
 
 
 @click.command()
@@ -23,38 +25,21 @@ def command(path: str, output: str | None) -> None:
     Kernels are boxes, functions that are only declared are dashed, calls through a register are dashed arrows, recursion is red.
     """
     from ptxkit.analyses.launch.call_graph import callgraph
-    from ptxkit.syntax import parse
 
-    try:
-        text = dot(callgraph(parse(files.read(path), path)))
-    except files.CannotRead as error:
-        _fail(str(error))
+    if output is not None and Path(output).suffix.lower() not in FORMATS:
+        raise click.BadParameter(f"{output!r} ends in none of {' '.join(FORMATS)}", param_hint="-o")
+    text = dot(callgraph(_input.module(path, warns=True)))
     if output is None:
         click.echo(text, nl=False)
         return
-    kind = Path(output).suffix.removeprefix(".")
-    if kind not in ("dot", "svg", "png", "pdf"):
-        _fail(f"{output}: the name must end in .svg, .png, .pdf or .dot")
+    from ptxkit.analyses.drawing import CannotDraw
+    from ptxkit.analyses.drawing.render import rendered
+
+    kind = Path(output).suffix.lower().removeprefix(".")
     try:
-        data = text.encode() if kind == "dot" else _drawn(text, kind)
-        Path(output).write_bytes(data)
-    except OSError as error:
-        _fail(f"{output}: {error.strerror or error}")
-
-
-def _fail(reason: str) -> None:
-    click.echo(f"ptxkit: {reason}", err=True)
-    sys.exit(2)
-
-
-def _drawn(text: str, kind: str) -> bytes:
-    import graphviz
-
-    try:
-        drawn: bytes = graphviz.Source(text).pipe(format=kind)
-    except graphviz.ExecutableNotFound:
-        _fail("there is no `dot` program to draw with; ask for a .dot file instead, or install Graphviz")
-    return drawn
+        _input.write(output, text.encode() if kind == "dot" else rendered(text, kind))
+    except CannotDraw as error:
+        _input.fail(str(error))
 
 
 def dot(graph: CallGraph) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ptxkit.cli import _checking
+from ptxkit.cli import _checking, _input
 from ptxkit.cli._job import Job
 
 
@@ -13,10 +13,13 @@ from ptxkit.cli._job import Job
 def command(
     paths: tuple[str, ...],
     format_: str,
+    report_at: str | None,
     statistics: bool,
     exit_zero: bool,
     jobs: int | None,
     no_cache: bool,
+    output_file: str | None,
+    quiet: bool,
     target: str | None,
     version: str | None,
 ) -> None:
@@ -25,4 +28,7 @@ def command(
     PATH is a file, a folder (all *.ptx under it), or - for standard input. Settings and comments in the files do not count.
     """
     job = Job(("E", "V"), target=target, version=_checking.parse_version(version), only_errors=True, ignores=False)
-    _checking.run(paths, job, _checking.Output(format_, statistics, exit_zero, jobs=jobs, cached=not no_cache))
+    output = _checking.Output(
+        format_, statistics, exit_zero, jobs=jobs, cached=not no_cache, report_at=report_at, file=output_file, quiet=quiet
+    )
+    _checking.run(_input.paths(paths), lambda name: job, output)

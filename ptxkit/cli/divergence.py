@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.framework.routine import Routine
@@ -16,32 +15,21 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-k", "--kernel", "--function", metavar="NAME", help="Only this kernel or function.")
+@_input.kernel_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
-def command(path: str, kernel: str | None, format_: str) -> None:
+def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
     """List the branches of a PTX file (- for standard input): which groups of threads take the same path at each.
 
     A level is proved; `divergent` is proved by two threads that part; `may diverge` by two that do for some arguments; else it is not
     known. Below stands why: from where threads begin to differ to the branch.
     """
-    from ptxkit.analyses.framework.routine import routines
-    from ptxkit.syntax import Index, parse
+    from ptxkit.syntax import Index
 
-    try:
-        module = parse(files.read(path), path)
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
-    if module.diagnostics:
-        click.echo(f"ptxkit: {path} has {len(module.diagnostics)} syntax errors; what they spoil is not in the list", err=True)
-    found = [routine for routine in routines(module) if kernel in (None, routine.name)]
-    if kernel is not None and not found:
-        names = ", ".join(f.name for f in module.functions if f.body) or "none"
-        click.echo(f"ptxkit: no function {kernel!r} with a body; there are {names}", err=True)
-        sys.exit(2)
+    module = _input.module(path, warns=True)
+    found = _input.routines(module, kernels)
     index = Index(module)
     if not found:
-        click.echo("ptxkit: there is no function with a body", err=True)
+        _input.say("there is no function with a body")
     listings = [_listing(routine, index) for routine in found]
     if format_ == "json":
         click.echo(json.dumps({"version": 1, "path": path, "functions": listings}, indent=1))

@@ -11,6 +11,7 @@ import attrs
 import click
 
 from ptxkit import files
+from ptxkit.demangling import matching
 
 if TYPE_CHECKING:
     from ptxkit.binaries import Member
@@ -53,7 +54,14 @@ class Found:
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
 @click.option("-o", "--output", metavar="FOLDER", default=".", help="Where the texts are written; - prints the one there is.")
 @click.option("--list", "only_list", is_flag=True, help="Write nothing; say what there is.")
-@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only texts that define this kernel.")
+@click.option(
+    "-k",
+    "--kernel",
+    "kernels",
+    multiple=True,
+    metavar="NAME",
+    help="Only texts that define this kernel: its name, in the PTX or in the source.",
+)
 @click.option("--target", "targets", multiple=True, metavar="TARGET", help="Only texts for this target, such as sm_90a.")
 @click.option("--all", "every", is_flag=True, help="Also code that is still to be linked, where there is linked code besides.")
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is said what there is.")
@@ -122,7 +130,7 @@ def _texts(path: str, data: bytes, every: bool, troubles: list[str]) -> list[Fou
 
 
 def _is_wanted(found: Found, kernels: tuple[str, ...], targets: tuple[str, ...]) -> bool:
-    return (not targets or found.member.entry.target in targets) and (not kernels or any(name in found.kernels for name in kernels))
+    return (not targets or found.member.entry.target in targets) and (not kernels or any(matching(name, found.kernels) for name in kernels))
 
 
 def _write(chosen: list[Found], folder: str) -> list[str]:

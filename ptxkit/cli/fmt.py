@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import click
 
-from ptxkit import configuration, files, formatter
+from ptxkit import files, formatter
+from ptxkit.cli._settings import Settings
 
 
 @click.command()
@@ -17,7 +17,9 @@ from ptxkit import configuration, files, formatter
 @click.option("--check", is_flag=True, help="Write nothing; name the files that are laid out otherwise.")
 @click.option("--diff", "differences", is_flag=True, help="Write nothing; print what would change.")
 @click.option("--width", type=click.IntRange(min=40), help=f"Wrap lines longer than this at a comma; {formatter.WIDTH} by default.")
-def command(paths: tuple[str, ...], check: bool, differences: bool, width: int | None) -> None:
+@click.option("--config", metavar="FILE", help="Take the settings from this TOML file, not from those above the files.")
+@click.option("--isolated", is_flag=True, help="Take no settings from files.")
+def command(paths: tuple[str, ...], check: bool, differences: bool, width: int | None, config: str | None, isolated: bool) -> None:
     """Lay PTX files out in the one canonical form, in place.
 
     PATH is a file, a folder (all *.ptx under it), or - for standard input, which goes to standard output. A file is written whole or not
@@ -25,20 +27,13 @@ def command(paths: tuple[str, ...], check: bool, differences: bool, width: int |
 
     Exit codes: 0 done, 1 something would change (with --check or --diff), 2 something could not be formatted.
     """
-    try:
-        width = width or configuration.find(Path.cwd()).width or formatter.WIDTH
-        names = list(files.find(paths))
-    except (files.CannotRead, configuration.BadConfiguration) as error:
-        _say(str(error))
-        sys.exit(2)
-    if not names:
-        _say("no .ptx files there")
-        sys.exit(2)
+    settings = Settings(config, isolated)
+    names = settings.included(paths)
     changed = failed = 0
     for name in names:
         try:
             before = files.read(name)
-            after = _formatted(before, name, width)
+            after = _formatted(before, name, width or settings.of(name).width or formatter.WIDTH)
         except (files.CannotRead, formatter.CannotFormat) as error:
             _say(str(error))
             failed += 1

@@ -8,6 +8,7 @@ from typing import NoReturn
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 
 
 def _list(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -36,15 +37,10 @@ def command(path: str, probes: tuple[str, ...], output: str, manifest: str | Non
 
     Exit codes: 0 done, 1 what comes out would have errors, 2 could not run.
     """
-    import ptxkit
     from ptxkit.rewriters import Refused
     from ptxkit.rewriters.probing import instrument
 
-    try:
-        text = files.read(path)
-    except files.CannotRead as error:
-        _fail(str(error))
-    module = ptxkit.parse(text, path)
+    module = _input.module(path)
     try:
         found = instrument(module, probes)
     except Refused as refused:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
 
 from ptxkit import configuration
 from ptxkit.cli import _checking, _job, _many
+from ptxkit.cli._settings import Settings
 from ptxkit.configuration import BadConfiguration
 
 
@@ -33,14 +35,20 @@ def _words(values: tuple[str, ...]) -> tuple[str, ...]:
 @click.option("--fix", is_flag=True, help="Cure what can be cured without changing what the program means, in place.")
 @click.option("--unsafe-fixes", "unsafe", is_flag=True, help="Cure also where the meaning may change.")
 @click.option("--diff", "only_show", is_flag=True, help="Print what --fix would change, and change nothing.")
-@click.option("--config", "config", metavar="FILE", help="Take the settings from this TOML file; otherwise they are looked for.")
+@click.option("--config", "config", metavar="FILE", help="Take the settings from this TOML file, not from those above the files.")
+@click.option("--isolated", is_flag=True, help="Take no settings from files.")
+@click.option("--show-settings", is_flag=True, help="Print which settings hold for which files, as JSON, and do nothing else.")
+@click.option("--watch", is_flag=True, help="Look again whenever a file changes, until Ctrl-C.")
 def command(
     paths: tuple[str, ...],
     format_: str,
+    report_at: str | None,
     statistics: bool,
     exit_zero: bool,
     jobs: int | None,
     no_cache: bool,
+    output_file: str | None,
+    quiet: bool,
     target: str | None,
     version: str | None,
     wanted: tuple[str, ...],
@@ -56,42 +64,76 @@ def command(
     unsafe: bool,
     only_show: bool,
     config: str | None,
+    isolated: bool,
+    show_settings: bool,
+    watch: bool,
 ) -> None:
     """Report what is wrong with PTX files.
 
     PATH is a file, a folder (all *.ptx under it), or - for standard input. Without --select, the rules that are on by default. Settings are
-    those of ptxkit.toml, or of [tool.ptxkit] in pyproject.toml, in this folder or above; the command line goes first.
+    those of ptxkit.toml, or of [tool.ptxkit] in pyproject.toml, in the folder of each file or the nearest above; the command line goes
+    first.
     """
     if log is not None:
         from ptxkit.cli import _explaining
 
         _explaining.run(paths, log, format_)
+    settings = Settings(config, isolated)
     try:
-        settled = configuration.read(Path(config)) if config else configuration.find(Path.cwd())
         own = dict(map(configuration.parse_severity, _words(severities)))
     except BadConfiguration as error:
         _checking.fail(str(error))
-    job = _job.Job(
-        _words(wanted) or settled.select,
-        (*_words(unwanted), *settled.ignore),
-        {**settled.severity, **own},
-        target or settled.target,
-        _checking.parse_version(version or settled.ptx),
-        ignores=not no_ignores,
-    )
-    if job.select or job.ignore or job.severity:
-        try:
-            _job.rules_of(job)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
-    accepted = baseline or settled.baseline
+
+    def job_of(name: str) -> _job.Job:
+        settled = settings.of(name)
+        in_file = configuration.ignored_in(Path(name.partition("!")[0]).resolve(), settled) if settled.per_file_ignores else ()
+        return _job.Job(
+            _words(wanted) or settled.select,
+            (*_words(unwanted), *settled.ignore, *in_file),
+            {**settled.severity, **own},
+            target or settled.target,
+            _checking.parse_version(version or settled.ptx),
+            ignores=not no_ignores,
+        )
+
+    names = settings.included(paths)
+    if show_settings:
+        click.echo(settings.show(names))
+        return
+    _check_words({repr(job): job for job in map(job_of, names)}.values())
+    accepted = baseline or next((found for name in names if (found := settings.of(name).baseline)), None)
     if executor is not None and not executor.startswith(_many.DASK):
         raise click.BadParameter(f"{executor!r} is not dask:ADDRESS, such as dask:tcp://localhost:8786", param_hint="--executor")
     output = _checking.Output(
-        format_, statistics, exit_zero, accepted, update_baseline, jobs, not no_cache, executor=executor, records=records
+        format_,
+        statistics,
+        exit_zero,
+        accepted,
+        update_baseline,
+        jobs,
+        not no_cache,
+        executor=executor,
+        records=records,
+        report_at=report_at,
+        file=output_file,
+        quiet=quiet,
     )
     if fix or unsafe or only_show:
         from ptxkit.cli import _fixing
 
-        paths = tuple(_fixing.run(paths, job, output, unsafe=unsafe, only_show=only_show))
-    _checking.run(paths, job, output)
+        names = _fixing.run(names, job_of, output, unsafe=unsafe, only_show=only_show)
+    if watch:
+        from ptxkit.cli import _watching
+
+        _watching.run(lambda: settings.included(paths), lambda names: _checking.run(names, job_of, output))
+    _checking.run(names, job_of, output)
+
+
+def _check_words(jobs: Iterable[_job.Job]) -> None:
+    """Ends the program if a word names no rule."""
+    for job in jobs:
+        if job.select or job.ignore or job.severity:
+            try:
+                _job.rules_of(job)
+            except ValueError as error:
+                raise click.UsageError(str(error)) from None

@@ -54,7 +54,7 @@ def command(
     tests: list[dict[str, Any]] = []
     for path in paths:
         try:
-            text = files.read(path)
+            text = files.read(path) if path.endswith(".ptx") else files.read_any(path)
             test = _kernel(text, path, threads, kernel, parameters, exists) if path.endswith(".ptx") else _litmus(text, path)
             found = answer(test, loops=loops)
         except files.CannotRead as error:

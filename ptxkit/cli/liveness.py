@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.framework.routine import Routine
@@ -16,26 +15,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-f", "--function", metavar="NAME", help="Only this function.")
+@_input.kernel_option
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
-def command(path: str, function: str | None, format_: str) -> None:
+def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
     """List the instructions of a PTX file (- for standard input), each with the registers that are live after it.
 
     The number before an instruction is the register pressure at it, in 32-bit registers.
     """
-    from ptxkit.analyses.framework.routine import routines
-    from ptxkit.syntax import Index, parse
+    from ptxkit.syntax import Index
 
-    try:
-        module = parse(files.read(path), path)
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
-    found = [routine for routine in routines(module) if function in (None, routine.name)]
-    if function is not None and not found:
-        names = ", ".join(f.name for f in module.functions if f.body) or "none"
-        click.echo(f"ptxkit: no function {function!r} with a body; there are {names}", err=True)
-        sys.exit(2)
+    module = _input.module(path, warns=True)
+    found = _input.routines(module, kernels)
     index = Index(module)
     listings = [_listing(routine, index) for routine in found]
     if format_ == "json":

@@ -6,30 +6,19 @@ import sys
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-f", "--function", metavar="NAME", help="Only this function.")
+@_input.kernel_option
 @click.option("--depth", type=click.IntRange(0), default=100, help="How deep to show the tree.")
-def command(path: str, function: str | None, depth: int) -> None:
+def command(path: str, kernels: tuple[str, ...], depth: int) -> None:
     """Print the tree of a PTX file (- for standard input), a node a line."""
-    from ptxkit.syntax import Node, parse
-
-    try:
-        module = parse(files.read(path), path)
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
-    node: Node = module
-    if function is not None:
-        try:
-            node = module.function(function)
-        except KeyError:
-            click.echo(f"ptxkit: no function {function!r}; there are {', '.join(f.name for f in module.functions) or 'none'}", err=True)
-            sys.exit(2)
-    click.echo(node.dump(depth))
+    module = _input.module(path)
+    names = _input.chosen([function.name for function in module.functions], kernels)
+    for node in [module.function(name) for name in names] if kernels else [module]:
+        click.echo(node.dump(depth))
     for diagnostic in module.diagnostics:
         click.echo(f"{path}:{diagnostic.span.line}:{diagnostic.span.column}: {diagnostic.severity} {diagnostic.message}", err=True)
     sys.exit(1 if module.diagnostics else 0)

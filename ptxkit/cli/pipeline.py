@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import html
 import json
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.analyses.framework.routine import Routine
@@ -22,26 +21,17 @@ COLOURS = {"start": "#7aa6da", "commit": "#9ec1e6", "signal": "#9ec1e6", "wait":
 
 @click.command()
 @click.argument("path", metavar="FILE")
-@click.option("-f", "--function", metavar="NAME", help="Only this function.")
+@_input.kernel_option
 @click.option("--format", "format_", type=click.Choice(["text", "json", "svg"]), default="text", help="How it is printed.")
-def command(path: str, function: str | None, format_: str) -> None:
+def command(path: str, kernels: tuple[str, ...], format_: str) -> None:
     """Show the asynchronous pipeline of each function of a PTX file (- for standard input).
 
     Stages and where they lie, groups in flight at each wait, barriers and who waits for whom. As SVG: one iteration of each pipelined loop.
     """
-    from ptxkit.analyses.framework.routine import routines
-    from ptxkit.syntax import Index, parse
+    from ptxkit.syntax import Index
 
-    try:
-        module = parse(files.read(path), path)
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
-    found = [routine for routine in routines(module) if function in (None, routine.name)]
-    if function is not None and not found:
-        names = ", ".join(f.name for f in module.functions if f.body) or "none"
-        click.echo(f"ptxkit: no function {function!r} with a body; there are {names}", err=True)
-        sys.exit(2)
+    module = _input.module(path, warns=True)
+    found = _input.routines(module, kernels)
     index = Index(module)
     listings = [listing for routine in found if (listing := _listing(routine, index)) is not None]
     if format_ == "json":

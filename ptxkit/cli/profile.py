@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from ptxkit.rewriters.probing import Instrumented
@@ -26,7 +27,7 @@ WIDTH = 200
 @click.argument("path", metavar="FILE")
 @click.option("--launch", "description", required=True, metavar="TOML", help="How the kernels are launched (docs/profiling.md).")
 @click.option("--probe", "probes", multiple=True, required=True, metavar="NAME[:OPTIONS]", help="What to look at; may be given often.")
-@click.option("--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of these kernels.")
+@click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help="Only launches of this kernel.")
 @click.option("--repeat", default=5, show_default=True, type=click.IntRange(0), help="How often each is timed.")
 @click.option("--timeout", default=120.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
 @click.option("--rows", type=click.IntRange(1), help="How many records a trace has room for.")
@@ -53,12 +54,7 @@ def command(
 
     Exit codes: 0 all outputs equal, 1 something differs, fails or hangs, 2 could not run.
     """
-    import ptxkit
-
-    try:
-        module = ptxkit.parse(files.read(path), path)
-    except files.CannotRead as error:
-        _fail(str(error))
+    module = _input.module(path)
     launches = _launches(description, path, module, kernels)
     made = _instrumented(module, probes)
     for refused in made.manifest.refused:
@@ -91,6 +87,7 @@ def _launches(description: str, path: str, module: Module, kernels: tuple[str, .
         _show(bad.diagnostics, bad.text)
         _fail("nothing is launched")
     names = {function.name for function in module.kernels}
+    kernels = tuple(_input.chosen(sorted(names), kernels)) if kernels else ()
     mine = [one for one in everything if one.is_for(path)]
     found = [one for one in mine if one.kernel in names and (not kernels or one.kernel in kernels)]
     missing = sorted({one.kernel for one in mine} - names) if not kernels else sorted(set(kernels) - {one.kernel for one in found})

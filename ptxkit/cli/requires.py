@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 
 @click.command()
@@ -20,15 +19,8 @@ def command(paths: tuple[str, ...], format_: str) -> None:
     Where several targets would do (a base one, a family `f`, an exact `a`) each is listed with its version.
     """
     from ptxkit.requirement import FunctionNeeds, needs_of
-    from ptxkit.syntax import parse
 
-    found: list[tuple[str, list[FunctionNeeds]]] = []
-    try:
-        for path in files.find(paths):
-            found.append((path, needs_of(parse(files.read(path), path))))
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
+    found: list[tuple[str, list[FunctionNeeds]]] = [(path, needs_of(_input.module(path))) for path in _input.paths(paths)]
     if format_ == "json":
         click.echo(
             json.dumps(
@@ -38,6 +30,9 @@ def command(paths: tuple[str, ...], format_: str) -> None:
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from ptxkit.demangling import readable
 
     console = Console(highlight=False)
     for path, needs in found:
@@ -45,7 +40,10 @@ def command(paths: tuple[str, ...], format_: str) -> None:
         table = Table("function", "needs", "because of", "line", box=None, pad_edge=False)
         for one in needs:
             table.add_row(
-                one.function, "\n".join(map(_spoken, one.alternatives)) or "no known target", one.forced_by or "-", str(one.line or "-")
+                Text(readable(one.function)),
+                "\n".join(map(_spoken, one.alternatives)) or "no known target",
+                one.forced_by or "-",
+                str(one.line or "-"),
             )
         console.print(table)
 

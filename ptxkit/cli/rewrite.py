@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 
 
 class Rewriters(click.Group):
@@ -25,6 +26,11 @@ class Rewriters(click.Group):
 
         rewriter = all_rewriters().get(cmd_name.replace("_", "-"))
         return None if rewriter is None else _command(rewriter)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            raise click.UsageError(_input.unknown("rewriter", args[0], self.list_commands(ctx)), ctx)
+        return super().resolve_command(ctx, args)
 
 
 def _command(rewriter: Any) -> click.Command:
@@ -50,15 +56,10 @@ def _command(rewriter: Any) -> click.Command:
 
 
 def _run(rewriter: Any, path: str, output: str, manifest: str | None, given: dict[str, Any]) -> None:
-    import ptxkit
     from ptxkit.rewriters import Refused
 
+    module = _input.module(path)
     try:
-        text = files.read(path)
-    except files.CannotRead as error:
-        _fail(str(error))
-    try:
-        module = ptxkit.parse(text, path)
         rewrite = rewriter(module, **given)
     except Refused as refused:
         from rich.console import Console

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
-from ptxkit import files
+from ptxkit.cli import _input
 
 
 @click.command()
@@ -22,22 +21,17 @@ def command(paths: tuple[str, ...], format_: str, opcodes: int) -> None:
     import attrs
 
     from ptxkit.statistics import statistics
-    from ptxkit.syntax import parse
 
-    try:
-        found = [statistics(parse(files.read(path), path)) for path in files.find(paths)]
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
-    if not found:
-        click.echo("ptxkit: no .ptx files there", err=True)
-        sys.exit(2)
+    found = [statistics(_input.module(path)) for path in _input.paths(paths)]
     if format_ == "json":
         documents = [{**attrs.asdict(one), "instructions": one.instructions, "opcodes": one.opcodes} for one in found]
         click.echo(json.dumps({"version": 1, "files": documents}, indent=1))
         return
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
+
+    from ptxkit.demangling import readable
 
     console = Console(highlight=False)
     for one in found:
@@ -46,7 +40,14 @@ def command(paths: tuple[str, ...], format_: str, opcodes: int) -> None:
         for function in one.functions:
             registers = " ".join(f"{kind}:{count}" for kind, count in function.registers.items())
             kind = "kernel" if function.is_entry else "function"
-            table.add_row(function.name, kind, str(function.instructions), registers, str(function.shared_bytes), str(function.local_bytes))
+            table.add_row(
+                Text(readable(function.name)),
+                kind,
+                str(function.instructions),
+                registers,
+                str(function.shared_bytes),
+                str(function.local_bytes),
+            )
         console.print(table)
         mix = list(one.opcodes.items())[:opcodes]
         if mix:

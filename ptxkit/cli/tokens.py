@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.syntax import Module
 
 
@@ -23,13 +23,7 @@ from ptxkit.syntax import Module
 @click.option("--dark", is_flag=True, help="Colours for a dark background.")
 def command(path: str, format_: str, dark: bool) -> None:
     """Print the tokens of a PTX file (- for standard input) with what each of them is, or a coloured listing."""
-    from ptxkit.syntax import parse
-
-    try:
-        module = parse(files.read(path), path)
-    except files.CannotRead as error:
-        click.echo(f"ptxkit: {error}", err=True)
-        sys.exit(2)
+    module = _input.module(path)
     if format_ in ("terminal", "html"):
         click.echo(files.encode(_coloured(module, format_, dark)), nl=False)
     elif format_ == "json":

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", nargs=-1, required=True, metavar="FILE…")
 @click.option("--using", metavar="NAMES", help="Which validators to try, in this order: driver, nvjitlink, ptxas (all), with commas.")
-@click.option("--target", metavar="TARGET", help="Compile for this target instead of the file's, such as sm_90a.")
+@click.option("--target", type=_input.Target(), metavar="TARGET", help="Compile for this target instead of the file's, such as sm_90a.")
 @click.option("--timeout", type=float, metavar="SECONDS", help="How long a compiler may take for a file (120).")
 @click.option("--no-optimization", is_flag=True, help="Have the compiler not optimize: large kernels are sooner judged.")
 @click.option("--relocatable", is_flag=True, help="What is .extern may be defined elsewhere.")
@@ -49,8 +50,6 @@ def command(
         names = list(files.find(paths))
     except files.CannotRead as error:
         _fail(str(error))
-    if not names:
-        _fail("no .ptx files there")
     verdicts: list[tuple[str, Verdict]] = []
     unreadable = []
     for name in names:

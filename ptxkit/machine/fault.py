@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import attrs
+
 from ptxkit.diagnostics import Diagnostic, Severity, Span
 
 Thread = tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -26,6 +28,10 @@ class Fault(Exception):
     """
 
     findings: tuple[Any, ...] = ()
+    stop: Stop | None = None
+    """What was raised where only the threads were known."""
+    waits: tuple[Wait, ...] = ()
+    """Of a deadlock: everybody that is left."""
 
     def __init__(
         self,
@@ -62,6 +68,36 @@ class Stop(Exception):
         self.mask = mask
         self.lanes: Any = None
         """Those that started the operation in flight that went wrong."""
+        self.access: BadAccess | None = None
+        """The access that went wrong, if it was one."""
+
+
+@attrs.frozen(eq=False)
+class BadAccess:
+    """An access that memory refuses: `size` bytes at the addresses `at` of a state space, for the lanes of `mask`.
+
+    `why` is `misaligned`, `outside`, `read-only` or `other-cta`; `limit` is the alignment asked for, or the bytes that there are.
+    """
+
+    why: str
+    kind: str
+    lanes: Any
+    space: str
+    at: Any
+    size: int
+    mask: Any
+    limit: int = 0
+
+
+@attrs.frozen(eq=False)
+class Wait:
+    """Threads that wait, or iterate without end, at an instruction when nobody can go on; `arguments` are its operands."""
+
+    lanes: Any
+    site: Any
+    arguments: tuple[Any, ...]
+    token: Any = None
+    iterates: bool = False
 
 
 def spoken(threads: Sequence[Thread], count: int) -> str:

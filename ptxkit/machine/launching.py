@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.monitoring import WatchedLanes, overrides
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
@@ -114,13 +115,13 @@ class Launch:
         self.next_cta = 0
         self.scheduler: Scheduler | None = None
         self.reads = 0
+        self.accessing: tuple[Any, ...] = ()
+        """The monitors that want to see accesses."""
         if program.shared_dynamic > program.shared_static or dynamic_shared:
             self.shared_bytes = program.shared_dynamic + dynamic_shared
         else:
             self.shared_bytes = program.shared_static
         if monitors:
-            from ptxkit.machine.monitoring import WatchedLanes
-
             self.lanes_type = WatchedLanes
 
     # --- what special registers read
@@ -194,12 +195,17 @@ class Launch:
         monitors = self.monitors
         for monitor in monitors:
             monitor.begin(self)
-        if monitors:
+        self.accessing = tuple([monitor for monitor in monitors if overrides(monitor, "access")])
+        if self.accessing:
             memory.watch = self.accessed
         try:
             with np.errstate(all="ignore"):
                 while self.more_ctas:
                     self.run_chunk(residents)
+        except Fault as fault:
+            for monitor in monitors:
+                monitor.fault(fault)
+            raise
         finally:
             memory.watch = None
             for monitor in monitors:
@@ -212,14 +218,14 @@ class Launch:
         self.next_cta += count
         residents.begin(first, count)
         residents.agents = self.machine.agents(self.schedule)
+        residents.agents.monitors = self.monitors
         for monitor in self.monitors:
             monitor.resident(residents)
         scheduler = self.scheduler = Scheduler(self.program, self, residents)
         try:
             scheduler.start(residents.all)
             scheduler.run()
-            if residents.agents is not None:
-                residents.agents.finish()
+            scheduler.finish_agents()
         finally:
             self.executed += scheduler.executed
             scheduler.executed = 0
@@ -227,7 +233,7 @@ class Launch:
             monitor.vacant(residents)
 
     def accessed(self, access: Any) -> None:
-        for monitor in self.monitors:
+        for monitor in self.accessing:
             monitor.access(access)
 
 
@@ -313,6 +319,7 @@ def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster:
 
 
 def shared_limit(target: str) -> int:
+    """The most bytes of shared memory of a CTA."""
     digits = "".join([letter for letter in target if letter.isdigit()])
     return _SHARED_LIMITS.get(int(digits or 90), SHARED_LIMIT >> 10) << 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ptxkit.machine.fault import Fault, Stop
 from ptxkit.machine.memory import PARAM_FRAME, windows
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
-from ptxkit.machine.types import dtype_of
+from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
@@ -117,6 +118,25 @@ class Code:
             found = self._addresses[id(symbol)] = self._place(symbol)
         return found
 
+    def initialized(self) -> Iterator[tuple[int, int]]:
+        """Where the `.global` and `.const` variables lie that have an initial value and a place: first generic address and end."""
+        for symbol in self.names.root.symbols.values():
+            address = self._addresses.get(id(symbol))
+            declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None
+            if address is not None and declarator is not None and declarator.initializer is not None:
+                start = address + (windows.CONST if symbol.space == ".const" else 0)
+                yield start, start + size_of(symbol)
+
+    def reset(self) -> None:
+        """Gives the `.global` variables that were placed their initial bytes again, as when the module was loaded."""
+        for symbol in self.names.root.symbols.values():
+            if id(symbol) not in self._addresses or symbol.kind is not Kind.VARIABLE or symbol.space != ".global":
+                continue
+            if symbol.linkage != ".extern":
+                data = bytearray(size_of(symbol))
+                self._initialise(symbol, data)
+                self.machine.memory.write(self._addresses[id(symbol)], bytes(data))
+
     def _place(self, symbol: Symbol) -> int:
         machine = self.machine
         if symbol.kind is Kind.FUNCTION:
@@ -137,7 +157,7 @@ class Code:
             return at
         at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
             data = bytearray(size)
             self._initialise(symbol, data)
@@ -145,7 +165,7 @@ class Code:
         return at
 
     def _initialise(self, symbol: Symbol, data: bytearray) -> None:
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is None or declarator.initializer is None or symbol.type not in types():
             return
         dtype = dtype_of(symbol.type)
@@ -289,7 +309,7 @@ class Program:
         at = 0
         unsized = []
         seen: set[int] = set()
-        for body in self._bodies():
+        for body in self.entered:
             for symbol in (*body.variables, *body.used.values()):
                 space = symbol.space or ""
                 if symbol.kind is not Kind.VARIABLE or not space.startswith(".shared") or id(symbol) in seen:
@@ -315,7 +335,9 @@ class Program:
         """The shared variables of a CTA that has `size` bytes of shared memory: name, offset, bytes."""
         return [(name, at, length if length >= 0 else size - at) for name, at, length in self._shared_names]
 
-    def _bodies(self) -> list[Body]:
+    @property
+    def entered(self) -> list[Body]:
+        """The functions that it may come to, the kernel first, in the order in which they were met."""
         found = []
         for code in {id(c): c for c in self.codes.values()}.values():
             found += [body for body in code._bodies.values() if id(body) in self.numbers]
@@ -344,7 +366,7 @@ class Program:
             return depth[id(body)]
 
         total = need(self.entry)
-        if any(self._is_open(body) for body in self._bodies()):
+        if any(self._is_open(body) for body in self.entered):
             self.open_ended = True
         return total + (STACK_BYTES if self.open_ended else 0)
 
@@ -425,16 +447,9 @@ class Program:
         return Compiler(self, body)
 
 
-def element_bytes(symbol: Symbol) -> int:
-    known = types().get(symbol.type or "")
-    if known is None:
-        return 8
-    return 8 if known.kind == "opaque" else max(1, known.bytes)
-
-
 def size_of(symbol: Symbol) -> int:
     """The bytes that a variable takes. Raises `Fault` if that is more than there can be."""
-    size = element_bytes(symbol) * symbol.vector
+    size = element_bytes(symbol.type) * symbol.vector
     for number in symbol.dimensions:
         size *= number if number is not None else _unsized(symbol)
     if size > MOST_BYTES or size < 0:
@@ -452,10 +467,10 @@ def _unsized(symbol: Symbol) -> int:
 
 
 def align_of(symbol: Symbol) -> int:
-    return symbol.align or element_bytes(symbol) * symbol.vector
+    return symbol.align or element_bytes(symbol.type) * symbol.vector
 
 
-def _declarator(module: Module, symbol: Symbol) -> Declarator | None:
+def declarator_of(module: Module, symbol: Symbol) -> Declarator | None:
     for declarator in getattr(symbol.declares, "declarators", ()):
         if declarator.name.text == symbol.name:
             return declarator  # type: ignore[no-any-return]

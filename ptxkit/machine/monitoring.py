@@ -19,7 +19,9 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.groups import Array, Lanes
 
 if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous.agents import Flight
     from ptxkit.machine.code import Site
+    from ptxkit.machine.fault import Fault
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
 
@@ -40,16 +42,40 @@ class Monitor:
 
     def instruction(self, lanes: Lanes, arguments: tuple[Any, ...]) -> None:
         """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives,
-        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them."""
+        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them. Also a branch that says
+        `.uni`: then the argument is who takes it."""
+
+    def registers(self, lanes: Lanes, reads: int, writes: int) -> None:
+        """Registers that asynchronous operations may hold are about to be read and written: numbers as bits, as `Body.held` has them."""
 
     def passed(self, lanes: Lanes, arguments: tuple[Any, ...], token: Any) -> None:
         """Lanes go on from an instruction at which they may have waited. `token` is what its `enter` gave (`(key, phase)` of a barrier)."""
 
     def partial(self, lanes: Lanes, missing: Array) -> None:
-        """An instruction for a whole warp, or the lanes of a mask, is executed without some: which of each warp, as bits."""
+        """An instruction for a whole warp or warpgroup, or the lanes of a mask, is executed without some: which of each warp, as bits.
+        Of a warpgroup whole warps may be missing."""
+
+    def started(self, flight: Flight) -> None:
+        """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        """What lanes have started in a queue since its last group is a group."""
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        """Lanes have waited for the groups of a queue below `limit[lanes.place]`; with `reading` only for what these read."""
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        """An operation in flight is about to be done, and to signal its mbarriers, for the lanes at some positions."""
 
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
+
+    def speaks_for(self, fault: Fault) -> bool:
+        """Whether it reports a deadlock that others then need not report."""
+        return False
+
+    def fault(self, fault: Fault) -> None:
+        """The launch ends with a fault; `fault.stop` and `fault.waits` say more of it. `end` follows, `vacant` does not."""
 
     def vacant(self, residents: Residents) -> None:
         """All resident threads have ended, and nothing is in flight any more."""
@@ -82,10 +108,21 @@ class WatchedLanes(Lanes):
         return found
 
 
+def overrides(monitor: Any, event: str) -> bool:
+    """Whether a monitor wants an event: it defines it itself."""
+    return getattr(type(monitor), event, None) is not getattr(Monitor, event)
+
+
 def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
     """Tells the monitors of an instruction."""
     for monitor in lanes.launch.monitors:
         monitor.instruction(lanes, arguments)
+
+
+def used(lanes: WatchedLanes, registers: tuple[int, int]) -> None:
+    """Tells the monitors of registers that are read and written."""
+    for monitor in lanes.launch.monitors:
+        monitor.registers(lanes, *registers)
 
 
 def is_observed(bound: Bound) -> bool:

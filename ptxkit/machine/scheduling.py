@@ -26,8 +26,9 @@ from ptxkit.machine import calling
 from ptxkit.machine.barriers import ClusterBarriers, CtaBarriers
 from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
 from ptxkit.machine.compiling import FILE, Waiting
-from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread
+from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
+from ptxkit.machine.monitoring import used
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -217,6 +218,8 @@ class Scheduler:
         self.next_look = 0
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
+        self.given_up_with: Any = None
+        self.repeated = 0
         self.exits_seen = -1
         self.spinning: tuple[int, int, int] = (0, 0, -1)
         self.state: Any = None
@@ -551,9 +554,14 @@ class Scheduler:
     def watched(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
         """Tells the monitors of an instruction at which lanes may wait; gives the lanes at it."""
         lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
+        held = group.body.held
+        if held:
+            reads, writes = group.body.reads_writes(block.last)
+            if (reads | writes) & held and not any(group.body.holds(lanes.site)):
+                used(lanes, (reads & held, writes & held))
         for monitor in self.launch.monitors:
             monitor.instruction(lanes, arguments)
-        if wait.level == "warp" and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
+        if wait.level and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
             missing = self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask
             for monitor in self.launch.monitors:
                 monitor.partial(lanes, missing)
@@ -678,15 +686,32 @@ class Scheduler:
         try:
             return bool(agents.step(self.policy))
         except Stop as error:
-            places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
-            raise Fault(
-                error.kind,
-                str(error),
-                threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
-                count=len(places),
-                path=self.program.code.path,
-                function=self.program.kernel,
-            ) from error
+            raise self.late_fault(error) from error
+
+    def finish_agents(self) -> None:
+        """Completes what is in flight: all threads have ended. Raises `Fault`."""
+        if self.residents.agents is None:
+            return
+        try:
+            self.residents.agents.finish()
+        except Stop as error:
+            raise self.late_fault(error) from error
+
+    def late_fault(self, error: Stop) -> Fault:
+        """What went wrong in flight, with the threads that started it."""
+        places = error.lanes.place if error.lanes is not None else np.zeros(0, np.int64)
+        site = getattr(error.lanes, "site", None)
+        found = Fault(
+            error.kind,
+            str(error),
+            threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
+            count=len(places),
+            span=self.launch.span(site) if site is not None else None,
+            path=self.program.code.path,
+            function=self.program.kernel,
+        )
+        found.stop = error
+        return found
 
     def unblock_while_others_spin(self) -> None:
         """Everybody who can run iterates a loop: what they wait for may come from elsewhere. Raises `Fault` if nothing ever can."""
@@ -756,7 +781,7 @@ class Scheduler:
         rounds, writes = self.given_up
         rounds = rounds + 1 if writes == self.residents.writes else 1
         self.given_up = (rounds, self.residents.writes)
-        if rounds > ROUNDS:
+        if rounds > ROUNDS or self.repeats():
             return False
         for here in tired:
             self.blocked.remove(here)
@@ -766,6 +791,18 @@ class Scheduler:
                 raise self.fault(error, here.group, None, here.block.last) from error
             self.go(here.group, here.block.fall)
         return True
+
+    def repeats(self) -> bool:
+        """Whether everybody who gave up waiting came back with the same registers, and nothing else has changed: so it stays."""
+        residents = self.residents
+        found = []
+        for here in self.blocked:
+            live = here.block.registers
+            found.append((here.group.path, here.group.lanes.place.tobytes(), tuple([here.group.registers[i].tobytes() for i in live])))
+        now = (hash(tuple(sorted(found))), residents.writes, residents.exits, self.launch.reads)
+        self.repeated = self.repeated + 1 if now == self.given_up_with else 0
+        self.given_up_with = now
+        return self.repeated > 2 and self.lot is None and not residents.memory.host
 
     # --- what ends a launch
 
@@ -811,7 +848,7 @@ class Scheduler:
         exited = self.residents.count - self.residents.alive_count
         if exited:
             notes.append(f"{exited} thread{'s' if exited > 1 else ''} of the resident CTAs have exited")
-        return Fault(
+        found = Fault(
             kind,
             reason,
             threads=threads,
@@ -821,6 +858,21 @@ class Scheduler:
             function=group.body.name,
             notes=notes,
         )
+        found.waits = self.waits()
+        return found
+
+    def waits(self) -> tuple[Wait, ...]:
+        """Who waits where, and who iterates."""
+        found = [Wait(one.group.lanes, one.group.body.sites[one.block.last], one.arguments, one.token) for one in self.blocked]
+        for group in self.parked.values():
+            block = group.body.blocks[group.block]
+            found.append(Wait(group.lanes, group.body.sites[block.last], block.wait.arguments(group.registers, group.lanes)))
+        for groups in self.ready.values():
+            for group in groups:
+                block = group.body.blocks[group.block]
+                sites = group.body.sites
+                found.append(Wait(group.lanes, sites[min(block.start, len(sites) - 1)], (), iterates=True))
+        return tuple(found)
 
     def span(self, body: Body, i: int) -> Any:
         site = body.sites[i]
@@ -855,7 +907,7 @@ class Scheduler:
         elif kind == "internal":
             opcode = body.sites[at].instruction.opcode.text if body.sites else ""
             reason = f"`{opcode}` failed inside the machine: {type(error).__name__}: {reason}"
-        return Fault(
+        found = Fault(
             kind,
             reason,
             threads=[self.residents.thread_of(place) for place in places[:SHOWN]],
@@ -865,6 +917,8 @@ class Scheduler:
             function=body.name,
             notes=getattr(error, "notes", ()),
         )
+        found.stop = error if isinstance(error, Stop) else None
+        return found
 
 
 def _part(x: Any, positions: Array, count: int = -1) -> Any:

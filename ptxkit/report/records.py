@@ -114,7 +114,7 @@ def _schema() -> Any:
 
 
 _FIELDS = (
-    *("path", "rule", "name", "severity", "message", "line", "column", "end_line", "end_column", "function"),
+    *("path", "rule", "name", "severity", "message", "line", "column", "end_line", "end_column", "function", "kernel"),
     *("notes", "related", "origin_path", "origin_line", "fix", "fix_is_safe"),
 )
 

@@ -8,8 +8,10 @@ from typing import Any, Protocol
 from urllib.parse import quote
 
 import ptxkit
+from ptxkit.demangling import readable
 from ptxkit.diagnostics import Diagnostic, Origin, Severity, Span
 from ptxkit.origins import excerpt
+from ptxkit.report.source import ReportAt, headline, shown_at
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -37,10 +39,11 @@ def document(
     rules: Sequence[About],
     lines_of: Callable[[str], list[str]],
     fingerprint: Callable[[Diagnostic, list[str]], str],
+    at: ReportAt = ReportAt.SOURCE,
 ) -> dict[str, Any]:
     """The log of one run. `lines_of` gives the lines of a file by its path; columns count characters (Unicode code points)."""
     numbers = {rule.id: i for i, rule in enumerate(rules)}
-    results = [_result(diagnostic, numbers, lines_of(diagnostic.path or ""), fingerprint) for diagnostic in diagnostics]
+    results = [_result(diagnostic, numbers, lines_of(diagnostic.path or ""), fingerprint, at) for diagnostic in diagnostics]
     driver = {
         "name": "ptxkit",
         "version": ptxkit.__version__,
@@ -61,13 +64,17 @@ def document(
 
 
 def _result(
-    diagnostic: Diagnostic, numbers: dict[str, int], lines: list[str], fingerprint: Callable[[Diagnostic, list[str]], str]
+    diagnostic: Diagnostic,
+    numbers: dict[str, int],
+    lines: list[str],
+    fingerprint: Callable[[Diagnostic, list[str]], str],
+    at: ReportAt,
 ) -> dict[str, Any]:
     path = diagnostic.path or ""
-    text = "\n".join([diagnostic.message, *[f"Note: {note}" for note in diagnostic.notes]])
-    here = _location(path, diagnostic.span, lines)
+    text = "\n".join([headline(diagnostic), *[f"Note: {note}" for note in diagnostic.notes]])
+    here = _placed(path, diagnostic.span, diagnostic.origin, lines, at)
     if diagnostic.function is not None:
-        here["logicalLocations"] = [{"name": diagnostic.function, "kind": "function"}]
+        here["logicalLocations"] = [_kernel(diagnostic.function)]
     result: dict[str, Any] = {
         "ruleId": diagnostic.rule,
         "level": LEVELS[diagnostic.severity],
@@ -75,17 +82,34 @@ def _result(
         "locations": [here],
         "partialFingerprints": {"ptxkit/v1": fingerprint(diagnostic, lines)},
     }
+    if diagnostic.witness is not None:
+        result["properties"] = {"witness": dict(diagnostic.witness)}
     if diagnostic.rule in numbers:
         result["ruleIndex"] = numbers[diagnostic.rule]
-    others = [_location(path, related.span, lines, related.message) for related in diagnostic.related]
-    sources = _source(diagnostic.origin, path)
+    others = [_placed(path, related.span, related.origin, lines, at, related.message) for related in diagnostic.related]
+    in_source = shown_at(diagnostic.origin, diagnostic.path, at) is not None
+    sources = [_location(path, diagnostic.span, lines, "the PTX")] if in_source else _source(diagnostic.origin, path)
     if others or sources:
         result["relatedLocations"] = [{"id": i, **location} for i, location in enumerate([*others, *sources], 1)]
     if others:
         # the witness, step by step, and where it leads to
-        steps = [*others, _location(path, diagnostic.span, lines, diagnostic.message)]
+        steps = [*others, _placed(path, diagnostic.span, diagnostic.origin, lines, at, diagnostic.message)]
         result["codeFlows"] = [{"threadFlows": [{"locations": [{"location": step} for step in steps]}]}]
     return result
+
+
+def _kernel(function: str) -> dict[str, Any]:
+    name = readable(function)
+    return {"name": name, "kind": "function"} | ({"decoratedName": function} if name != function else {})
+
+
+def _placed(path: str, span: Span, origin: Origin | None, lines: list[str], at: ReportAt, message: str | None = None) -> dict[str, Any]:
+    """The location in the source where it is to be shown, else in the PTX."""
+    frame = shown_at(origin, path or None, at)
+    if frame is None:
+        return _location(path, span, lines, message)
+    found = _in_source(frame, path)
+    return found if message is None else found | {"message": {"text": message}}
 
 
 def _location(path: str, span: Span, lines: list[str], message: str | None = None) -> dict[str, Any]:
@@ -103,21 +127,30 @@ def _location(path: str, span: Span, lines: list[str], message: str | None = Non
     return found
 
 
+def at_line(path: str, line: int, lines: Sequence[str], message: str) -> dict[str, Any]:
+    """The location of a line of a file, with what is said of it."""
+    end = len(lines[line - 1]) + 1 if line <= len(lines) else 1
+    return _location(path, Span(0, 0, line, 1, line, end), list(lines), message)
+
+
 def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:
     """The lines of the source program that a finding comes from, the innermost first."""
     found = []
     what = "compiled from here"
     while origin is not None:
-        region: dict[str, Any] = {"startLine": origin.line}
-        if origin.column > 0:
-            region["startColumn"] = origin.column
-        shown = excerpt(origin, beside)
-        if shown is not None:
-            region["snippet"] = {"text": _clean(shown)}
-        location = {"artifactLocation": {"uri": _uri(origin.path)}, "region": region}
-        found.append({"physicalLocation": location, "message": {"text": what}})
+        found.append(_in_source(origin, beside) | {"message": {"text": what}})
         origin, what = origin.inlined_at, "inlined here"
     return found
+
+
+def _in_source(origin: Origin, beside: str) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": origin.line}
+    if origin.column > 0:
+        region["startColumn"] = origin.column
+    shown = excerpt(origin, beside)
+    if shown is not None:
+        region["snippet"] = {"text": _clean(shown)}
+    return {"physicalLocation": {"artifactLocation": {"uri": _uri(origin.path)}, "region": region}}
 
 
 def _uri(path: str) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ptxkit.diagnostics import Diagnostic, Origin, Severity, Span
-from ptxkit.origins import excerpt
+from ptxkit.origins import excerpt, frames, is_library, own_frame, source_lines
+from ptxkit.report.source import ReportAt, folded, headline, shown_at
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -16,27 +17,67 @@ MAX_WIDTH = 160
 """Source lines are cut to about this many characters around the caret."""
 
 
-def render(diagnostic: Diagnostic, lines: list[str]) -> Text:
+def render(diagnostic: Diagnostic, lines: list[str], at: ReportAt = ReportAt.PTX) -> Text:
     """A finding with its excerpt; `lines` are those of the file, without their ends."""
     from rich.text import Text
 
+    frame = shown_at(diagnostic.origin, diagnostic.path, at)
+    span = diagnostic.span
+    where = f"{diagnostic.path or '<text>'}:{span.line}:{span.column}" if frame is None else _position(frame)
     text = Text()
-    text.append(f"{diagnostic.path or '<text>'}:{diagnostic.span.line}:{diagnostic.span.column}: ", "bold")
+    text.append(f"{_printable(where)}: ", "bold")
     text.append(f"{diagnostic.severity}", COLORS[diagnostic.severity])
     text.append(f"[{diagnostic.rule}]", "dim")
-    text.append(f" {_printable(diagnostic.message)} ")
+    text.append(f" {_printable(headline(diagnostic))} ")
     text.append(f"({diagnostic.name})\n", "dim")
-    _excerpt(text, diagnostic.span, lines, "red" if diagnostic.severity is Severity.ERROR else "yellow", "^")
-    _origin(text, diagnostic.origin, diagnostic.path)
+    color = "red" if diagnostic.severity is Severity.ERROR else "yellow"
+    if frame is None or diagnostic.origin is None:
+        _excerpt(text, span, lines, color, "^")
+        _origin(text, diagnostic.origin, diagnostic.path)
+    else:
+        _source_excerpt(text, frame, diagnostic.path, color, "^")
+        _compiled(text, diagnostic.origin, span, diagnostic.path, lines)
     for related in diagnostic.related:
-        text.append(f"  {related.span.line}:{related.span.column}: ", "bold")
+        other = shown_at(related.origin, diagnostic.path, at)
+        text.append(f"  {_position(other) if other else f'{related.span.line}:{related.span.column}'}: ", "bold")
         text.append(f"{_printable(related.message)}\n")
-        _excerpt(text, related.span, lines, "cyan", "-")
-        _origin(text, related.origin, diagnostic.path)
+        if other is None or related.origin is None:
+            _excerpt(text, related.span, lines, "cyan", "-")
+            _origin(text, related.origin, diagnostic.path)
+        else:
+            _source_excerpt(text, other, diagnostic.path, "cyan", "-")
+            _compiled(text, related.origin, related.span, diagnostic.path, lines)
     for note in diagnostic.notes:
         text.append("  note: ", "cyan")
         text.append(f"{_printable(note)}\n")
     return text
+
+
+def _position(frame: Origin) -> str:
+    return f"{frame.path}:{frame.line}" + (f":{frame.column}" if frame.column else "")
+
+
+def _source_excerpt(text: Text, frame: Origin, beside: str | None, color: str, mark: str) -> None:
+    """The line of the source with a mark under the column that `.loc` names."""
+    lines = source_lines(frame.path, beside) or ()
+    column = max(1, frame.column)
+    _excerpt(text, Span(0, 0, frame.line, column, frame.line, column + 1), list(lines), color, mark)
+
+
+def _compiled(text: Text, origin: Origin, span: Span, path: str | None, lines: list[str]) -> None:
+    """The PTX that came of it, and the frames between."""
+    line = " ".join(lines[span.line - 1].partition("//")[0].split()) if span.line <= len(lines) else ""
+    text.append("  = ", "dim")
+    text.append(_printable(f"{path or '<text>'}:{span.line}:{span.column}{_calls(origin)}: {line}")[: 2 * MAX_WIDTH] + "\n", "italic")
+
+
+def _calls(origin: Origin) -> str:
+    """Where the user's own frame was inlined, and the headers that lie between it and the instruction, folded."""
+    own = own_frame(origin)
+    calls = "".join([f", inlined at {call.path}:{call.line}" for call in list(frames(own))[1:] if not is_library(call.path)])
+    hidden = folded(origin)
+    more = f" and {hidden - 1} more frame{'s' if hidden > 2 else ''}" if hidden > 1 else ""
+    return calls + (f", through {origin.path.rpartition('/')[2]}{more}" if hidden else "")
 
 
 def _excerpt(text: Text, span: Span, lines: list[str], color: str, mark: str) -> None:
@@ -55,14 +96,10 @@ def _excerpt(text: Text, span: Span, lines: list[str], color: str, mark: str) ->
 
 
 def described(origin: Origin, beside: str | None) -> str:
-    """`from a.cu:12:5, inlined at a.cu:30:1: x = y;`, with the line of the source where its file is found."""
-    shown = excerpt(origin, beside)
-    column = f":{origin.column}" if origin.column else ""
-    text = f"from {origin.path}:{origin.line}{column}"
-    call = origin.inlined_at
-    while call is not None:
-        text += f", inlined at {call.path}:{call.line}"
-        call = call.inlined_at
+    """`from a.cu:12:5, inlined at a.cu:30: x = y;`: the user's own frame, with the line of the source where its file is found."""
+    own = own_frame(origin)
+    shown = excerpt(own, beside)
+    text = f"from {_position(own)}{_calls(origin)}"
     return text if shown is None else f"{text}: {shown}"
 
 

@@ -89,9 +89,7 @@ def _outside(module: Container) -> frozenset[int]:
     return frozenset(found if first is None else {*found, first})
 
 
-def _diagnostic(
-    module: Container, file: str | None, index: Index, path: Path, node: Node, related: tuple[Related, ...]
-) -> Diagnostic:
+def _diagnostic(module: Container, file: str | None, index: Index, path: Path, node: Node, related: tuple[Related, ...]) -> Diagnostic:
     notes: tuple[str, ...] = ()
     if isinstance(node, Error):
         rule, message = node.rule, node.message

@@ -27,9 +27,7 @@ STRING = rf'"[^"\n]*+(?:\n[^"\n]*+|{NOT}){{0,{MOST_LINES}}}+"'
 PARTS = rf"(?:::[A-Za-z0-9_]++|{NOT})*+"
 """What may follow a word of a directive or modifier: `::cta`."""
 KEYWORD = rf"\.[A-Za-z_][A-Za-z0-9_]*+{PARTS}"
-OPCODE = (
-    rf"[A-Za-z_][A-Za-z0-9_]*+(?:(?:[ \t]*+|(?>{TRIVIA}++)(?!\.(?:{DIRECTIVES})\b(?![.:]))|{NOT})\.[A-Za-z0-9_]++{PARTS}|{NOT})*+"
-)
+OPCODE = rf"[A-Za-z_][A-Za-z0-9_]*+(?:(?:[ \t]*+|(?>{TRIVIA}++)(?!\.(?:{DIRECTIVES})\b(?![.:]))|{NOT})\.[A-Za-z0-9_]++{PARTS}|{NOT})*+"
 """White space may stand before each modifier, on another line too; a word that only directives have is none."""
 _ENTRY = r"-?(?:0[xX][0-9a-fA-F]++U?|0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|[0-9]++(?:\.[0-9]*+)?(?:[eE][-+]?[0-9]++)?U?)"
 RUN = rf"{_ENTRY}(?:[ \t\r\n]*+,[ \t\r\n]*+{_ENTRY}|{NOT}){{7,}}+(?=\s*+[}};])"

@@ -46,7 +46,7 @@ def test_standard_input() -> None:
 
 
 def test_one_function(file: str) -> None:
-    result = run(file, "-f", "one")
+    result = run(file, "-k", "one")
 
     assert "kernel one" in result.stdout
     assert "f0b1" not in result.stdout
@@ -54,10 +54,10 @@ def test_one_function(file: str) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "three"])
 def test_no_such_function(file: str, name: str) -> None:
-    result = run(file, "-f", name)
+    result = run(file, "-k", name)
 
     assert result.exit_code == 2
-    assert result.stderr == f"ptxkit: no function {name!r} with a body; there are one, two\n"
+    assert result.stderr == f"ptxkit: no kernel {name!r}; there are one, two\n"
 
 
 def test_writes_dot(file: str, tmp_path: Path) -> None:
@@ -68,14 +68,13 @@ def test_writes_dot(file: str, tmp_path: Path) -> None:
     assert result.stdout == ""
 
 
-def test_dot_instead_where_no_program_is(file: str, tmp_path: Path, no_program: None) -> None:
+def test_no_other_file_where_no_program_is(file: str, tmp_path: Path, no_program: None) -> None:
     for ending in ("svg", "html"):
-        result = run(file, "-o", str(tmp_path / f"{ending}.{ending}"))
+        result = run(file, "-o", str(tmp_path / f"k.{ending}"))
 
-        assert result.exit_code == 0
-        assert (tmp_path / f"{ending}.dot").read_text().startswith("digraph")
-        assert not (tmp_path / f"{ending}.{ending}").exists()
+        assert result.exit_code == 2
         assert "no program to draw with: install Graphviz" in result.stderr
+        assert list(tmp_path.glob(f"*.{ending}")) == []
 
 
 def test_nothing_can_be_written(file: str, tmp_path: Path, no_program: None) -> None:

@@ -56,7 +56,7 @@ def test_a_worker_that_is_killed_in_between_changes_nothing(cluster: Any, folder
         if len(found) == 3:
             os.kill(next(iter(workers.values())), signal.SIGKILL)
 
-    assert found == list(_many.examined(names, JOB, 1, False))
+    assert found == list(_many.examined(names, lambda _: JOB, 1, False))
 
 
 def test_what_cannot_be_read_and_standard_input(cluster: Any, folder: Path) -> None:

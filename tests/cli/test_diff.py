@@ -35,7 +35,7 @@ def test_different(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stdout == "kernel k  1 changed\n-      3  mov.b32 a, 1;\n+      3  mov.b32 a, 2;\n"
     assert run("diff", a, b, "--summary").stdout == "kernel k  1 changed\n"
-    assert run("diff", a, b, "--only", "f").exit_code == 0
+    assert run("diff", a, b, "-k", "f").exit_code == 0
 
 
 def test_json(tmp_path: Path) -> None:

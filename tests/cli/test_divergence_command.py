@@ -58,12 +58,12 @@ def test_json() -> None:
 def test_what_cannot_be_done() -> None:
     assert run("-", "--kernel", "zz").exit_code == 2
     assert run("/no/such/file").exit_code == 2
-    assert run("-", text="}} garbage {{ @").exit_code == 0
+    assert run("-", text="}} garbage {{ @").exit_code == 2
 
 
 def test_broken_text_is_said_to_be_broken() -> None:
-    result = run("-", text="garbage {")
+    result = run("-", text=".version 8.0\n.garbage {")
 
     assert result.exit_code == 0
-    assert "1 syntax errors" in result.stderr and "no function with a body" in result.stderr
-    assert "syntax errors" in run("-", text=TEXT.replace("membar.gl;\nL", "membar.gl %%;\nL")).stderr
+    assert "syntax error" in result.stderr and "no function with a body" in result.stderr
+    assert "1 syntax error" in run("-", text=TEXT.replace("membar.gl;\nL", "membar.gl %%;\nL")).stderr

@@ -67,7 +67,7 @@ def test_invalid_with_line_and_caret(tmp_path: Path) -> None:
     result = run(path)
 
     assert result.exit_code == 1
-    assert f"{path}:4:35: error[ptxas] Unknown symbol 'nowhere' (compiler)" in result.stdout
+    assert f"{path}:4:35: error[ptxas] k: Unknown symbol 'nowhere' (compiler)" in result.stdout
     assert "^^^^^^^" in result.stdout
     assert f"{path}: invalid (ptxas 13.0.99, sm_80)" in result.stdout
 

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 
 from ptxkit.analyses import all_rules, lint
@@ -13,6 +14,7 @@ from ptxkit.analyses.framework.rule import in_module
 from ptxkit.diagnostics import Diagnostic, Origin, Related, Severity, Span
 from ptxkit.origins import source_lines
 from ptxkit.report import baseline, github, sarif
+from ptxkit.report.source import ReportAt, merged
 from ptxkit.report.statistics import counts
 from ptxkit.report.text import render
 from ptxkit.syntax import parse
@@ -69,12 +71,21 @@ class TestSarif:
         (tmp_path / "a.cu").write_text("int x;\n")
         (result,) = document(finding(str(tmp_path / "a b.ptx"), Origin("a.cu", 1, 5)))["runs"][0]["results"]
 
-        place = result["locations"][0]["physicalLocation"]
-        assert place["artifactLocation"]["uri"].startswith("file:///")
-        assert place["artifactLocation"]["uri"].endswith("/a%20b.ptx")
-        assert place["region"] == {"startLine": 2, "startColumn": 3, "endLine": 2, "endColumn": 14, "snippet": {"text": "  bar.sync 0;"}}
-        source = result["relatedLocations"][1]["physicalLocation"]
+        source = result["locations"][0]["physicalLocation"]
+        assert source["artifactLocation"]["uri"].endswith("/a.cu")
         assert source["region"] == {"startLine": 1, "startColumn": 5, "snippet": {"text": "int x;"}}
+        ptx = result["relatedLocations"][1]["physicalLocation"]
+        assert ptx["artifactLocation"]["uri"].startswith("file:///")
+        assert ptx["artifactLocation"]["uri"].endswith("/a%20b.ptx")
+        assert ptx["region"] == {"startLine": 2, "startColumn": 3, "endLine": 2, "endColumn": 14, "snippet": {"text": "  bar.sync 0;"}}
+
+    def test_in_the_ptx(self, tmp_path: Path) -> None:
+        one = finding(str(tmp_path / "a.ptx"), Origin("a.cu", 1, 5))
+        made = sarif.document([one], all_rules(), lambda path: LINES, baseline.fingerprint, ReportAt.PTX)
+
+        place = made["runs"][0]["results"][0]["locations"][0]["physicalLocation"]
+        assert place["artifactLocation"]["uri"].endswith("/a.ptx")
+        assert place["region"]["startLine"] == 2
 
     def test_rules(self) -> None:
         driver = document(finding())["runs"][0]["tool"]["driver"]
@@ -83,11 +94,16 @@ class TestSarif:
 
 
 def test_annotations() -> None:
-    (line,) = github.lines([finding(origin=Origin("a.cu", 10, 3))])
+    one = finding(origin=Origin("include/cuda_pipeline_helpers.h", 88, 1, Origin("a.cu", 10, 3)))
+    (in_source,), (in_ptx,) = github.lines([one]), github.lines([one], ReportAt.PTX)
 
-    assert line == (
-        "::error file=dir/a b.ptx,line=2,endLine=2,col=3,endColumn=14,title=C001 a-name::wrong%0A: 100%25%0Afrom a.cu:10:3"
-        "%0Aline 1: starts, here: 50%25%0Anote: note"
+    assert in_source == (
+        "::error file=a.cu,line=10,col=3,title=C001 a-name::k: wrong%0A: 100%25%0APTX: dir/a b.ptx:2"
+        "%0Aa.cu:1: starts, here: 50%25%0Anote: note"
+    )
+    assert in_ptx == (
+        "::error file=dir/a b.ptx,line=2,endLine=2,col=3,endColumn=14,title=C001 a-name::k: wrong%0A: 100%25"
+        "%0Afrom a.cu:10:3, through cuda_pipeline_helpers.h%0Aline 1: starts, here: 50%25%0Anote: note"
     )
 
 
@@ -121,3 +137,32 @@ def test_a_fingerprint_survives_lines_that_move() -> None:
     assert baseline.fingerprint(finding(line=2), LINES) == baseline.fingerprint(finding(line=3), moved)
     assert baseline.fingerprint(finding(line=2), LINES) != baseline.fingerprint(finding(line=3), LINES)
     assert baseline.fingerprint(finding("x/a.ptx"), LINES, "x") == baseline.fingerprint(finding("a.ptx"), LINES)
+
+
+class TestSource:
+    """Findings shown in the source."""
+
+    def test_the_headline(self, tmp_path: Path) -> None:
+        (tmp_path / "a.cu").write_text("first();\n  second();\n")
+        source_lines.cache_clear()
+        header = Origin("/usr/local/cuda/include/x.h", 9, 0, Origin("/usr/include/y.h", 3, 0, Origin("a.cu", 2, 3)))
+        one = attrs.evolve(finding(str(tmp_path / "k.ptx"), header), function="_ZN2my5applyIfLi64EEEvPT_i", related=())
+        text = render(one, LINES, ReportAt.AUTO).plain.splitlines()
+
+        assert text[0] == f"{tmp_path / 'a.cu'}:2:3: error[C001] my::apply<float, 64>: wrong\N{REPLACEMENT CHARACTER}: 100% (a-name)"
+        assert text[1] == "     2 |   second();"
+        assert text[2] == "       |   ^"
+        assert text[3] == f"  = {tmp_path / 'k.ptx'}:2:3, through x.h and 1 more frame: bar.sync 0;"
+
+    def test_no_file_no_source(self) -> None:
+        assert render(finding(origin=Origin("none.cu", 2, 3)), LINES, ReportAt.AUTO).plain.startswith("dir/a b.ptx:2:3: ")
+        assert render(finding(origin=Origin("none.cu", 2, 3)), LINES, ReportAt.SOURCE).plain.startswith("none.cu:2:3: ")
+
+    def test_one_cause_is_one_finding(self) -> None:
+        unrolled = [finding(origin=Origin("a.cu", 10, 3), line=line) for line in (2, 3, 4)]
+        instance = attrs.evolve(unrolled[0], function="_Z5applyIfEvv")
+        other = finding(origin=Origin("a.cu", 11, 3), line=5)
+        found = merged([*unrolled, instance, other], ReportAt.SOURCE)
+
+        assert [one.notes for one in found] == [("note", "also at PTX lines 3, 4", "also in apply<float>"), ("note",)]
+        assert len(merged([*unrolled, instance, other], ReportAt.PTX)) == 5

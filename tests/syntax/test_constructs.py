@@ -368,7 +368,8 @@ def test_components(text: str, base: str, selector: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text, base, number", [("a[0]", "a", 0), ("tile[ 3 ]", "tile", 3), ("a[N - 1]", "a", None), ("a[1+2]", "a", 3)]
+    "text, base, number",
+    [("a[0]", "a", 0), ("tile[ 3 ]", "tile", 3), ("a[N - 1]", "a", None), ("a[1+2]", "a", 3), ("a[%r1 + 2]", "a", None)],
 )
 def test_elements_of_arrays(text: str, base: str, number: int | None) -> None:
     found = operand(text)

@@ -67,7 +67,6 @@ def _after(routine: Routine, uses: dict[int, BarrierUse], first: BarrierUse, blo
     """The same after the block: in blocks that follow for certain, or in the loop around if it can iterate without waiting."""
     flow, post = control_flow(routine), dominators(routine).post
 
-
     def onward(at: int) -> tuple[int, ...]:
         return () if at == block or _stops(routine, range(flow.blocks[at].start, flow.blocks[at].end)) else flow.successors(at)
 

@@ -26,7 +26,10 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
 def _fix(facts: Facts, first: Symbol, second: Symbol) -> Fix | None:
     """Without the second declaration, if it says of a register the same as the first."""
     if first.kind is not Kind.REGISTER or (first.name, first.type, first.vector, first.count) != (
-        second.name, second.type, second.vector, second.count
+        second.name,
+        second.type,
+        second.vector,
+        second.count,
     ):
         return None
     path = second.path

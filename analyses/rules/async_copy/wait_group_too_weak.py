@@ -23,8 +23,7 @@ RULE = Rule(
     kind=CopyFault.WAIT_GROUP_TOO_WEAK,
     summary="a wait lets the group be pending that is read, or overwritten, next",
     why=(
-        "A wait for n lets the n latest groups be pending; if the one that is read is among them, it may be read too "
-        "early (9.7.10.24.5)."
+        "A wait for n lets the n latest groups be pending; if the one that is read is among them, it may be read too early (9.7.10.24.5)."
     ),
     bad="""
         .shared .align 128 .b8 buffer[4096];

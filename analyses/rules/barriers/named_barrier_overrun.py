@@ -95,8 +95,7 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be "
-        "complete."
+        "Which warps arrive and which wait follows from their places; a warp is named that comes again before the barrier can be complete."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -70,9 +70,7 @@ def _conflict_from(start: int, found: WarpAccess, size: int) -> Conflict | None:
     return worst
 
 
-def _report(
-    facts: Facts, routine: Routine, access: Access, found: WarpAccess, conflict: Conflict, others: list[Access]
-) -> Diagnostic:
+def _report(facts: Facts, routine: Routine, access: Access, found: WarpAccess, conflict: Conflict, others: list[Access]) -> Diagnostic:
     apart = found.offsets[conflict.other] - found.offsets[conflict.one]
     notes = [f"lanes {found.lane(conflict.one)} and {found.lane(conflict.other)} touch words that are {apart} bytes apart: one bank"]
     return facts.report(

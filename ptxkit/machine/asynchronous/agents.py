@@ -8,29 +8,70 @@ instruction, and destinations written before a wait for it returns.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from ptxkit.machine.memory import Memory
 
+if TYPE_CHECKING:
+    from ptxkit.machine.monitoring import Monitor
+
 Array = np.ndarray[Any, Any]
+
+
+@attrs.frozen(eq=False)
+class Touched:
+    """Bytes that an operation in flight accesses: of which lane (its position), where in the buffer of a space, and how many, a row each.
+
+    `signal` is the mbarrier whose phase tells that they have been accessed, by its address in the buffer of shared memory (-1: none).
+    """
+
+    kind: str
+    space: str
+    lane: Array
+    at: Array
+    size: Array
+    signal: Array | None = None
+
+
+def touched(lanes: Any, kind: str, buffer: Any, at: Array, size: Any, lane: Array | None = None, signal: Array | None = None) -> Touched:
+    """Bytes of each lane, or of those at some positions. A row with a negative address is left out."""
+    lane = np.arange(lanes.count) if lane is None else lane
+    size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
+    space = lanes.memory.space_of(buffer)
+    if (at >= 0).all() and (size > 0).all():
+        return Touched(kind, space, lane, at, size, signal)
+    there = np.flatnonzero((at >= 0) & (size > 0))
+    return Touched(kind, space, lane[there], at[there], size[there], None if signal is None else signal[there])
 
 
 class Flight:
     """An operation in flight of some lanes. `land(positions)` does it for some of them; `read(positions)` only fetches what it reads.
 
     `signals` are the mbarriers that its completion changes: a row of addresses in the buffer of shared memory for each lane (-1: none).
+    `touches()` says which bytes it accesses, for monitors. `after` names the queue of which it tells what its threads have started before.
     """
 
     def __init__(
-        self, lanes: Any, land: Callable[[Array], None], signals: Array | None = None, read: Callable[[Array], None] | None = None
+        self,
+        lanes: Any,
+        land: Callable[[Array], None],
+        signals: Array | None = None,
+        read: Callable[[Array], None] | None = None,
+        touches: Callable[[], list[Touched]] | None = None,
+        after: str = "",
     ) -> None:
         self.lanes = lanes
         self.land = land
         self.read = read
         self.signals = signals
+        self.touches = touches
+        self.after = after
+        self.queue = ""
+        self.monitors: Sequence[Monitor] = ()
         self.number = 0
         self.group = np.zeros(0, np.int64)
         self.flying = np.ones(lanes.count, bool)
@@ -41,6 +82,8 @@ class Flight:
         if not len(positions):
             return False
         self.flying[positions] = False
+        for monitor in self.monitors:
+            monitor.landing(self, positions)
         try:
             self.land(positions)
         except Exception as why:
@@ -64,6 +107,7 @@ class Agents:
 
     def __init__(self, memory: Memory, when: str | int = "late") -> None:
         self.memory = memory
+        self.monitors: Sequence[Monitor] = ()
         self.when = when
         self.chance = random.Random(when) if isinstance(when, int) else None
         self.flights: list[Flight] = []
@@ -76,11 +120,13 @@ class Agents:
     def start(self, flight: Flight, queue: str = "") -> None:
         """Something is in flight from now on; in a queue it belongs to the group that its thread commits next."""
         self._number += 1
-        flight.number = self._number
+        flight.number, flight.queue, flight.monitors = self._number, queue, self.monitors
         if queue:
             flight.group = self._committed(queue)[flight.lanes.place]
             self._queues.setdefault(queue, []).append(flight)
         self.flights.append(flight)
+        for monitor in self.monitors:
+            monitor.started(flight)
         if self.when == "early" or (self.chance is not None and self.chance.random() < 0.5):
             flight.complete()
         if self.chance is not None:
@@ -105,21 +151,25 @@ class Agents:
     def commit(self, lanes: Any, queue: str) -> None:
         """What each lane has started since its last group is a group."""
         self._committed(queue)[lanes.place] += 1
+        for monitor in self.monitors:
+            monitor.committed(lanes, queue)
 
     def wait(self, lanes: Any, queue: str, pending: int | None, reading: bool = False) -> None:
         """Completes all groups of each lane but the latest `pending`; None: and what is in no group yet. With `reading` only reads."""
         flights = self._queues.get(queue)
-        if not flights:
+        if not flights and not self.monitors:
             return
         limit = np.full(len(self._committed(queue)), -1, np.int64)
         limit[lanes.place] = self._committed(queue)[lanes.place] - pending if pending is not None else np.iinfo(np.int64).max
-        for flight in list(flights):
+        for flight in list(flights or ()):
             chosen = flight.group < limit[flight.lanes.place]
             if reading:
                 flight.fetch(chosen)
             else:
                 flight.complete(chosen)
-        self._queues[queue] = [f for f in self._queues[queue] if f.flying.any()]
+        for monitor in self.monitors:
+            monitor.awaited(lanes, queue, limit, reading)
+        self._queues[queue] = [f for f in self._queues.get(queue, ()) if f.flying.any()]
 
     def complete_before(self, lanes: Any, queue: str, number: int) -> None:
         """Completes what each lane has started in a queue before a flight of a number."""

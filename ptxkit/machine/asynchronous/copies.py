@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.agents import Flight, Touched, touched
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, mbarriers_at, places, tell
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_columns, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -50,7 +50,8 @@ def copy(op: Operation) -> Semantics:
                 there.put(to[partly[~filled]] + k, np.uint8(0), _BYTE)
                 there.put(to[partly[filled]] + k, here.get(start[partly[filled]] + k, _BYTE), _BYTE)
 
-        lanes.agents.start(Flight(lanes, land), COPIES)
+        touches = lambda: [touched(lanes, "read", here, start, counts), touched(lanes, "write", there, to, size)]  # noqa: E731
+        lanes.agents.start(Flight(lanes, land, touches=touches), COPIES)
 
     return Semantics(by_name(op, run), lanes=True)
 
@@ -93,7 +94,7 @@ def arrive(op: Operation) -> Semantics:
             lanes.agents.complete_before(some, COPIES, flight.number)
             change(some, space, address[positions], 1, 0)
 
-        flight = Flight(lanes, land, at[:, None])
+        flight = Flight(lanes, land, at[:, None], after=COPIES)
         lanes.agents.start(flight)
 
     return Semantics(run, lanes=True)
@@ -146,7 +147,13 @@ def bulk(op: Operation) -> Semantics:
             tell(lanes, lane, here, first, size, "read")
             return here.span(first, size).copy()
 
-        Transfer(lanes, read, write, barriers, sizes).start("" if barriers is not None else BULK)
+        def touches() -> list[Touched]:
+            signal = None if barriers is None else barriers[:, 0]
+            some = sizes - left - right
+            found = in_columns(lanes, kind, there, columns, some, barriers, left)
+            return [touched(lanes, "read", here, start + left, some, signal=signal), *found]
+
+        Transfer(lanes, read, write, barriers, sizes, touches).start("" if barriers is not None else BULK)
 
     return Semantics(by_name(op, run), lanes=True)
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.agents import Flight, touched
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.transfers import complete_transactions, mbarriers_at, places
+from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import combining
 from ptxkit.machine.memory.updates import serially
 from ptxkit.machine.operation import Operation, Semantics
@@ -32,7 +33,7 @@ def store_asynchronously(op: Operation) -> Semantics:
             lanes.memory.accessed(lanes.at(positions), there, to[positions], size, "write", "generic")
             there.put(to[positions], tuple(v[positions] for v in whole), dtype)
 
-        _start(lanes, space, given.mbar, land, size)
+        _start(lanes, space, given.mbar, land, size, ("write", there, to))
 
     return Semantics(by_name(op, run), reads={"b": dtype}, lanes=True)
 
@@ -53,14 +54,14 @@ def reduce_asynchronously(op: Operation) -> Semantics:
             index = there.index(to[positions], dtype.itemsize)
             serially(there.view(dtype), index, change.update.silent(), (values[positions],), len(positions), False)
 
-        _start(lanes, space, given.mbar, land, dtype.itemsize)
+        _start(lanes, space, given.mbar, land, dtype.itemsize, ("update", there, to))
 
     return Semantics(by_name(op, run), reads={"b": dtype}, lanes=True)
 
 
-def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int) -> None:
+def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int, what: tuple[str, Buffer, Array]) -> None:
     if mbar is None:
-        lanes.agents.start(Flight(lanes, land))
+        lanes.agents.start(Flight(lanes, land, touches=lambda: [touched(lanes, *what, size)]))
         return
     at = mbarriers_at(lanes, space, mbar)
 
@@ -68,4 +69,4 @@ def _start(lanes: Any, space: str, mbar: Any, land: Any, size: int) -> None:
         land(positions)
         complete_transactions(lanes.at(positions), at[positions], np.int64(size))
 
-    lanes.agents.start(Flight(lanes, both, at[:, None]))
+    lanes.agents.start(Flight(lanes, both, at[:, None], touches=lambda: [touched(lanes, *what, size, signal=at)]))

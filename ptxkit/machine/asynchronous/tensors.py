@@ -10,10 +10,11 @@ import attrs
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from ptxkit.machine.asynchronous.agents import Touched, touched
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.swizzling import pieces, swizzled
 from ptxkit.machine.asynchronous.tensor_maps import ELEMENTS, SIZE, Described, described
-from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_ctas, mbarriers_at, places, tell
+from ptxkit.machine.asynchronous.transfers import BULK, Transfer, in_columns, in_ctas, mbarriers_at, places, tell
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.memory.combining import Combining, combining, flushed
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
@@ -250,7 +251,8 @@ def tensor(op: Operation) -> Semantics:
             _seen(lanes, lane, *plans[lane], "read")
             return fetched(memory.globals, *plans[lane])
 
-        Transfer(lanes, read, write, rows, sizes).start()
+        touches = lambda: [*_rows_of(lanes, "read", plans, rows[:, 0]), *in_columns(lanes, "write", there, columns, sizes, rows)]  # noqa: E731
+        Transfer(lanes, read, write, rows, sizes, touches).start()
 
     def store(lanes: Any, given: Any) -> None:
         plans = tiles(lanes, given)
@@ -268,7 +270,10 @@ def tensor(op: Operation) -> Semantics:
             _seen(lanes, lane, *plans[lane], "update" if reduction else "write")
             stored(memory.globals, *plans[lane], data, changes[lane])
 
-        Transfer(lanes, read, write).start(BULK)
+        def touches() -> list[Touched]:
+            return [touched(lanes, "read", here, start, sizes), *_rows_of(lanes, "update" if reduction else "write", plans)]
+
+        Transfer(lanes, read, write, touches=touches).start(BULK)
 
     return Semantics(by_name(op, load if loading else store), lanes=True)
 
@@ -282,6 +287,19 @@ def _seen(lanes: Any, lane: int, one: Described, tile: Tile, kind: str) -> None:
         for row in np.ndindex(*part.counts[:-1]):
             at = part.address + sum(i * s for i, s in zip(row, part.strides, strict=False))
             lanes.memory.accessed(who, lanes.memory.globals, np.array([at]), part.counts[-1] * one.size, kind, "async")
+
+
+def _rows_of(lanes: Any, kind: str, plans: list[tuple[Described, Tile]], signals: Array | None = None) -> list[Touched]:
+    """The rows of each lane's tile in global memory."""
+    found = []
+    for lane, (one, tile) in enumerate(plans):
+        for part in tile.parts:
+            at = np.full(1, part.address, np.int64)
+            for count, stride in zip(part.counts[:-1], part.strides, strict=False):
+                at = (at[:, None] + np.arange(count) * stride).ravel()
+            signal = None if signals is None else np.full(len(at), signals[lane])
+            found.append(touched(lanes, kind, lanes.memory.globals, at, part.counts[-1] * one.size, np.full(len(at), lane), signal))
+    return found
 
 
 def _sizes(plans: list[tuple[Described, Tile]]) -> Array:

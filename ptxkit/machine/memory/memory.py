@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from ptxkit.machine.fault import BadAccess, Stop
 from ptxkit.machine.memory import windows
 from ptxkit.machine.memory.allocations import Allocation, Allocations
 from ptxkit.machine.memory.buffer import Buffer
@@ -20,6 +21,8 @@ GLOBAL_BASE = 0x7F00_0000_0000
 """The first address of global memory, where it is not that of the process."""
 
 GUARD = 4096
+GLOBAL_AT_FIRST = 1 << 26
+"""Bytes of the buffer of global memory before it grows; what nobody touches costs nothing."""
 """Bytes between two allocations that belong to none, so that an index that is off by a little lands nowhere."""
 
 UNDEFINED = 0xCB
@@ -67,7 +70,7 @@ class Memory:
         self._top = GLOBAL_BASE
         self._bases: dict[str, tuple[Any, Any, Array]] = {}
         self.places = AddressCache()
-        self.globals = _whole_process() if host else Buffer.of_size(1 << 20, origin=GLOBAL_BASE)
+        self.globals = _whole_process() if host else Buffer.of_size(GLOBAL_AT_FIRST, origin=GLOBAL_BASE)
 
     # -- what the host does
 
@@ -75,15 +78,21 @@ class Memory:
         """The address of `size` new bytes of global memory, all zero. Raises ValueError in host mode, where the process allocates."""
         if self.host:
             raise ValueError("in host mode memory is allocated by the process, and registered")
+        used = self._top - GLOBAL_BASE
         start = -(-self._top // align) * align
         self._top = start + size + GUARD
         if self._top - GLOBAL_BASE > len(self.globals.data):
             length = max(2 * len(self.globals.data), -(-(self._top - GLOBAL_BASE) // 4096) * 4096)
             grown = np.zeros(length, np.uint8)
-            grown[: len(self.globals.data)] = self.globals.data
+            grown[:used] = self.globals.data[:used]
             self.globals = Buffer(grown, GLOBAL_BASE)
         self.allocations.add(Allocation(start, start + size, name))
         return start
+
+    @property
+    def size(self) -> int:
+        """Bytes of global memory that were ever allocated."""
+        return self._top - GLOBAL_BASE
 
     def free(self, address: int) -> None:
         """Accesses to what was allocated there are faults from now on. Raises KeyError if nothing begins there."""
@@ -247,8 +256,11 @@ class Memory:
         """Tells the monitors of an access by what was in flight, whose address was computed earlier."""
         if self.watch is None:
             return
-        space = next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)
-        self.watch(Access(kind, lanes, space, at, size, proxy))
+        self.watch(Access(kind, lanes, self.space_of(buffer), at, size, proxy))
+
+    def space_of(self, buffer: Buffer) -> str:
+        """The state space that a buffer holds."""
+        return next(name for name, own in ((".global", self.globals), (".shared", self.shared), (".local", self.local)) if own is buffer)
 
     def buffer(self, space: str, address: Any = 0) -> Buffer:
         """The buffer of a state space."""
@@ -282,8 +294,9 @@ class Memory:
             if odd & (align - 1):
                 wrong = np.asarray(address) & np.asarray(align - 1, np.uint64)
                 self._fault(
-                    lanes, wrong != 0, address, f"misaligned {kind} of {size} bytes at {space}", f"it must be a multiple of {align}"
-                )
+                    lanes, wrong != 0, address, f"misaligned {kind} of {size} bytes at {space}", f"it must be a multiple of {align}",
+                    ("misaligned", kind, space, size, align),
+                )  # fmt: skip
         if space == ".global":
             return self._in_global(lanes, address, size, kind)
         if space.startswith(".shared"):
@@ -299,7 +312,8 @@ class Memory:
             wrong = self.allocations.outside(each, size)
             if wrong.any():
                 where = self.allocations.nearest(int(each[wrong][0]))
-                self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of global memory, at", where)
+                outside = ("outside", kind, ".global", size, 0)
+                self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of global memory, at", where, outside)
         return address.view(np.int64) if isinstance(address, np.ndarray) else int(address)
 
     def _in_shared(self, lanes: Any, space: str, address: Any, size: int, kind: str) -> Any:
@@ -312,8 +326,9 @@ class Memory:
         if wrong.any():
             what = "each CTA" if self.shared_size else "the kernel"
             self._fault(
-                lanes, wrong, address, f"{kind} of {size} bytes outside of shared memory, at", f"{what} has {self.shared_size} bytes of it"
-            )
+                lanes, wrong, address, f"{kind} of {size} bytes outside of shared memory, at", f"{what} has {self.shared_size} bytes of it",
+                ("outside", kind, space, size, self.shared_size),
+            )  # fmt: skip
         own = lanes.cta % self.cluster
         if not space.endswith("::cluster"):
             other = (rank != own) & (rank != 0)
@@ -324,6 +339,7 @@ class Memory:
                     address,
                     f"{kind} through .shared::cta at",
                     "that is in the shared memory of another CTA: use .shared::cluster",
+                    ("other-cta", kind, space, size, self.shared_size),
                 )
             rank = own
         return (lanes.cta - own + rank) * self.shared_stride + offset
@@ -337,6 +353,7 @@ class Memory:
                 address,
                 f"{kind} of {size} bytes outside of local memory, at",
                 f"each thread has {self.local_size} bytes of it",
+                ("outside", kind, ".local", size, self.local_size),
             )
         return self._base(lanes, ".local") + (address.view(np.int64) if isinstance(address, np.ndarray) else int(address))
 
@@ -346,10 +363,12 @@ class Memory:
             return self._in_local(lanes, address - np.uint64(windows.PARAM_FRAME), size, kind)
         what, limit = ("constant", self.constant_size) if space == ".const" else ("parameter", self.parameter_size)
         if kind != "read":
-            self._fault(lanes, np.ones(1, bool), address, f"{kind} to {what} memory at", "a kernel cannot write there")
+            constant = ("read-only", kind, space, size, limit)
+            self._fault(lanes, np.ones(1, bool), address, f"{kind} to {what} memory at", "a kernel cannot write there", constant)
         if high + size > limit:
             wrong = np.asarray(address, np.uint64) + np.uint64(size) > limit
-            self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of {what} memory, at", f"it has {limit} bytes")
+            outside = ("outside", kind, space, size, limit)
+            self._fault(lanes, wrong, address, f"{kind} of {size} bytes outside of {what} memory, at", f"it has {limit} bytes", outside)
         return address.view(np.int64) if isinstance(address, np.ndarray) else int(address)
 
     def _base(self, lanes: Any, space: str) -> Array:
@@ -374,10 +393,16 @@ class Memory:
         stride = self.shared_stride if space.startswith(".shared") else self.local_stride if space == ".local" else 0
         return divmod(at, stride) if stride else (0, at)
 
-    def _fault(self, lanes: Any, wrong: Any, address: Any, what: str, where: str) -> None:
+    def _fault(self, lanes: Any, wrong: Any, address: Any, what: str, where: str, bad: tuple[str, str, str, int, int]) -> None:
+        """Ends the launch; `bad` is why, what kind of access, the state space, the size, and the alignment or the bytes that there are."""
         mask = np.broadcast_to(wrong, lanes.count) if np.ndim(wrong) == 0 or len(wrong) != lanes.count else wrong
         first = int(np.broadcast_to(np.asarray(address, np.uint64), lanes.count)[mask][0])
-        lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
+        why, kind, space, size, limit = bad
+        try:
+            lanes.fault(mask, f"{what} {first:#x}: {where}", "address")
+        except Stop as stop:
+            stop.access = BadAccess(why, kind, lanes, space, address, size, mask, limit)
+            raise
         raise AssertionError("lanes.fault() must not return")
 
 

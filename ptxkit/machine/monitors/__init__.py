@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ptxkit.machine.monitoring import Monitor
-from ptxkit.machine.monitors.races import Races
+from ptxkit.machine.monitors.addresses import Addresses
+from ptxkit.machine.monitors.barriers import Barriers
+from ptxkit.machine.monitors.matrices import Matrices
+from ptxkit.machine.monitors.mbarriers import Mbarriers
+from ptxkit.machine.monitors.races import FAMILIES, Races
 
-CHECKS: dict[str, Callable[[], Monitor]] = {"races": Races}
+CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
+    **dict.fromkeys(FAMILIES, Races),
+    "addresses": lambda _: Addresses(),
+    "barriers": lambda _: Barriers(),
+    "matrices": lambda _: Matrices(),
+    "mbarriers": lambda _: Mbarriers(),
+}
+"""What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 
 
 def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
@@ -16,7 +27,20 @@ def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
     unknown = [name for name in names if name != "all" and name not in CHECKS]
     if unknown:
         raise ValueError(f"there is no check {unknown[0]!r}; there are all, {', '.join(CHECKS)}")
-    return tuple([make() for name, make in CHECKS.items() if "all" in names or name in names])
+    asked = [name for name in CHECKS if "all" in names or name in names]
+    return tuple([make(asked) for make in dict.fromkeys(CHECKS[name] for name in asked)])
 
 
-__all__ = ["CHECKS", "monitors_of"]
+def not_covered(monitors: Sequence[Monitor]) -> list[str]:
+    """What monitors have not looked at in a launch, in words."""
+    found = []
+    for monitor in monitors:
+        name = next((check for check, make in CHECKS.items() if isinstance(monitor, type(make(())))), type(monitor).__name__)
+        for count, what in (("unwatched", "accesses were not watched"), ("unchecked", "pairs of accesses were too many to compare")):
+            number = getattr(monitor, count, 0)
+            if number:
+                found.append(f"{name}: {number:,} {what}")
+    return found
+
+
+__all__ = ["CHECKS", "monitors_of", "not_covered"]

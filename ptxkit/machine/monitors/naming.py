@@ -48,10 +48,14 @@ class Names:
         memory = self.launch.machine.memory
         if space == ".global":
             found = memory.allocations.containing(at)
-            name = self._parameters.get(found.start, found.name) if found is not None else ""
+            name = self.buffer(found) if found is not None else ""
             return (name, at - found.start) if found is not None and name else ("", at)
         offset = memory.owner(space, at)[1]
         return next(((name, offset - start) for name, start, size in self._shared if start <= offset < start + size), ("", offset))
+
+    def buffer(self, allocation: Any) -> str:
+        """The name of an allocation: that of the parameter that points to it, else its own."""
+        return self._parameters.get(allocation.start, allocation.name)  # type: ignore[no-any-return]
 
     def bytes_at(self, space: str, start: int, end: int) -> str:
         """What lies there, as a hexadecimal number."""

@@ -1,12 +1,13 @@
 """Data races: two accesses of the same bytes, at least one a write, that are not morally strong and that nothing orders (ISA 8.7.1).
 
 Whether one happens before the other is what `knowledge` follows: program order, barriers, release and acquire patterns (8.8, 8.9), fences,
-mbarriers. It speaks for S003 and S009, and for races in global memory. What operations in flight access, through the async proxy, is
-counted as not watched.
+mbarriers. It speaks for S003 and S009, and for races in global memory. Operations in flight are what `asynchronous` follows, and fences
+between proxies what `proxies` does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,15 +17,24 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.monitors.pieces import expanded
+from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
 from ptxkit.machine.operation import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ptxkit.machine.asynchronous import Flight
     from ptxkit.machine.code import Site
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
@@ -34,7 +44,9 @@ Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
-SPACES = (".global", ".shared")
+SPACES = (".global", ".shared", TENSOR)
+FAMILIES = ("races", "async", "proxies")
+"""What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
 """The most pairs of accesses that are looked at for one instruction, and at a time; the most whose observers are."""
 
@@ -50,6 +62,15 @@ class _Kind:
     """The scope of a strong access; 0: weak."""
     is_watched: bool
     updates: bool
+    group: str
+    """The groups that it starts something in, or `mbarrier`; empty if it is not asynchronous."""
+    proxy: str
+    is_collective: bool
+    """Whether a warpgroup executes it as one."""
+    is_warps: bool
+    """Whether a warp makes its accesses as one."""
+    is_object: bool
+    """Whether it is an operation on an mbarrier."""
 
 
 @attrs.define(eq=False)
@@ -63,10 +84,16 @@ class _Chain:
 
 
 class Races(Monitor):
-    """Watches global and shared memory. `races` has what it found, by the pair of instructions."""
+    """Watches global and shared memory. `races` has what it found, by the pair of instructions.
 
-    def __init__(self) -> None:
-        self.races: dict[tuple[int, int], Race] = {}
+    `families` are those of which it reports findings. `by_the_letter`: also reads that an asynchronous operation overwrites with no
+    proxy fence between.
+    """
+
+    def __init__(self, families: Sequence[str] = FAMILIES, by_the_letter: bool = False) -> None:
+        self.families = frozenset(families)
+        self.by_the_letter = by_the_letter
+        self.races: dict[tuple[int, int, bool], Race] = {}
         self.accesses: dict[str, int] = {}
         self.unwatched = 0
         self.unchecked = 0
@@ -83,6 +110,9 @@ class Races(Monitor):
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
+        self._cells: Buffer | None = None
+        self.flying = InFlight(self)
+        self.fences = Fences(self, self.by_the_letter)
         self.chains: dict[tuple[str, int], _Chain] = {}
         self.ordered: set[tuple[str, int]] = set()
         """The locations that ever had a chain."""
@@ -94,6 +124,9 @@ class Races(Monitor):
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
         self.cluster_arrivals: dict[tuple[int, int], int] = {}
         self.phases: dict[int, tuple[int, list[Releases]]] = {}
+        self.made: dict[int, list[int]] = {}
+        """The addresses of mbarriers that threads have made; those that a fence has published are in `published`."""
+        self.published: dict[int, list[int]] = {}
 
     def resident(self, residents: Residents) -> None:
         if residents.first == self.knowledge.first and len(self.knowledge.extra) and residents.count > len(self.knowledge.extra):
@@ -102,10 +135,34 @@ class Races(Monitor):
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
         self.shadows.pop(".shared", None)
+        self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
         self.ordered = {key for key in self.ordered if key[0] == ".global"}
         self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
+        self.made, self.published = {}, {}
         self.seen, self.given = {}, {}
+        self.flying.reset()
+        self.fences.reset()
+
+    def vacant(self, residents: Residents) -> None:
+        self.flying.reset()
+
+    def exit(self, lanes: Lanes) -> None:
+        self.flying.exited(lanes)
+
+    # --- operations in flight
+
+    def started(self, flight: Flight) -> None:
+        self.flying.started(flight)
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        self.flying.committed_(lanes, queue)
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        self.flying.awaited(lanes, queue, limit, reading)
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        self.flying.landing(flight, positions)
 
     # --- accesses
 
@@ -116,10 +173,21 @@ class Races(Monitor):
         lanes = access.lanes
         if getattr(lanes, "site", None) is None:
             return
-        kind = self._kind(lanes.site)
-        if access.proxy not in ("", "generic") or not kind.is_watched:
-            self.unwatched += lanes.count
+        kind = self.kind(lanes.site)
+        if access.proxy == "tensormap":
+            self.fences.map_read(access, space, kind)
             return
+        if space == TENSOR:
+            self._access(access, space, kind)
+            self.fences.after_synchronization(access, kind)
+            return
+        if kind.group or not kind.is_watched:
+            # what is in flight is followed from its beginning on
+            return
+        if kind.is_warps:
+            # one access of a warp, whose threads come together for it
+            access = one_of_each_warp(access)
+            self._gathered(lanes)
         self.accesses[space] = self.accesses.get(space, 0) + lanes.count
         if access.kind == "update" and lanes.site.bound.has(".cas") and access.values is not None and len(access.values) == 2:
             writes = self._swapped(space, access)
@@ -129,6 +197,12 @@ class Races(Monitor):
                     self._access(attrs.evolve(access, kind=kind_of_access, lanes=lanes.at(chosen), at=at, values=None), space, kind)
             return
         self._access(access, space, kind)
+
+    def _gathered(self, lanes: Lanes) -> None:
+        """The first thread of each warp knows what all of its threads know: they execute an instruction together."""
+        for warp in np.unique(lanes.warp).tolist():
+            places = lanes.place[lanes.warp == warp]
+            self.knowledge.learn(places[:1], self.knowledge.together(places))
 
     def _swapped(self, space: str, access: Access) -> Array:
         """For which lanes a compare-and-swap writes: where it fails it is a read (8.5)."""
@@ -150,20 +224,37 @@ class Races(Monitor):
     def _access(self, access: Access, space: str, kind: _Kind) -> None:
         """An access of the generic proxy."""
         lanes = access.lanes
-        shadow = self._shadow(space, access.size, access.at)
-        at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
-        first = (at - shadow.origin) // shadow.grain
-        pieces = -(-access.size // shadow.grain)
-        place, code = lanes.place, np.full(lanes.count, code_of(access.size, 0), np.int64)
-        piece = first
-        if pieces > 1:
-            piece = (first[:, None] + np.arange(pieces)).ravel()
-            place = np.repeat(place, pieces)
-            code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
-        shadow.use(piece)
-        reads, writes = access.kind != "write", access.kind != "read"
-        rows = _Rows(piece, place, place + self.knowledge.first, code, kind)
+        shadow = self._shadow(space, access.size)
+        at = access.at
+        at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         self._now = access
+        self.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        pieces = -(-access.size // shadow.grain)
+        place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
+        is_uniform = at.strides == (0,) and lanes.count > 0
+        if is_uniform:
+            first = (int(at[0]) - shadow.origin) // shadow.grain
+            for n in range(pieces):
+                offset = code_of(access.size, n * shadow.grain)
+                rows = _Rows(repeated(first + n, lanes.count), place, thread, repeated(offset, lanes.count), kind)
+                self._accessed(shadow, space, rows, access)
+        else:
+            piece = (at - shadow.origin) >> (shadow.grain.bit_length() - 1)
+            if pieces > 1:
+                piece = (piece[:, None] + np.arange(pieces)).ravel()
+                place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
+                code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
+            self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
+        if kind.is_object:
+            for one, where in zip(lanes.place.tolist(), at.tolist(), strict=True) if not kind.strength else ():
+                self.made.setdefault(one, []).append(where)
+        elif kind.strength or self.chains:
+            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+
+    def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
+        """Accesses of pieces: checked, and remembered."""
+        shadow.use(rows.piece)
+        reads, writes = access.kind != "write", access.kind != "read"
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
         if writes:
@@ -171,16 +262,31 @@ class Races(Monitor):
             self._check_readers(shadow, space, rows)
             self._write(shadow, space, rows, access)
         if reads and not writes:
-            self._read(shadow, rows)
-        if kind.strength or self.chains:
-            self._order(space, lanes, at, access.size, kind, reads, writes)
+            self._read(shadow, space, rows)
 
-    def _shadow(self, space: str, size: int, at: Any) -> Shadow:
+    def buffer(self, space: str) -> Buffer:
+        """The bytes of a space."""
         memory = self.launch.machine.memory
-        buffer = memory.globals if space == ".global" else memory.shared
+        found: Buffer = memory.globals if space == ".global" else memory.shared
+        return found if space != TENSOR else self.cells()
+
+    def cells(self) -> Buffer:
+        """As many bytes as the tensor memories of all resident CTAs have; what is in them does not matter."""
+        size = self.residents.ctas * LANES * COLUMNS * CELL
+        if self._cells is None or len(self._cells.data) < size:
+            self._cells = Buffer.of_size(size)
+        return self._cells
+
+    def shadow(self, space: str, at: Array, size: Array) -> Shadow:
+        """The columns of a space, in pieces that bytes begin and end with."""
+        odd = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+
+    def _shadow(self, space: str, size: int) -> Shadow:
+        buffer = self.buffer(space)
         shadow = self.shadows.get(space)
         if shadow is None:
-            shadow = self.shadows[space] = Shadow(buffer.origin, 4)
+            shadow = self.shadows[space] = Shadow(buffer.origin, 4, self.knowledge.threads)
         if shadow.grain > 1 and size % shadow.grain:
             shadow.refine(2 if size % 2 == 0 else 1)
         shadow.reach(len(buffer.data))
@@ -190,15 +296,16 @@ class Races(Monitor):
         """The last write of each piece, and those that are in the log, against these accesses."""
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
+        if len(others) and not rows.kind.strength:
+            known = self.knowledge.known(rows.place[others], writer[others] - 1, shadow.written[rows.piece[others]])
+            others = others[~known]
         if len(others):
-            piece = rows.piece[others]
-            before = Entries(
-                piece, writer[others] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
-                shadow.write_code[piece],
-            )  # fmt: skip
+            before = shadow.last_writes(rows.piece[others])
             self._judge(space, shadow, rows.at(others), before, how, "write")
         log = shadow.writes
-        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == set(np.unique(bytes_of(rows.code)[0]).tolist()):
+        if not log.size:
+            return
+        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == {int(bytes_of(rows.code[0])[0])}:
             # all of them are morally strong with these
             return
         many = np.flatnonzero(shadow.many_writers[rows.piece])
@@ -212,10 +319,17 @@ class Races(Monitor):
             return
         rows, reader = rows.at(others), reader[others]
         cta = rows.thread // self.knowledge.threads
-        fine = (shadow.read_cta[rows.piece] == cta + 1) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
+        fine = (shadow.read_by(rows.piece) == cta) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
         left = np.flatnonzero(~fine)
-        if len(left):
-            rows = rows.at(left)
+        if not len(left):
+            return
+        rows, reader = rows.at(left), reader[left]
+        one = np.flatnonzero(reader != MANY)
+        if len(one):
+            self._judge(space, shadow, rows.at(one), shadow.only_reads(rows.piece[one]), "write", "read")
+        many = np.flatnonzero(reader == MANY)
+        if len(many):
+            rows = rows.at(many)
             self._search(shadow.reads.of(rows.piece), space, shadow, rows, "write", "read")
 
     def _search(self, found: Entries | None, space: str, shadow: Shadow, rows: _Rows, how: str, before: str) -> None:
@@ -264,11 +378,16 @@ class Races(Monitor):
 
     def _judge(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str) -> None:
         """Pairs of accesses of different threads: those that nothing orders and that are not morally strong are races."""
+        if rows.kind.strength:
+            weak = np.flatnonzero(~self._morally_strong(rows, before))
+            if len(weak) < len(rows.piece):
+                rows, before = rows.at(weak), before.at(weak)
         bad = ~self.knowledge.known(rows.place, before.thread, before.stamp)
+        if space == TENSOR:
+            # warps access tensor memory as one
+            bad &= self.knowledge.warp_of(rows.thread) != self.knowledge.warp_of(before.thread)
         if not bad.any():
             return
-        if rows.kind.strength:
-            bad &= ~self._morally_strong(rows, before)
         if what == "write" and (bad & (before.strength > 0)).any():
             bad &= ~self._observed(shadow, rows, before, bad)
         if not bad.any():
@@ -338,8 +457,7 @@ class Races(Monitor):
 
     def _held(self, space: str, shadow: Shadow, piece: Array) -> Array:
         """The bytes that lie there, a row for each piece."""
-        memory = self.launch.machine.memory
-        data = (memory.globals if space == ".global" else memory.shared).data
+        data = self.buffer(space).data
         held: Array = data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
         return held
 
@@ -350,38 +468,27 @@ class Races(Monitor):
         near = (scope >= GPU) | (mine == other) | ((scope >= CLUSTER) & (mine // cluster == other // cluster))
         return (before.strength > 0) & near & (before.code == rows.code)  # type: ignore[no-any-return]
 
+    def add_writes(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+        """Pieces have been written to by an operation that was in flight."""
+        self._put(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
+
+    def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+        """Pieces have been read by an operation that was in flight."""
+        self._read(shadow, space, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
+
     def _write(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """These accesses are the last writes of their pieces from now on."""
-        piece, kind = rows.piece, rows.kind
-        stamp = self.knowledge.stamp
-        strength = np.full(len(piece), kind.strength)
-        entries = Entries(piece, rows.thread, np.full(len(piece), stamp), np.full(len(piece), kind.number), strength, rows.code)
-        if kind.strength:
-            # morally strong writes are no races, but do not order one another: all of them are remembered
-            shadow.writes.add(entries)
-            shadow.many_writers[piece] = 1
-        elif shadow.many_writers[piece].any():
-            shadow.writes.add(entries)
-        shadow.writer[piece] = rows.thread + 1
-        shadow.written[piece] = stamp
-        shadow.write_site[piece] = kind.number
-        shadow.write_strength[piece] = kind.strength
-        shadow.write_code[piece] = rows.code
-        if not kind.strength:
-            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
-            shadow.reader[piece] = 0
-            shadow.read_cta[piece] = 0
-        lost = np.flatnonzero(shadow.writer[piece] != rows.thread + 1)
+        lost = self._put(shadow, rows)
         if len(lost):
             self._collide(shadow, space, rows, lost, access)
 
+    def _put(self, shadow: Shadow, rows: _Rows) -> Array:
+        kind = rows.kind
+        return shadow.note_writes(rows.piece, rows.thread, self.knowledge.stamp, kind.number, kind.strength, rows.code)
+
     def _collide(self, shadow: Shadow, space: str, rows: _Rows, lost: Array, access: Access) -> None:
         """Lanes that write the same bytes with one instruction."""
-        piece = rows.piece[lost]
-        before = Entries(
-            piece, shadow.writer[piece] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
-            shadow.write_code[piece],
-        )  # fmt: skip
+        before = shadow.last_writes(rows.piece[lost])
         here = rows.at(lost)
         if rows.kind.strength:
             weak = np.flatnonzero(~self._morally_strong(here, before))
@@ -395,26 +502,24 @@ class Races(Monitor):
             same = (mine == winners).all(axis=1)
         self._note(space, shadow, here, before, how, how, same)
 
-    def _read(self, shadow: Shadow, rows: _Rows) -> None:
-        piece, thread = rows.piece, rows.thread
-        old = shadow.reader[piece]
-        mine = thread + 1
-        shadow.reader[piece] = np.where((old == 0) | (old == mine), mine, MANY)
-        clash = shadow.reader[piece] != mine
-        if clash.any():
-            shadow.reader[piece[clash]] = MANY
-        cta = thread // self.knowledge.threads + 1
-        old = shadow.read_cta[piece]
-        shadow.read_cta[piece] = np.where((old == 0) | (old == cta), cta, MANY)
-        clash = shadow.read_cta[piece] != cta
-        if clash.any():
-            shadow.read_cta[piece[clash]] = MANY
-        stamp = self.knowledge.stamp
-        shadow.read[piece] = stamp
-        count = len(piece)
-        shadow.reads.add(
-            Entries(piece, thread, np.full(count, stamp), np.full(count, rows.kind.number), np.full(count, rows.kind.strength), rows.code)
-        )
+    def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
+        kind, keeps_all = rows.kind, self.fences.by_the_letter
+        floor = repeated(-1, len(rows.place)) if keeps_all else self.knowledge.floor_cta[rows.place]
+        shadow.note_reads(rows.piece, rows.thread, floor, self.knowledge.stamp, kind.number, kind.strength, rows.code)
+        reads = shadow.reads
+        if reads.size <= reads.most:
+            return
+        within = space == ".shared" and self.knowledge.cluster == 1 and not keeps_all
+        # only threads of its CTA access shared memory
+        settled = self.knowledge.settled(self.residents.alive) if within else np.full(self.residents.ctas, -1)
+        reads.compact(int(settled.min()), lambda entries: self._is_needed(shadow, settled, entries))
+
+    def _is_needed(self, shadow: Shadow, settled: Array, reads: Entries) -> Array:
+        """Which reads a later write may race with, or may be what shows that a write was observed."""
+        overwritten = (shadow.written[reads.piece] > reads.stamp) & (shadow.write_strength(reads.piece) == 0)
+        cta = reads.thread // self.knowledge.threads - self.residents.first_cta
+        needed: Array = (reads.strength > 0) | ~(overwritten | (reads.stamp <= settled.take(cta, mode="clip")))
+        return needed
 
     # --- release and acquire
 
@@ -450,10 +555,10 @@ class Races(Monitor):
                 released = released or Releases()
                 released.merge(self.clocks, self.given[place, key])
             if reads and linked and chain is not None:
-                carried = chain.released.copy()
+                # the chain is replaced: what it has is the new one's
                 if released is not None:
-                    carried.merge(self.clocks, released)
-                released = carried
+                    chain.released.merge(self.clocks, released)
+                released = chain.released
             if released is None:
                 self.chains.pop(key, None)
             else:
@@ -480,6 +585,13 @@ class Races(Monitor):
         bound = lanes.site.bound
         if "fence" in bound.effects:
             self._fence(lanes, bound)
+        elif fenced_proxy(bound):
+            self.fences.executed(lanes, bound)
+        elif "init-fence" in bound.effects:
+            for place in lanes.place.tolist():
+                self.published.setdefault(place, []).extend(self.made.pop(place, ()))
+        elif AFTER_SYNCHRONIZATION in bound.effects:
+            self.fences.synchronized(lanes)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
         elif bound.barrier and bound.form.mnemonic in _BARRIERS:
@@ -522,27 +634,42 @@ class Races(Monitor):
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
         if bound.has(".cluster"):
-            if bound.has(".arrive") and not bound.has(".relaxed"):
+            if bound.has(".arrive"):
                 cluster = lanes.cta // knowledge.cluster
                 for number in np.unique(cluster).tolist():
                     key = (number, int(residents.cluster_barriers.phase[number]))
-                    mine = knowledge.together(lanes.place[cluster == number])
+                    places = lanes.place[cluster == number]
+                    mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
+            elif bound.has(".arrive"):
+                # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
+                shadow = self.shadows.get(".shared")
+                for place in self.published.keys() & set(lanes.place.tolist()):
+                    made = np.array(self.published.pop(place), np.int64)
+                    if shadow is not None:
+                        shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
             return
         if bound.has(".warp") or not arguments:
             return
         number = np.asarray(arguments[0])
         keys = lanes.cta * 16 + number
         waits = not bound.has(".arrive")
-        for key in np.unique(keys).tolist():
-            phase = int(residents.barriers.phase[key])
-            self.arrivals.pop((key, phase - 2), None)
-            self.arrivals.setdefault((key, phase), []).append((lanes.place[keys == key], knowledge.stamp, waits))
+        for barrier, which in apart(keys):
+            phase = int(residents.barriers.phase[barrier])
+            places = lanes.place[which]
+            self.arrivals.pop((barrier, phase - 2), None)
+            self.arrivals.setdefault((barrier, phase), []).append((places, knowledge.stamp, waits))
             if not waits:
                 # they go on at once: what they know now is what they bring
-                self.arrivals[key, phase][-1] = (lanes.place[keys == key], -knowledge.together(lanes.place[keys == key]), False)
+                self.arrivals[barrier, phase][-1] = (places, -knowledge.together(places), False)
         knowledge.tick()
+
+    def _fenced(self, places: Array) -> int:
+        """What threads release by a relaxed arrival at the barrier of their cluster: what the fences before it cover."""
+        knowledge = self.knowledge
+        some = places[(knowledge.fences[CLUSTER:, 0, places] >= 0).any(axis=0)].tolist()
+        return self.clocks.join_all([NOTHING, *[knowledge.at_fence(place, scope) for place in some for scope in (CLUSTER, GPU)]])
 
     def _leave(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], token: Any) -> None:
         if bound.has(".cluster"):
@@ -552,8 +679,9 @@ class Races(Monitor):
         keys = lanes.cta * 16 + np.asarray(arguments[0])
         phases = np.asarray(token[1]) if token is not None else residents.barriers.phase[keys]
         phases = np.broadcast_to(phases, lanes.count)
-        for key, phase in sorted(set(zip(keys.tolist(), phases.tolist(), strict=True))):
-            mine = lanes.place[(keys == key) & (phases == phase)]
+        for both, which in apart(keys << 32 | phases):
+            key, phase = both >> 32, both & 0xFFFFFFFF
+            mine = lanes.place[which]
             came = self.arrivals.get((key, phase), [])
             everyone = sum(len(places) for places, _, waits in came if waits)
             if all(waits for _, _, waits in came) and everyone >= residents.alive_of_cta[key // 16]:
@@ -561,7 +689,7 @@ class Races(Monitor):
                 extras = np.unique(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
                 if len(extras) > 1 or extras[0] != NOTHING:
-                    knowledge.learn(mine, self.clocks.join_all(extras.tolist()))
+                    knowledge.share(mine, self.clocks.join_all(extras.tolist()))
                 if token is None:
                     # all threads came together, and the barrier did not count a phase
                     self.arrivals.pop((key, phase), None)
@@ -572,7 +700,7 @@ class Races(Monitor):
                     # they still wait, or have just gone on: what they brought is fixed when the first one goes on
                     came[n] = (places, -knowledge.together(places), False)
                 clock = self.clocks.join(clock, -came[n][1])
-            knowledge.learn(mine, clock)
+            knowledge.share(mine, clock)
         knowledge.tick()
 
     def _leave_cluster(self, lanes: Any, token: Any) -> None:
@@ -599,7 +727,7 @@ class Races(Monitor):
             named = (bits >> lanes.lane) & 1
             mine = places[(lanes.warp == warp) & (masks == bits) & (named == 1)]
             if len(mine):
-                knowledge.learn(mine, knowledge.together(mine))
+                knowledge.share(mine, knowledge.together(mine))
         knowledge.tick()
 
     def _mbarrier(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], passed: bool) -> None:
@@ -620,14 +748,11 @@ class Races(Monitor):
         if is_arrival:
             for at, parity in sorted(set(zip(where.tolist(), now.tolist(), strict=True))):
                 mine = lanes.place[(where == at) & (now == parity)]
-                last, both = self.phases.get(at, (-1, [Releases(), Releases()]))
-                if last != parity:
-                    both[parity] = Releases()
+                released = self.phase(at, parity)
                 cta = (mine + knowledge.first) // knowledge.threads
                 for number in np.unique(cta).tolist():
                     clock = knowledge.together(mine[cta == number])
-                    both[parity].add(self.clocks, scope, number // knowledge.cluster, number, clock)
-                self.phases[at] = (parity, both)
+                    released.add(self.clocks, scope, number // knowledge.cluster, number, clock)
             knowledge.tick()
             return
         given = dict(zip(self._operands(bound), arguments, strict=False))
@@ -638,9 +763,17 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            released = self.phases.get(at)
-            if released is not None and released[1][parity]:
-                knowledge.acquire(place, scope, released[1][parity])
+            told = self.phases.get(at)
+            if told is not None and told[1][parity]:
+                knowledge.acquire(place, scope, told[1][parity])
+
+    def phase(self, at: int, parity: int) -> Releases:
+        """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
+        last, both = self.phases.get(at, (-1, [Releases(), Releases()]))
+        if last != parity:
+            both[parity] = Releases()
+            self.phases[at] = (parity, both)
+        return both[parity]
 
     def _located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
         """Where objects lie in the buffer of shared memory."""
@@ -662,9 +795,45 @@ class Races(Monitor):
     @property
     def findings(self) -> list[Finding]:
         """The races, each pair of instructions once."""
-        return [reported(race, self.launch) for race in self.races.values()]
+        return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
-    def _kind(self, site: Site) -> _Kind:
+    def forget(self, space: str, pieces: Array) -> None:
+        """Whoever accesses these pieces from now on comes after all who have."""
+        shadow = self.shadows[space]
+        shadow.writer[pieces] = shadow.reader[pieces] = shadow.many_writers[pieces] = 0
+
+    def kind_at(self, number: int) -> _Kind:
+        """The accesses of an instruction, by its number."""
+        return self._kinds[id(self._sites[number])]
+
+    def conflict(
+        self, space: str, start: int, end: int, threads: tuple[int, int], kinds: tuple[_Kind, _Kind], does: tuple[str, str], count: int,
+        rule: str, why: str = "",
+    ) -> None:  # fmt: skip
+        """Notes the race of an operation in flight, or of one that was, with another access; `threads` may be agents."""
+        key = (kinds[0].number, kinds[1].number, rule.startswith("P"))
+        known = self.races.get(key)
+        if known is not None:
+            known.count += count
+            return
+        variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
+        named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
+        sides = [Side(*name, kind.line, done) for name, kind, done in zip(named, kinds, does, strict=True)]
+        sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
+        race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
+        self.races[key] = attrs.evolve(race, why=why) if why else race
+
+    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
+        """Notes that threads have ended while their copies may still read shared memory."""
+        touched = one.touched
+        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(touched.size[row])
+        why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
+        done = ("read", "exit")
+        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
+
+    def kind(self, site: Site) -> _Kind:
+        """What the table says of the accesses of an instruction."""
         found = self._kinds.get(id(site))
         if found is None:
             found = self._kinds[id(site)] = self._made(site)
@@ -678,16 +847,27 @@ class Races(Monitor):
         order = memory.order.lstrip(".") if memory is not None and memory.order else "weak"
         scope = memory.scope.lstrip(".") if memory is not None and memory.scope else ""
         strength = _SCOPES.get(scope, GPU) if order in _STRONG else 0
-        is_watched = not bound.barrier and not bound.asynchronous and not any(one.is_async for one in bound.memory)
         line = self.launch.span(site).line
-        is_watched &= bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
-        return _Kind(len(self._sites), line, order, strength, is_watched, bound.form.mnemonic in ("atom", "red"))
+        group = group_of(bound)
+        if group and not strength and Operation(bound).slot(".op"):
+            # asynchronous reductions are relaxed operations, by the GPU if they do not say otherwise (9.7.10.24.7, 9.7.10.24.10)
+            strength = GPU
+        proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
+        is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
+        is_watched = bound.form.mnemonic != "clusterlaunchcontrol"
+        updates = bound.form.mnemonic in ("atom", "red")
+        is_warps = bound.converges is not None and bound.converges.level == "warp" and fenced_proxy(bound) != ""
+        is_object = bool(bound.barrier) or bound.form.mnemonic == "mbarrier" or (bool(bound.completes) and not group)
+        if is_object and not any(one.action in ("init", "inval") for one in bound.barrier):
+            # arrivals and tests are atomic (9.7.14.15); to make an object, or to end it, is not
+            strength = GPU
+        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
     ) -> None:
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
-        key = (int(before.site[i]), rows.kind.number)
+        key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
         if known is not None and (same or not known.same_value):
             known.count += count
@@ -700,19 +880,20 @@ class Races(Monitor):
         end = min(piece - offset + size, piece - earlier_offset + earlier_size)
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
         collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
-        value: str | None = self.names.bytes_at(space, start, end)
-        earlier_value = None if earlier_kind.strength else value
+        value: str | None = self.names.bytes_at(space, start, end) if space != TENSOR else None
+        earlier_value = None if earlier_kind.strength or earlier_kind.group else value
         if how == "write":
             value = self._written(int(rows.thread[i]), start - (piece - offset), end - start)
         if collide:
             earlier_value = self._written(int(before.thread[i]), start - (piece - earlier_offset), end - start)
-        variable, offset = self.names.variable(space, start)
-        first = Side(*self.names.thread(int(before.thread[i])), earlier_kind.line, what, earlier_value)
+        variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
+        first = Side(*self.names.thread(self.flying.issuer(int(before.thread[i]))), earlier_kind.line, what, earlier_value)
         second = Side(*self.names.thread(int(rows.thread[i])), rows.kind.line, how, value)
         if collide:
             first, second = second, first
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
-        self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count)
+        rule = after(earlier_kind, what, rows.kind, how)
+        self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
 
     def _is_now(self, thread: int, stamp: int) -> bool:
         """Whether an access is one of those that are made now."""
@@ -735,7 +916,32 @@ class _Rows:
     kind: _Kind
 
     def at(self, rows: Array) -> _Rows:
-        return _Rows(self.piece[rows], self.place[rows], self.thread[rows], self.code[rows], self.kind)
+        return _Rows(chosen(self.piece, rows), self.place[rows], self.thread[rows], chosen(self.code, rows), self.kind)
+
+
+def apart(keys: Array) -> Iterator[tuple[int, Any]]:
+    """The positions of each key, ascending: as a slice if all keys ascend."""
+    starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    firsts, ends = [0, *starts.tolist()], [*starts.tolist(), len(keys)]
+    if (keys[starts] > keys[starts - 1]).all():
+        for first, end in zip(firsts, ends, strict=True):
+            yield int(keys[first]), slice(first, end)
+        return
+    for key in np.unique(keys).tolist():
+        yield key, np.flatnonzero(keys == key)
+
+
+def one_of_each_warp(access: Access) -> Access:
+    """The access of the first lane of each warp."""
+    first = np.unique(access.lanes.warp, return_index=True)[1]
+    values = None if access.values is None else tuple(v[first] if getattr(v, "ndim", 0) else v for v in access.values)
+    return attrs.evolve(access, lanes=access.lanes.at(first), at=np.broadcast_to(access.at, access.lanes.count)[first], values=values)
+
+
+def cell_named(at: int) -> tuple[str, int]:
+    """A cell of tensor memory, by lane and column."""
+    lane, column = divmod(at // CELL, COLUMNS)
+    return f"lane {lane % LANES}, column {column} of tensor memory", 0
 
 
 def residents_mask(lanes: Any) -> Array:

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.monitors import asynchronous, proxies
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
 if TYPE_CHECKING:
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
+_NAMES = {**asynchronous.RULES, **proxies.RULES}
+_SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.WARNING}
 
 
 @attrs.define
@@ -30,6 +35,17 @@ class Race:
     sites: tuple[Site, Site] = attrs.field(repr=False)
     same_value: bool = False
     count: int = 1
+    rule: str = ""
+    """That of operations in flight or of proxies; empty: by the space and the threads."""
+    why: str = "nothing orders them"
+
+    @property
+    def families(self) -> frozenset[str]:
+        """The checks that report it."""
+        if self.rule.startswith("P"):
+            return frozenset({"proxies"})
+        is_async = any(isinstance(site.bound, Bound) and asynchronous.group_of(site.bound) for site in self.sites)
+        return frozenset({"races", "async"} if is_async else {"races"})
 
     def witness(self) -> dict[str, Any]:
         """As JSON has it, without the launch."""
@@ -50,18 +66,22 @@ def reported(race: Race, launch: Launch) -> Finding:
     diagnostic = Diagnostic(
         rule,
         name,
-        Severity.INFO if race.same_value else Severity.ERROR,
+        Severity.INFO if race.same_value else _SEVERITIES.get(race.rule, Severity.ERROR),
         _message(race),
         spans[1],
         path=launch.program.code.path,
         function=launch.program.kernel,
         notes=() if race.count == 1 else (f"these instructions race {race.count} times in this launch",),
-        related=(Related(spans[0], f"{_thread(earlier)} {_DOES[earlier.kind]} it here"),) if spans[0] != spans[1] else (),
+        related=(Related(spans[0], f"{_who(race, 0)} {_DOES[earlier.kind]} it here"),) if spans[0] != spans[1] else (),
     )
     return Finding(diagnostic, {**race.witness(), "launch": launch_as_json(launch)}, race.count)
 
 
 def _rule(race: Race, launch: Launch) -> tuple[str, str]:
+    if any("dealloc" in site.bound.effects for site in race.sites if isinstance(site.bound, Bound)):
+        return "T004", _NAMES["T004"]
+    if race.rule:
+        return race.rule, _NAMES[race.rule]
     if race.space == ".global":
         return "race", "race-global"
     warps = {_warp(side, launch) for side in race.accesses}
@@ -75,16 +95,27 @@ def _warp(side: Side, launch: Launch) -> tuple[Dimensions, int]:
 
 def _message(race: Race) -> str:
     earlier, later = race.accesses
-    what = _bytes(race)
-    who = _thread(later) if later.cta != earlier.cta else f"thread {_index(later.thread)}"
-    first = f"{_thread(earlier)} {_DOES[earlier.kind]} {what} (line {earlier.line})"
-    second = f"{who} {_DOES[later.kind]} it (line {later.line})"
-    kind = "data race between equal values" if race.same_value else "data race"
-    return f"{kind}: {first}, {second}, and nothing orders them"
+    first = f"{_who(race, 0)} {_DOES[earlier.kind]} {_bytes(race)} (line {earlier.line})"
+    if later.kind == "exit":
+        return f"not waited for: {first}, and {race.why}"
+    second = f"{_who(race, 1)} {_DOES[later.kind]} it (line {later.line})"
+    kind = (
+        "data race between proxies" if race.rule.startswith("P") else "data race between equal values" if race.same_value else "data race"
+    )
+    return f"{kind}: {first}, {second}, and {race.why}"
+
+
+def _who(race: Race, number: int) -> str:
+    """Whose access it is: a thread, or an operation that it has started."""
+    side, bound = race.accesses[number], race.sites[number].bound
+    who = _thread(side) if number == 0 or side.cta != race.accesses[0].cta else f"thread {_index(side.thread)}"
+    return f"`{bound.opcode}` of {who}" if isinstance(bound, Bound) and asynchronous.group_of(bound) else who
 
 
 def _bytes(race: Race) -> str:
     last = race.offset + race.bytes - 1
+    if race.space == TENSOR:
+        return race.variable
     if not race.variable:
         where = f"{race.offset:#x}" if race.space == ".global" else str(race.offset)
         return f"{race.bytes} byte{'s' if race.bytes > 1 else ''} of {race.space.removeprefix('.')} memory at {where}"

@@ -13,6 +13,8 @@ Value = tuple[Callable[[Any], Any], np.dtype[Any]]
 
 SYSTEM_SHARED = 1024
 """The shared memory that the system keeps for itself in each CTA (ISA 10.29)."""
+ALLOCATION_UNIT = 128
+"""Shared memory is allocated in units of so many bytes, from sm_80 on (ISA 10.30)."""
 
 
 def _resident(name: str) -> Callable[[Any], Any]:
@@ -70,12 +72,17 @@ _OTHER: dict[str, Value] = {
     "%reserved_smem_offset_cap": (_of_launch(lambda launch: SYSTEM_SHARED), U32),
     "%reserved_smem_offset_0": (_of_launch(lambda launch: 0), U32),
     "%reserved_smem_offset_1": (_of_launch(lambda launch: 0), U32),
-    "%total_smem_size": (_of_launch(lambda launch: launch.shared_bytes + SYSTEM_SHARED), U32),
-    "%aggr_smem_size": (_of_launch(lambda launch: launch.shared_bytes), U32),
+    "%total_smem_size": (_of_launch(lambda launch: _allocated(launch.shared_bytes)), U32),
+    "%aggr_smem_size": (_of_launch(lambda launch: _allocated(launch.shared_bytes) + SYSTEM_SHARED), U32),
     "%dynamic_smem_size": (_of_launch(lambda launch: launch.dynamic_shared), U32),
     "%current_graph_exec": (_of_launch(lambda launch: 0, U64), U64),
     "WARP_SZ": (_of_launch(lambda launch: 32), U32),
 }
+
+
+def _allocated(size: int) -> int:
+    """Shared memory in whole units of allocation."""
+    return -(-size // ALLOCATION_UNIT) * ALLOCATION_UNIT
 
 
 @cache

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.agents import Flight, Touched, touched
 from ptxkit.machine.asynchronous.arguments import by_name
+from ptxkit.machine.asynchronous.transfers import places
 from ptxkit.machine.matrices import descriptors, layouts, sparsity
 from ptxkit.machine.matrices.elements import BITS, format_of, unpacked
 from ptxkit.machine.matrices.fragments import gathered, scattered, words
@@ -101,7 +102,13 @@ def _multiply(op: Operation) -> Semantics:
             for register, value in zip(registers, scattered(lanes.from_warpgroup, matrices, d_layout, REGISTER[dtype]), strict=True):
                 register[mine] = value[mine]
 
-        _start(lanes, again)
+        operands = [given.b] if in_registers else [given.a, given.b]
+        shapes = [(n, k, not transposed_b)] if in_registers else [(m, kept, not transposed_a), (n, k, not transposed_b)]
+
+        def touches() -> list[Touched]:
+            return [_chunks(lanes, first, one, *shape[:2], bits, shape[2]) for one, shape in zip(operands, shapes, strict=True)]
+
+        lanes.agents.start(Flight(lanes, again, touches=touches), QUEUE)
         return registers
 
     return Semantics(by_name(op, run), lanes=True)
@@ -118,15 +125,24 @@ def _incomplete(lanes: Any, there: Array) -> None:
     lanes.fault(mask, reason, "warpgroup")
 
 
-def _start(lanes: Any, land: Callable[[Array], None]) -> None:
-    lanes.agents.start(Flight(lanes, land), QUEUE)
+def _where(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Array:
+    """The addresses of the chunks of A or B in shared memory."""
+    fields = descriptors.decode(np.broadcast_to(descriptor, lanes.count)[first], "wgmma")
+    lines, line = (size, k) if k_major else (k, size)
+    return descriptors.addresses(fields, lines, line * bits // 128, k_major)
+
+
+def _chunks(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Touched:
+    """The bytes of A or B, on behalf of the first lane of each warpgroup."""
+    where = _where(lanes, first, descriptor, size, k, bits, k_major)
+    readers = np.repeat(first, where[0].size)
+    found, at = places(lanes.at(readers), ".shared", where.reshape(-1), 16, "read", 16)
+    return touched(lanes, "read", found, at, 16, readers)
 
 
 def _reader(lanes: Any, first: Array, descriptor: Any, size: int, k: int, bits: int, k_major: bool) -> Callable[[], Array]:
     """What reads A or B: (warpgroups, M or N, K) as bits; words along K for single bits."""
-    fields = descriptors.decode(np.broadcast_to(descriptor, lanes.count)[first], "wgmma")
-    lines, line = (size, k) if k_major else (k, size)
-    where = descriptors.addresses(fields, lines, line * bits // 128, k_major)
+    where = _where(lanes, first, descriptor, size, k, bits, k_major)
 
     def read() -> Array:
         octets = descriptors.load(lanes, first, where)

@@ -109,9 +109,38 @@ def test_opcodes_and_resources() -> None:
 
 
 def test_functions_come_and_go() -> None:
-    found = differences(KERNEL, KERNEL.replace(" k(", " other("))
+    found = differences(KERNEL, ".version 8.0\n.target sm_80\n.address_size 64\n.entry other() { trap; }")
 
     assert [(one.name, one.status) for one in found.functions] == [("k", "removed"), ("other", "added")]
+
+
+def test_functions_that_are_called_otherwise() -> None:
+    other = KERNEL.replace(" k(", " other(")
+    (found,) = differences(KERNEL, other).functions
+    (changed,) = differences(KERNEL, other.replace("%r3, 2;", "%r3, 3;")).functions
+
+    assert (found.name, found.status, found.was) == ("other", "renamed", "k")
+    assert (changed.name, changed.status, changed.was, len(changed.changes)) == ("other", "changed", "k", 1)
+    assert compare(ptxkit.parse(KERNEL), ptxkit.parse(other), {"k": "other"}).is_equal
+
+
+def test_instances_of_a_template_are_paired_by_their_names() -> None:
+    body = "{ .reg .b32 %r<3>; ld.param.b32 %r1, [NAME_param_0]; add.s32 %r2, %r1, 1; OPret; }\n"
+    kernel = ".entry NAME(.param .b32 NAME_param_0) " + body
+    head = ".version 8.0\n.target sm_80\n.address_size 64\n"
+    old = (
+        head + kernel.replace("NAME", "_Z5firstIfEvi").replace("OP", "") + kernel.replace("NAME", "_Z6secondIfEvi").replace("OP", "trap; ")
+    )
+    new = (
+        head + kernel.replace("NAME", "_Z6secondIdEvi").replace("OP", "trap; ") + kernel.replace("NAME", "_Z5firstIdEvi").replace("OP", "")
+    )
+
+    found = differences(old, new).functions
+
+    assert {one.was: (one.name, one.status) for one in found} == {
+        "_Z5firstIfEvi": ("_Z5firstIdEvi", "renamed"),
+        "_Z6secondIfEvi": ("_Z6secondIdEvi", "renamed"),
+    }
 
 
 def test_a_removed_instruction_among_its_like_with_all_registers_counted_anew() -> None:

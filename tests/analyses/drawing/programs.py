@@ -72,7 +72,7 @@ HOSTILE = [
 ]
 """Names as compilers and adversaries make them."""
 
-TEXTS = ["<b>&amp;\"'</TABLE>>", "\\N \\G \\\"", "]]> ]", "ünïcödé 核 \U0001f600", "\x00\x01\x1b\x7f", "\udcff\ud800", "]", " "]
+TEXTS = ["<b>&amp;\"'</TABLE>>", '\\N \\G \\"', "]]> ]", "ünïcödé 核 \U0001f600", "\x00\x01\x1b\x7f", "\udcff\ud800", "]", " "]
 """What may stand in comments, file names and broken statements."""
 
 

@@ -96,8 +96,7 @@ def test_guards_offsets_modifiers_parameters_directives_comments_and_declaration
     found = run(KERNEL, lambda text: "ld.global" in text)
 
     assert " ".join(found.split()) == (
-        ".version 8.0 .target sm_80 .address_size 64 .visible .entry k()"
-        " { .reg .b32 %r<1>; .reg .b64 %rd<1>; ld.global.u32 %r0, [%rd0]; }"
+        ".version 8.0 .target sm_80 .address_size 64 .visible .entry k() { .reg .b32 %r<1>; .reg .b64 %rd<1>; ld.global.u32 %r0, [%rd0]; }"
     )
     for gone in ("unused", "remark", ".param", "maxntid", "inner", "+16", ".cg", "bra", ".pred"):
         assert gone not in found
@@ -183,4 +182,3 @@ def test_each_edit_of_a_step_can_be_made_alone(step: steps.Step) -> None:
 )
 def test_commands(command: str, outcome: bool) -> None:
     assert Command(command, timeout=1.0).succeeds(KERNEL) is outcome
-

@@ -1,0 +1,61 @@
+"""Which function of one module is which of another whose names differ: a template with other arguments, a kernel that was renamed."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+from ptxkit.demangling import base
+from ptxkit.syntax import Function, Module, parse
+
+LEAST = 0.6
+"""So much of their instructions two functions have in common that are taken for one."""
+SAME_NAME = 0.3
+"""What a common name in the source is worth, without template arguments and parameters."""
+MOST = 100_000
+"""So many pairs of functions are compared."""
+
+
+def pairs(before: Module, after: Module, said: Mapping[str, str] | None = None) -> dict[str, str]:
+    """By the name of a function that only `before` has, the name that it has in `after`: as it is `said`, else the most similar."""
+    said = dict(said or {})
+    old, new = _defined(before), _defined(after)
+    gone = [name for name in old if name not in new and name not in said]
+    come = [name for name in new if name not in old and name not in said.values()]
+    if len(gone) * len(come) > MOST:
+        return said
+    mixes = {id(one): _mix(one) for one in (*[old[name] for name in gone], *[new[name] for name in come])}
+    found = []
+    for i, a in enumerate(gone):
+        for j, b in enumerate(come):
+            if old[a].is_entry is new[b].is_entry:
+                score = _common(mixes[id(old[a])], mixes[id(new[b])]) + SAME_NAME * (base(a) == base(b))
+                if score >= LEAST:
+                    found.append((-score, i, j))
+    for _, i, j in sorted(found):
+        if gone[i] not in said and come[j] not in said.values():
+            said[gone[i]] = come[j]
+    return said
+
+
+def renamed(module: Module, names: Mapping[str, str]) -> Module:
+    """The module with other names of functions, and of the parameters that are called after them."""
+    if not names:
+        return module
+    word = re.compile(r"(?<![\w$.%])(" + "|".join(map(re.escape, names)) + r")(?=_param_\d|(?![\w$]))")
+    return parse(word.sub(lambda match: names[match[1]], module.text), module.path or "")
+
+
+def _defined(module: Module) -> dict[str, Function]:
+    return {child.name: child for child in module.children if isinstance(child, Function) and child.body is not None}
+
+
+def _mix(function: Function) -> Counter[str]:
+    return Counter([instruction.opcode.mnemonic for instruction in function.instructions])
+
+
+def _common(a: Counter[str], b: Counter[str]) -> float:
+    """The part of the instructions that both have, from 0 to 1 (the coefficient of Sørensen and Dice)."""
+    every = a.total() + b.total()
+    return 2 * (a & b).total() / every if every else 1.0

@@ -1,0 +1,151 @@
+"""What depends on contents that were made up: branches, addresses, and what synchronizes.
+
+A value is *made up* if an instruction that read made-up contents wrote it, or one that read a made-up value. The instructions that read
+made-up contents are those that did so in the run. From there on it is followed through the text, whatever the order of execution: through
+registers, and through a whole state space once a made-up value is stored to it. So all that depends on made-up contents in the run is
+found, and something more. (Two runs with different contents show only what differs by chance; a bit for each lane would make every
+operation of the machine slower.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import Any
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import Body, Site, part
+from ptxkit.syntax import Address, Guard, Name, Number, constant_value
+
+
+def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
+    """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
+
+    `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
+    the instruction itself counts, a branch to it does not: the branch is among those found.
+    """
+    if not sources:
+        return ()
+    bodies = program.entered
+    facts = {id(body): [_Facts(body, i) for i in range(len(body.sites))] for body in bodies}
+    registers = _Following(bodies, facts, sources).registers()
+    found = []
+    for body in bodies:
+        made = registers[id(body)]
+        found += [one.site for one in facts[id(body)] if made & (one.where | (one.guard if one.matters else 0))]
+    return tuple(found)
+
+
+def readers(program: Any, parameters: Mapping[str, Set[int]]) -> dict[int, Site]:
+    """The instructions that read parameters of the kernel, by `id`: not those that read at the offsets by the parameter's name."""
+    found = {}
+    for site in program.entry.sites if parameters else ():
+        if isinstance(site.bound, Bound) and site.bound.memory:
+            for address in site.instruction.find(Address):
+                name = next((one.text for one in address.find(Name) if one.text in parameters), None)
+                if name is not None and _offset(address) not in parameters[name]:
+                    found[id(site)] = site
+    return found
+
+
+def _offset(address: Address) -> int:
+    """What is added to the name in an address."""
+    return sum([int(number) for node in address.find(Number) if (number := constant_value(node)) is not None])
+
+
+def unexecuted(program: Any, seen: Set[int]) -> dict[int, Site]:
+    """The instructions that write shared or global memory, or synchronize, and are not among those `seen`, by `id`."""
+    found = {}
+    for body in program.entered:
+        for site in body.sites:
+            if id(site) not in seen and isinstance(site.bound, Bound) and _is_shared(site.bound):
+                found[id(site)] = site
+    return found
+
+
+def _is_shared(bound: Bound) -> bool:
+    """Whether other threads may see that an instruction is executed."""
+    writes = any(memory.access != "read" and {".global", ".shared"} & set(_spaces(bound, memory.operand)) for memory in bound.memory)
+    return writes or bool(bound.barrier)
+
+
+class _Following:
+    """Follows made-up values from the instructions that read them first."""
+
+    def __init__(self, bodies: list[Body], facts: dict[int, list[_Facts]], sources: Mapping[int, Site]) -> None:
+        self.bodies = bodies
+        self.facts = facts
+        self.sources = sources
+        self.made = {id(body): 0 for body in bodies}
+        """The registers of each function that may hold a made-up value, as bits."""
+        self.spaces: set[str] = set()
+        self.calls = False
+        """Whether such a value is passed to a function, or decides which is called."""
+
+    def registers(self) -> dict[int, int]:
+        """The registers that may hold one, by function."""
+        before: object = None
+        while before != (now := (dict(self.made), len(self.spaces), self.calls)):
+            before = now
+            for body in self.bodies:
+                for one in self.facts[id(body)]:
+                    self._step(body, one)
+        return self.made
+
+    def _step(self, body: Body, facts: _Facts) -> None:
+        key = id(body)
+        is_made = bool((facts.reads | facts.guard) & self.made[key]) or id(facts.site) in self.sources or bool(facts.loads & self.spaces)
+        if facts.is_call:
+            self.calls |= is_made
+            is_made |= self.calls
+        if self.calls:
+            for _, number in body.formals:
+                self.made[key] |= 1 << number
+        if is_made:
+            self.made[key] |= facts.writes
+            self.spaces |= facts.stores
+
+
+class _Facts:
+    """What an instruction reads, writes and accesses."""
+
+    def __init__(self, body: Body, i: int) -> None:
+        site = self.site = body.sites[i]
+        bound = site.bound
+        self.reads, self.writes = body.reads_writes(i)
+        self.guard = self.where = 0
+        self.loads: frozenset[str] = frozenset()
+        self.stores: frozenset[str] = frozenset()
+        self.is_call = self.matters = False
+        guard = site.instruction.guard
+        if guard is not None:
+            for number in body.registers_of(site.scope, guard):
+                self.guard |= 1 << number
+        if not isinstance(bound, Bound):
+            return
+        self.is_call = bound.flow == "call"
+        synchronizes = bool(bound.barrier or bound.converges is not None)
+        self.matters = bool(bound.memory or bound.flow or bound.asynchronous or synchronizes)
+        if bound.flow == "branch-indexed":
+            self.where = self.reads
+        if bound.barrier:
+            self.where = self.reads
+        children = site.instruction.children
+        first = 2 if type(children[0]) is Guard else 1
+        for operand in bound.operands:
+            if operand.role == "addr" or operand is bound.members:
+                for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
+                    self.where |= 1 << number
+        # what a barrier object holds is nobody's to store
+        data = [one for one in bound.memory if one.operand not in {barrier.operand for barrier in bound.barrier}]
+        self.loads = frozenset([space for one in data if one.access != "write" for space in _spaces(bound, one.operand)])
+        self.stores = frozenset([space for one in data if one.access != "read" for space in _spaces(bound, one.operand)])
+
+
+_ANY = (".global", ".shared", ".local", ".param")
+
+
+def _spaces(bound: Bound, name: str) -> tuple[str, ...]:
+    """The state spaces that an access through an operand may be of."""
+    operand = bound.operand(name)
+    spaces = {space.partition("::")[0] for space in operand.spaces} if operand is not None else set()
+    return tuple(spaces) if spaces and spaces <= {*_ANY, ".const"} else _ANY

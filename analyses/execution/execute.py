@@ -1,0 +1,434 @@
+"""A kernel run under monitors for one launch, as often as it takes: under several schedules where the order of threads or of what is in
+flight may matter, with several contents where something depends on contents that were made up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
+from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
+from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
+from ptxkit.analyses.execution.observing import Observer
+from ptxkit.diagnostics import Severity
+
+if TYPE_CHECKING:
+    from ptxkit.machine.fault import Fault
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
+    from ptxkit.syntax import Module
+
+SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
+"""The schedules that are tried where they may matter; the first always."""
+LEAST_SECONDS = 0.05
+"""A further run is begun only where so many seconds are left."""
+LEAST_NUMBER = 32
+"""With numbers below this alone a launch shows too little."""
+UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
+"""Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
+OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
+"""Kinds of faults that other numbers may not lead to."""
+NO_LAUNCH = frozenset(("launch", "shared"))
+"""Kinds of faults that say that a kernel is not to be launched so."""
+OF_LAUNCH = NO_LAUNCH | {"handle"}
+"""Kinds of faults that say that this is no launch of the kernel, with these arguments."""
+
+
+@attrs.frozen
+class Ran:
+    """One run: how, how long, and what ended it (None: all threads ran to completion)."""
+
+    schedule: str | int
+    contents: Contents
+    seconds: float
+    fault: Fault | None
+    causes: frozenset[tuple[Any, ...]] = frozenset()
+    """Those of its findings, the fault among them."""
+
+
+@attrs.frozen
+class Shown:
+    """A finding, of all runs that showed it the first, with the schedule and contents of that run."""
+
+    finding: Finding
+    schedule: str | int
+    contents: Contents
+    is_always: bool
+    """Whether it shows with the first numbers and all contents that were tried, under some schedule."""
+
+
+@attrs.frozen
+class Executed:
+    """What came of the runs of a launch."""
+
+    launch: Launch
+    runs: tuple[Ran, ...]
+    shown: tuple[Shown, ...]
+    """What monitors found and what ended a run, one for each cause, errors first."""
+    covered: Mapping[str, int]
+    """`shared` and `global` accesses, `barriers` (threads that waited at one), `phases` of mbarriers, `copies` and other operations in
+    flight, all of the first run; how many `schedules` and `contents` were tried."""
+    not_covered: tuple[str, ...]
+    """What was not looked at, or not executed, in words."""
+    depends: tuple[Any, ...]
+    """The instructions (`Site`s) whose path or address depends on contents that were made up; empty if none does."""
+    numbered: tuple[Any, ...]
+    """The same for numbers that were made up, where something was found."""
+    instructions: int
+    unexecuted: tuple[Any, ...]
+    """The instructions that write memory or synchronize and were not executed with any of the numbers that were made up."""
+    code: Code
+
+    def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
+        """Whether a finding is about one of these instructions."""
+        return is_about(self.code, finding, sites)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What went wrong."""
+        return tuple([one.finding for one in self.shown])
+
+    @property
+    def fault(self) -> Fault | None:
+        """What ended the first run that did not run to completion."""
+        return next((run.fault for run in self.runs if run.fault is not None), None)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every thread of every run ran to completion."""
+        return self.fault is None
+
+
+def execute(
+    code: Code,
+    launch: Launch,
+    *,
+    schedules: Sequence[str | int] = (),
+    contents: Sequence[Contents] = (),
+    checks: str | Sequence[str] = "all",
+    budget: float = 10.0,
+    progress: Callable[[Any], None] | None = None,
+) -> Executed:
+    """Runs a launch of a kernel of a module that was loaded (`loaded`), under the monitors that `checks` names, for `budget` seconds.
+
+    The first run has the first schedule and the first contents. Others follow where they may show something else; `schedules` and
+    `contents` name those to choose from, the usual ones if they are empty. Raises TypeError or ValueError for arguments that are not the
+    kernel's.
+    """
+    return _Executing(code, launch, tuple(schedules) or SCHEDULES, tuple(contents) or CHOICES, checks, budget, progress).run()
+
+
+def loaded(module: Module, target: str = "") -> Code:
+    """A module on a machine of its own, of its target or that given. Raises ValueError if it has errors."""
+    from ptxkit.machine import Machine
+
+    return Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a")).load(module)
+
+
+class _Executing:
+    """The runs of a launch, one after the other."""
+
+    def __init__(
+        self,
+        code: Code,
+        launch: Launch,
+        schedules: tuple[str | int, ...],
+        contents: tuple[Contents, ...],
+        checks: str | Sequence[str],
+        budget: float,
+        progress: Callable[[Any], None] | None,
+    ) -> None:
+        self.code = code
+        self.launch = launch
+        self.schedules = schedules
+        self.contents = contents
+        self.checks = checks
+        self.progress = progress
+        self.end = time.perf_counter() + budget
+        self.runs: list[Ran] = []
+        self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
+        self.not_covered: dict[str, None] = {}
+        self.skipped = 0
+        self.observer = Observer()
+        self.depends: tuple[Any, ...] = ()
+        self.instructions = 0
+
+    def run(self) -> Executed:
+        attempts: list[_Attempt] = []
+        unseen: set[int] | None = None
+        for number in self.launch.numbers if self.launch.has_numbers else (1,):
+            if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
+                break
+            one = self._attempt(number)
+            attempts.append(one)
+            fault = one.runs[0].fault
+            if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
+                break
+            if fault is not None or self._is_odd(one):
+                continue
+            unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
+            if not unseen and number >= LEAST_NUMBER:
+                break
+        completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        completed = [one for one in completed if not self._is_odd(one)] or completed
+        return self._executed(completed or attempts[:1], (unseen or set()) if self.launch.has_numbers else set())
+
+    def _iterates(self, one: _Attempt) -> bool:
+        """Whether smaller numbers may help a run that ended: one that had no time left iterated loops, and is not only large."""
+        fault = one.runs[0].fault
+        return fault is None or fault.kind != "budget" or one.observer.globals + one.observer.shared < 64 * self.launch.threads
+
+    def _is_odd(self, one: _Attempt) -> bool:
+        """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
+        wrong = [
+            finding
+            for finding, _, _ in one.first.values()
+            if finding.diagnostic.severity is not Severity.INFO or finding.diagnostic.related
+        ]
+        program = one.observer.program
+        if not wrong or program is None or not self.launch.has_numbers:
+            return False
+        sites = dependent(program, readers(program, self._numbers(program)))
+        return any(is_about(self.code, finding, sites) for finding in wrong)
+
+    def _attempt(self, number: int) -> _Attempt:
+        """All runs with a number for those that were not given, in as much memory as they take."""
+        self.contents = tuple([one.with_number(number) for one in self.contents])
+        self._all(number)
+        while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
+            self.launch = self.launch.larger()
+            self._all(number)
+        if self.skipped:
+            self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
+        program = self.observer.program
+        unseen = unexecuted(program, self.observer.seen) if program is not None else {}
+        return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
+
+    def _executed(self, attempts: list[_Attempt], unseen: set[int]) -> Executed:
+        """What came of attempts with several numbers."""
+        best = min(attempts, key=lambda one: len(one.unseen))
+        observer = best.observer
+        runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
+        covered = {
+            "shared": observer.shared,
+            "global": observer.globals,
+            "barriers": observer.barriers,
+            "phases": observer.phases,
+            "copies": observer.copies,
+            "schedules": len({run.schedule for run in runs}),
+            "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
+        }
+        shown = _shown(attempts)
+        program = observer.program
+        if program is not None and best.unseen and observer.preset:
+            # what the host may have written over decides whether they are executed
+            held = dependent(program, observer.preset)
+            unseen |= set(best.unseen) if held else set()
+        numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
+        left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
+        unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
+        return Executed(self.launch, runs, shown, covered, left_out, best.depends, numbered, best.instructions, unexecuted_, self.code)
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self.end - time.perf_counter()
+
+    @property
+    def _share(self) -> float:
+        """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
+        return 0.7 if self.launch.has_numbers and not self.runs else 1.0
+
+    def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
+        """The parameters that are numbers, or have some, and were not given, with the offsets at which they have something else."""
+        return {
+            name: frozenset([*one.pointers, *[image.at for image in one.images], *dict(one.functions), *dict(one.given)])
+            for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
+            if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
+        }
+
+    def _all(self, number: int) -> None:
+        """The first run, and those that may show something else."""
+        if self.runs:
+            self.code.reset()
+        self.runs, self.first, self.not_covered, self.skipped = [], {}, {}, 0
+        self._once(self.schedules[0], self.contents[0])
+        if not self._is_known or self._is_too_small(self.runs[0]):
+            return
+        other_orders = self.observer.depends_on_order and self.runs[0].fault is None
+        for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
+            self._again(schedule, self.contents[0], is_needed=n == 0)
+        for n, choice in enumerate(self.contents[1:] if self.depends else ()):
+            self._again(self.schedules[0], choice, is_needed=n == 0)
+        if self._are_equal and self.launch.made_up:
+            # with bytes that differ, values that are equal by chance are not
+            self._again(self.schedules[0], NOISE.with_number(number), is_needed=False)
+
+    @property
+    def _is_known(self) -> bool:
+        """Whether the machine could execute what it came to: else further runs come to the same end."""
+        fault = self.runs[0].fault
+        return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
+
+    def _is_too_small(self, run: Ran) -> bool:
+        """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        fault = run.fault
+        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global" and self.launch.can_grow
+
+    @property
+    def _are_equal(self) -> bool:
+        """Whether all that was found is that threads write equal values."""
+        found = [finding.diagnostic.severity for finding, _, _ in self.first.values()]
+        return bool(found) and all(severity is Severity.INFO for severity in found)
+
+    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> None:
+        """A further run, if there is time. What is needed and not run is left out, and said."""
+        if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
+            self.skipped += is_needed
+            return
+        self._once(schedule, contents)
+
+    def _once(self, schedule: str | int, contents: Contents) -> None:
+        from ptxkit.machine import Fault
+        from ptxkit.machine.monitors import monitors_of, not_covered
+
+        machine = self.code.machine
+        if self.runs:
+            self.code.reset()
+        arguments: list[Any] = []
+        made: list[tuple[int, int]] = []
+        for number, argument in enumerate(self.launch.arguments):
+            given, own = argument.argument(machine, contents, number)
+            arguments.append(given)
+            made += own
+        freed = list(made)
+        for number, variable in enumerate(self.launch.variables, len(arguments)):
+            written, own = variable.placed(self.code, contents, number)
+            made += written
+            made += own
+            freed += own
+        observer = Observer(tuple(made))
+        monitors = (observer, *monitors_of(self.checks))
+        begun = time.perf_counter()
+        one = self.launch
+        fault: Fault | None = None
+        instructions = 0
+        findings: tuple[Finding, ...] = ()
+        try:
+            run = machine.launch(
+                self.code,
+                one.kernel,
+                *arguments,
+                grid=one.grid,
+                block=one.block,
+                cluster=one.cluster,
+                shared=one.shared,
+                schedule=schedule,
+                budget=max(LEAST_SECONDS, self._share * self._left),
+                monitors=monitors,
+                progress=self.progress,
+            )
+            findings, instructions = run.findings, run.instructions
+        except Fault as error:
+            fault, findings = error, error.findings
+        finally:
+            for start, _ in freed:
+                machine.free_global(start)
+        seconds = time.perf_counter() - begun
+        for what in not_covered(monitors):
+            self._leave_out(what)
+        causes = set()
+        for finding in findings:
+            cause = cause_of(finding)
+            causes.add(cause)
+            self._note(finding, schedule, contents)
+        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_explained(fault, findings):
+            finding = of_fault(fault, self.launch, schedule)
+            causes.add(cause_of(finding))
+            self._note(finding, schedule, contents)
+        self.runs.append(Ran(schedule, contents, seconds, fault, frozenset(causes)))
+        if not self.runs[1:]:
+            self.observer, self.instructions = observer, instructions
+            self.depends = dependent(observer.program, observer.sources)
+
+    def _note(self, finding: Finding, schedule: str | int, contents: Contents) -> None:
+        """Keeps the first finding of a cause, or the first that is an error."""
+        cause = cause_of(finding)
+        known = self.first.get(cause)
+        if known is None or (known[0].diagnostic.severity is Severity.INFO and finding.diagnostic.severity is not Severity.INFO):
+            self.first[cause] = finding, schedule, contents
+
+    def _leave_out(self, what: str) -> None:
+        self.not_covered.setdefault(what)
+
+
+@attrs.frozen(eq=False)
+class _Attempt:
+    """The runs with one choice of numbers."""
+
+    runs: tuple[Ran, ...]
+    first: Mapping[tuple[Any, ...], tuple[Finding, str | int, Contents]]
+    observer: Observer
+    depends: tuple[Any, ...]
+    instructions: int
+    unseen: Mapping[int, Any]
+    """The instructions that write memory or synchronize and were not executed, by `id`."""
+    not_covered: Mapping[str, None]
+
+
+def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
+    """The findings of attempts, one for each cause, the worst first."""
+    found: dict[tuple[Any, ...], Shown] = {}
+    for n, one in enumerate(attempts):
+        # a run that could not go on shows nothing but what it has found
+        tried = {run.contents for run in one.runs if run.causes or run.fault is None or run.fault.kind not in UNKNOWN}
+        for cause, (finding, schedule, contents) in one.first.items():
+            is_always = n == 0 and {run.contents for run in one.runs if cause in run.causes} == tried
+            known = found.get(cause)
+            if known is None or (is_always and not known.is_always):
+                found[cause] = Shown(finding, schedule, contents, is_always)
+    order = list(Severity)
+    return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+
+def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
+    """Whether a finding is about one of these instructions."""
+    spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
+    return any(code.index.span(site.path) in spans for site in sites)
+
+
+def fault_space(fault: Fault) -> str:
+    """The state space of an access that ended a run, as the machine names it; empty if it is not known."""
+    return next((f".{space}" for space in ("global", "shared", "local", "constant", "parameter") if f"{space} memory" in fault.reason), "")
+
+
+def cause_of(finding: Finding) -> tuple[Any, ...]:
+    """What makes two findings one: the rule, the instruction, and the related ones."""
+    diagnostic = finding.diagnostic
+    return diagnostic.name, diagnostic.span, tuple([related.span for related in diagnostic.related])
+
+
+def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
+    """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait for ever."""
+    span = fault.diagnostic.span
+    wrong = [one.diagnostic for one in findings if one.diagnostic.severity is Severity.ERROR]
+    if fault.kind in ("deadlock", "budget"):
+        return any("deadlock" in one.name or one.span == span for one in wrong)
+    return any(one.span == span for one in wrong)
+
+
+def of_fault(fault: Fault, launch: Launch, schedule: str | int) -> Finding:
+    """What ended a run as a finding: its witness are the threads that could not go on."""
+    from ptxkit.machine.findings import Finding
+
+    accesses = [{"cta": list(cta), "thread": list(thread), "line": fault.line, "kind": fault.kind} for cta, thread in fault.threads]
+    shape: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
+    if launch.cluster is not None:
+        shape["cluster"] = list(launch.cluster)
+    if launch.shared:
+        shape["shared"] = launch.shared
+    shape["seed" if isinstance(schedule, int) else "schedule"] = schedule
+    return Finding(fault.diagnostic, {"accesses": accesses, "launch": shape}, max(1, fault.count))

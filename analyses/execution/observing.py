@@ -1,0 +1,140 @@
+"""What a launch did, as a monitor of the machine counts it, and which instructions read contents that were made up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.memory import CONST
+from ptxkit.machine.memory.operands import SplitAddress
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.operation import Operation
+
+_ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
+
+
+class Observer(Monitor):
+    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up."""
+
+    def __init__(self, made: tuple[tuple[int, int], ...] = ()) -> None:
+        self.made = sorted(made)
+        self.program: Any = None
+        self.shared = 0
+        self.globals = 0
+        self.barriers = 0
+        self.phases = 0
+        self.copies = 0
+        self.sources: dict[int, Any] = {}
+        """The instructions that read contents that were made up, by `id`."""
+        self.preset: dict[int, Any] = {}
+        """Those that read variables of the module with an initial value, which the host may have written over."""
+        self.seen: set[int] = set()
+        """The instructions that accessed memory or synchronized, by `id`."""
+        self.depends_on_order = False
+        """Whether something was executed of which the outcome may be another under another schedule: what is in flight, atomics, strong
+        reads."""
+        self._placed = 0
+        self._preset_ranges: list[tuple[int, int]] = []
+        self._known: dict[int, tuple[bool, bool, bool, bool]] = {}
+        self._parities: dict[tuple[int, int], int] = {}
+        self._names: dict[int, tuple[str, ...]] = {}
+
+    def begin(self, launch: Any) -> None:
+        self.program = launch.program
+
+    def resident(self, residents: Any) -> None:
+        self._parities.clear()
+
+    def access(self, access: Any) -> None:
+        lanes = access.lanes
+        count = int(getattr(lanes, "count", 1))
+        if access.space == ".global":
+            self.globals += count
+        elif access.space.startswith(".shared"):
+            self.shared += count
+        elif access.space != ".const":
+            return
+        site = getattr(lanes, "site", None)
+        if site is None:
+            return
+        self.seen.add(id(site))
+        _, _, _, ordered = self._of(site)
+        if ordered and access.kind != "write":
+            self.depends_on_order = True
+        if access.kind != "write" and not access.space.startswith(".shared"):
+            base = CONST if access.space == ".const" else 0
+            first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
+            if _touches(self.made, first, last):
+                self.sources.setdefault(id(site), site)
+            if _touches(self._presets(), first, last):
+                self.preset.setdefault(id(site), site)
+
+    def _presets(self) -> list[tuple[int, int]]:
+        """Where the variables of the module lie that have an initial value, as far as they have a place."""
+        code = self.program.code
+        if len(code._addresses) != self._placed:
+            self._placed = len(code._addresses)
+            self._preset_ranges = list(code.initialized())
+        return self._preset_ranges
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        self.seen.add(id(lanes.site))
+        in_flight, _, _, _ = self._of(lanes.site)
+        if in_flight:
+            self.depends_on_order = True
+            self.copies += lanes.count
+
+    def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
+        _, barrier, wait, _ = self._of(lanes.site)
+        if barrier:
+            self.barriers += lanes.count
+        elif wait:
+            self.depends_on_order = True
+            self._phase(lanes, arguments)
+
+    def _phase(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        """A wait at an mbarrier for another phase than the last one."""
+        bound = lanes.site.bound
+        names = self._names.get(id(bound))
+        if names is None:
+            names = self._names[id(bound)] = operand_order(Operation(bound))
+        given = dict(zip(names, arguments, strict=False))
+        address = given.get(next(one.operand for one in bound.barrier if one.action == "wait"))
+        parity = given.get("parity", given.get("state"))
+        if address is None or parity is None:
+            return
+        at, which = np.broadcast_arrays(np.atleast_1d(np.asarray(_whole(address))), np.atleast_1d(np.asarray(parity)))
+        cta = lanes.cta if len(at) == lanes.count else lanes.cta[:1]
+        for key in set(zip(cta.tolist(), at.tolist(), which.tolist(), strict=False)):
+            if self._parities.get(key[:2]) != key[2]:
+                self._parities[key[:2]] = key[2]
+                self.phases += 1
+
+    def _of(self, site: Any) -> tuple[bool, bool, bool, bool]:
+        """Of an instruction: whether it starts what is in flight, is a barrier, waits at an mbarrier, accesses memory in an order."""
+        found = self._known.get(id(site))
+        if found is None:
+            found = self._known[id(site)] = _traits(site.bound)
+        return found
+
+
+def _touches(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
+    return any(start <= last and first < end for start, end in ranges)
+
+
+def _whole(address: Any) -> Any:
+    """An address that may come as a register and an offset."""
+    return address.address if isinstance(address, SplitAddress) else address
+
+
+def _traits(bound: Any) -> tuple[bool, bool, bool, bool]:
+    if not isinstance(bound, Bound):
+        return False, False, False, False
+    in_flight = any(memory.is_async for memory in bound.memory) or any(one.action == "open" for one in bound.asynchronous)
+    waits = [bound.operand(one.operand) for one in bound.barrier if one.action == "wait"]
+    on_object = any(operand is not None and operand.role == "addr" for operand in waits)
+    ordered = bool(bound.writes) and any(memory.order.lstrip(".") in _ORDERED for memory in bound.memory if memory.order)
+    return in_flight, bool(waits) and not on_object, on_object, ordered

@@ -1,0 +1,1 @@
+"""Launches for kernels that come without one: shapes and arguments by how a kernel uses them."""

@@ -1,0 +1,215 @@
+"""A launch that was made up: its shape, and what each argument is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.launch import Launch
+from ptxkit.isa.types import types
+
+Size = tuple[int, int, int]
+Range = tuple[int, int]
+"""The first address of a buffer, and the one after it."""
+
+
+@attrs.frozen
+class Number:
+    """A number of a PTX type."""
+
+    type: str
+    value: int | float
+    made_up = "number"
+
+    @property
+    def size(self) -> int:
+        return types()[self.type].bytes
+
+    def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
+        """It as the bytes of a parameter."""
+        import numpy as np
+
+        if isinstance(self.value, float):
+            if self.type in (".bf16", ".bf16x2"):
+                return bytes((np.float32(self.value).view(np.uint32) >> 16).astype(np.uint16).tobytes() * (self.size // 2))
+            return np.dtype(f"f{self.size}").type(self.value).tobytes()
+        return min(int(self.value), (1 << 8 * self.size - 1) - 1).to_bytes(self.size, "little")
+
+
+@attrs.frozen
+class Array:
+    """Memory that a kernel gets the address of: `count` elements of a PTX type.
+
+    With `leads_to` it holds addresses, all of that one; else what the contents of the run say.
+    """
+
+    type: str
+    count: int
+    leads_to: Array | None = None
+    size = 8
+    made_up = "contents"
+
+    @property
+    def length(self) -> int:
+        return self.count * types()[self.type].bytes
+
+    def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
+        """The address of a new buffer, as the bytes of a parameter."""
+        import numpy as np
+
+        buffer = machine.alloc(self.length)
+        if self.leads_to is not None:
+            inner = self.leads_to.make(machine, contents, seed + 1, made)
+            buffer.write(np.frombuffer(bytes(inner) * self.count, np.uint8))
+        else:
+            buffer.write(_elements(self.type, min(self.count, FILLED), contents, seed))
+        made.append((buffer.address, buffer.address + self.length))
+        return int(buffer.address).to_bytes(8, "little")
+
+
+@attrs.frozen
+class Map:
+    """A tensor map: of a tensor of this shape, of which a copy takes the box. Both have the dimension that varies fastest last."""
+
+    type: str
+    shape: tuple[int, ...]
+    box: tuple[int, ...]
+    size = 128
+    made_up = "contents"
+
+    def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
+        """The bytes of the map, of a tensor in new memory."""
+        import math
+
+        from ptxkit.machine import TensorMap
+
+        count = math.prod(self.shape)
+        buffer = machine.alloc(count * types()[self.type].bytes)
+        buffer.write(_elements(self.type, count, contents, seed))
+        made.append((buffer.address, buffer.address + buffer.size))
+        made_map = TensorMap(tensor=buffer, box=self.box, shape=self.shape, type=self.type)
+        return bytes(made_map.encoded(buffer.address))
+
+
+@attrs.frozen
+class Image:
+    """A texture or surface of floats, of so many dimensions."""
+
+    dimensions: int
+    is_surface: bool = False
+    size = 8
+    made_up = "contents"
+
+    def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
+        """The handle."""
+        texels = contents.image(self.dimensions, seed)
+        image = machine.surface(texels) if self.is_surface else machine.texture(texels)
+        return bytes(image.encode(_Machine(machine)))
+
+
+@attrs.frozen
+class _Machine:
+    """What an image asks for its handle."""
+
+    machine: Any
+
+
+@attrs.frozen
+class Structure:
+    """A parameter of several parts: so many bytes, zeros but for the parts, by their offsets."""
+
+    size: int
+    parts: tuple[tuple[int, Number | Array | Map | Image], ...]
+
+    @property
+    def made_up(self) -> str:
+        return "contents" if any(part.made_up == "contents" for _, part in self.parts) else "number"
+
+    def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
+        """The bytes of the parameter; what it points to is new memory."""
+        data = bytearray(self.size)
+        for n, (at, part) in enumerate(self.parts):
+            data[at : at + part.size] = part.make(machine, contents, 64 * seed + n, made)[: self.size - at]
+        return bytes(data)
+
+
+Argument = Number | Array | Map | Image | Structure
+
+
+FILLED = 1 << 14
+"""So many elements of an array are filled, the others zeros."""
+HIGH = 8
+"""Whole numbers by lot are less than this: as indices they stay in every array."""
+
+
+def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
+    """What an array has in it: zeros; whole numbers 0, 1, 2, … or by lot; floats in [0, 1) by lot."""
+    import numpy as np
+
+    size = types()[type].bytes
+    if contents.name == "zeros":
+        return np.zeros(count * size, np.uint8)
+    draw = np.random.default_rng((contents.seed, seed))
+    if type in (".bf16", ".bf16x2"):
+        return (draw.random(count * size // 2, np.float32).view(np.uint32) >> 16).astype(np.uint16)
+    if type.startswith(".f16"):
+        return draw.random(count * size // 2, np.float32).astype(np.float16)
+    if type.startswith(".f") and size in (4, 8):
+        return draw.random(count, np.float64 if size == 8 else np.float32)
+    dtype = np.dtype(f"u{min(size, 8)}")
+    if contents.name == "count":
+        return np.arange(count * max(1, size // 8), dtype=np.int64).astype(dtype)
+    return draw.integers(0, HIGH, count * max(1, size // 8), dtype)
+
+
+@attrs.frozen
+class Example:
+    """A launch of a kernel with nothing given: everything in it is made up but for what its directives say."""
+
+    kernel: str
+    grid: Size
+    block: Size
+    arguments: tuple[tuple[str, Argument], ...]
+    """By the names of the parameters, in their order."""
+    cluster: Size | None = None
+    shared: int = 0
+
+    def changed(self, change: Callable[[Argument], Argument]) -> Example:
+        """The same with other arguments."""
+        return attrs.evolve(self, arguments=tuple([(name, _changed(argument, change)) for name, argument in self.arguments]))
+
+    def with_larger_arrays(self, factor: int) -> Example:
+        """The same with so many times the elements in every array."""
+        return self.changed(lambda one: attrs.evolve(one, count=one.count * factor) if isinstance(one, Array) else one)
+
+    @property
+    def launch(self) -> Launch:
+        """As it is executed."""
+        made = tuple([_Passed(argument) for _, argument in self.arguments])
+        return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared)
+
+
+@attrs.frozen
+class _Passed:
+    """An argument as a launch takes it."""
+
+    argument_: Argument
+
+    @property
+    def made_up(self) -> str:
+        return self.argument_.made_up
+
+    def argument(self, machine: Any, contents: Contents, number: int) -> tuple[Any, tuple[Range, ...]]:
+        made: list[Range] = []
+        return self.argument_.make(machine, contents, number + 1, made), tuple(made)
+
+
+def _changed(argument: Argument, change: Callable[[Argument], Argument]) -> Argument:
+    if isinstance(argument, Structure):
+        return attrs.evolve(argument, parts=tuple([(at, _changed(part, change)) for at, part in argument.parts]))  # type: ignore[misc]
+    if isinstance(argument, Array) and argument.leads_to is not None:
+        argument = attrs.evolve(argument, leads_to=_changed(argument.leads_to, change))  # type: ignore[arg-type]
+    return change(argument)

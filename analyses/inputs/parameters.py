@@ -1,0 +1,348 @@
+"""What a kernel uses its parameters for: pointers, numbers, tensor maps (7.1, 5.5)."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator
+
+from ptxkit.analyses.cfg.graph import control_flow
+from ptxkit.analyses.framework.bindings import bindings, such
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.memory.accesses import Access, accesses, size_of
+from ptxkit.analyses.registers.ssa import ssa
+from ptxkit.analyses.symbolic.terms import Term, walk
+from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.types import types
+from ptxkit.names import Symbol
+from ptxkit.syntax import Guard, Node
+from ptxkit.syntax import Parameter as Declared
+
+TENSOR_MAP = 128
+"""Bytes of a tensor map."""
+_OTHER_SPACES = (".param", ".shared", ".local", ".const")
+MOST_SCALE = 1 << 12
+"""So much makes an iteration at most."""
+_DEEPEST = 3
+"""So many pointers are followed from one to the next."""
+
+
+class Role(enum.Enum):
+    """What a part of a parameter is."""
+
+    POINTER = "pointer"
+    TENSOR_MAP = "tensor map"
+    COUNT = "count"
+    """How often a loop runs."""
+    STRIDE = "stride"
+    """What an index is multiplied by, and nothing compared with."""
+    NUMBER = "number"
+    """Any other whole number: an extent, an offset."""
+    TEXTURE = "texture"
+    SURFACE = "surface"
+    FLOAT = "float"
+
+
+@frozen
+class Slot:
+    """`size` bytes of a parameter, `offset` from its start, and what they are used as."""
+
+    offset: int
+    size: int
+    role: Role
+    type: str = ""
+    """Of a pointer, the type of what it points to as far as accesses tell, `.b8` and the like; else the type that it is read with."""
+    width: int = 1
+    """Of a pointer, bytes of the widest access; of a count, how much of it makes one iteration."""
+    pointee: bool = False
+    """Of a pointer, whether what is loaded through it is an address, too."""
+    rank: int = 0
+    """Of a tensor map, its dimensions as far as copies tell, 0 where none does; of a texture or surface those of its coordinates."""
+    is_compared: bool = False
+    """Of a number, whether conditions depend on it."""
+
+
+@frozen
+class Parameter:
+    """A parameter of a kernel: its declaration, its bytes and the parts that the kernel reads."""
+
+    name: str
+    size: int
+    type: str
+    slots: tuple[Slot, ...]
+    is_array: bool = False
+
+
+@fact
+def parameters(routine: Routine) -> tuple[Parameter, ...]:
+    """The parameters of a kernel in their order, each with the parts of it that are used."""
+    declared = routine.function.header.parameters
+    return tuple([_parameter(routine, one) for one in declared]) if declared else ()
+
+
+def _parameter(routine: Routine, declared: Declared) -> Parameter:
+    scope = routine.names.scopes[(*routine.path, 0)]
+    symbol = scope.lookup(declared.name)
+    assert symbol is not None
+    size = size_of(symbol) or 8
+    uses = _uses(routine)
+    slots = uses.get(symbol.name, {})
+    found = [slots[key] for key in sorted(slots)]
+    if not found and not symbol.dimensions:
+        found = [_unused(symbol, size)]
+    return Parameter(symbol.name, size, symbol.type or ".b64", tuple(found), bool(symbol.dimensions))
+
+
+def _unused(symbol: Symbol, size: int) -> Slot:
+    kind = symbol.type or ".b64"
+    if kind.startswith((".f", ".bf")):
+        return Slot(0, size, Role.FLOAT, kind)
+    return Slot(0, size, Role.POINTER if size == 8 else Role.NUMBER, kind)
+
+
+@fact
+def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
+    """By parameter and offset, what is there."""
+    found: dict[str, dict[int, Slot]] = {}
+    known = values(routine)
+    pointers, loaded = _pointers(routine)
+    counts, compared = _counts(routine)
+    numbers, factors = _numbers(routine)
+    images = _images(routine)
+    bounds = bindings(routine)
+    for access in accesses(routine):
+        bound = bounds[access.instruction]
+        place = _place(known, access.address)
+        if place is None or not isinstance(bound, Bound):
+            continue
+        name, offset, _ = place
+        own = found.setdefault(name, {})
+        if access.memory.proxy == "tensormap":
+            rank = next((int(word[1]) for word in bound.modifiers if re.fullmatch(r"\.[1-5]d", word)), 0)
+            before = own.get(offset)
+            own[offset] = Slot(offset, TENSOR_MAP, Role.TENSOR_MAP, rank=max(rank, before.rank if before else 0))
+            continue
+        if access.space != ".param" or not access.reads or not access.bytes:
+            continue
+        kind = bound.type
+        element = types()[kind].bytes if kind in types() else access.bytes
+        for at in range(offset, offset + access.bytes, max(1, element)):
+            if at in own and own[at].role is not Role.NUMBER:
+                continue
+            leaf = (name, at, element)
+            if leaf in images:
+                own[at] = images[leaf]
+            elif element == 8 and leaf in pointers:
+                own[at] = pointers[leaf]
+            elif kind.startswith((".f", ".bf")):
+                own[at] = Slot(at, element, Role.FLOAT, kind)
+            elif leaf in counts:
+                own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
+            elif leaf in factors and leaf not in compared:
+                own[at] = Slot(at, element, Role.STRIDE, kind)
+            elif element == 8 and leaf not in numbers:
+                own[at] = Slot(at, element, Role.POINTER, ".b8", pointee=leaf in loaded)
+            else:
+                own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
+    return found
+
+
+Leaf = tuple[str, int, int]
+"""A part of a parameter: its name, the offset, the bytes."""
+
+
+def _leaf(term: Term) -> Leaf | None:
+    if term.operator != "parameter":
+        return None
+    *_, offset, size = term.data
+    assert isinstance(offset, int) and isinstance(size, int)
+    return str(term.data[0]), offset, size
+
+
+def _place(known: Values, address: Term | None) -> tuple[str, int, Symbol] | None:
+    """The parameter whose own address this is, and the offset in it."""
+    if address is None:
+        return None
+    offset, parts = address.linear
+    for atom, factor in parts:
+        inner = atom.args[0] if atom.operator in ("zext", "trunc") else atom
+        symbol = known.symbol(inner) if factor == 1 and inner.operator == "address" else None
+        if symbol is not None and (symbol.space or ".param").startswith(".param"):
+            return symbol.name, offset, symbol
+    return None
+
+
+def _pointers(routine: Routine) -> tuple[dict[Leaf, Slot], set[Leaf]]:
+    """The parts of parameters from which addresses are made, and those through which addresses are loaded."""
+    known = values(routine)
+    bounds = bindings(routine)
+    through = {access.instruction: access for access in accesses(routine) if access.reads and access.address is not None}
+    found: dict[Leaf, Slot] = {}
+    loaded: set[Leaf] = set()
+    for access in accesses(routine):
+        if (
+            access.address is None
+            or access.space.startswith((".param", ".shared", ".local", ".const"))
+            or access.memory.proxy == "tensormap"
+        ):
+            continue
+        bound = bounds[access.instruction]
+        kind = bound.type if isinstance(bound, Bound) else ""
+        for leaf, depth in bases(routine, known, access.address, through):
+            if depth:
+                loaded.add(leaf)
+                before = found.get(leaf)
+                found[leaf] = Slot(leaf[1], leaf[2], Role.POINTER, ".b64", 8, True)
+                continue
+            before = found.get(leaf)
+            width = max(access.bytes or access.least or 1, before.width if before else 1)
+            chosen = before.type if before and _tells_more(before.type, kind) else kind
+            found[leaf] = Slot(leaf[1], leaf[2], Role.POINTER, chosen, width, bool(before and before.pointee))
+    return found, loaded
+
+
+def _tells_more(one: str, other: str) -> bool:
+    """Whether a type says more of what is in memory than another: floats more than integers, these more than bits."""
+    return [one.startswith((".f", ".bf")), one.startswith((".s", ".u"))] > [other.startswith((".f", ".bf")), other.startswith((".s", ".u"))]
+
+
+def bases(routine: Routine, known: Values, address: Term, through: dict[int, Access], depth: int = 0) -> list[tuple[Leaf, int]]:
+    """The parts of parameters that an address may start from, and how many loads are in between."""
+    found: list[tuple[Leaf, int]] = []
+    seen: set[Term] = set()
+    stack = [address]
+    values_ = ssa(routine).values
+    while stack:
+        term = stack.pop()
+        if term in seen:
+            continue
+        seen.add(term)
+        leaf = _leaf(term)
+        if leaf is not None:
+            if leaf[2] == 8:
+                found.append((leaf, depth))
+        elif term.operator == "sum":
+            stack += [atom for atom, factor in term.parts if factor == 1]
+        elif term.operator in ("select", "join"):
+            stack += [arg for arg in term.args if arg.width == 64]
+        elif term.operator == "and" and term.width == 64:
+            stack += list(term.args)
+        elif term.operator in ("phi", "value") and isinstance(term.data[0], int):
+            number = term.data[0]
+            induction = known.induction(number)
+            if induction is not None:
+                stack.append(induction.start)
+            elif values_[number].operands:
+                stack += [known.of(one) for one in values_[number].operands if one >= 0]
+            elif values_[number].instruction in through and depth < _DEEPEST:
+                source = through[values_[number].instruction].address
+                if source is not None:
+                    found += bases(routine, known, source, through, depth + 1)
+    return found
+
+
+def _conditions(routine: Routine) -> Iterator[Term]:
+    """The conditions of branches."""
+    known = values(routine)
+    for block in control_flow(routine).blocks:
+        if block.end > block.start:
+            guard = known.guard(block.end - 1)
+            if guard is not None:
+                yield guard
+
+
+def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
+    """The parts of parameters that a loop counts to, the same for all threads: compared with a value of a loop, and with nothing that
+    differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
+    known = values(routine)
+    counts: dict[Leaf, int] = {}
+    others: set[Leaf] = set()
+    for condition in _conditions(routine):
+        leaves = [leaf for term in condition.leaves() if (leaf := _leaf(term)) is not None]
+        if not leaves:
+            continue
+        phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
+        loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
+        if any(_is_special(leaf) for term in (condition, *[loop.start for loop in loops]) for leaf in term.leaves()):
+            others.update(leaves)
+        elif phis:
+            step = max([abs(loop.step) for loop in loops if loop.step], default=1)
+            for leaf, scale in _scales(condition, 1):
+                counts[leaf] = max(counts.get(leaf, 1), min(MOST_SCALE, scale * step))
+    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
+
+
+def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
+    """The parts of parameters in a term, and how much larger they are than the term."""
+    leaf = _leaf(term)
+    if leaf is not None:
+        yield leaf, scale
+    if term.operator == "sum":
+        for atom, factor in term.parts:
+            yield from _scales(atom, max(1, scale // factor))
+        return
+    divisor = term.args[1].constant if len(term.args) == 2 else None
+    if divisor and term.operator.startswith("shr"):
+        scale <<= min(divisor, 16)
+    elif divisor and term.operator.startswith("div"):
+        scale *= divisor
+    for arg in term.args:
+        yield from _scales(arg, scale)
+
+
+def _is_special(term: Term) -> bool:
+    return term.operator not in ("phi", "value", "parameter", "address", "window") and str(term.data[0] if term.data else "").startswith(
+        "%"
+    )
+
+
+def _numbers(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
+    """The parts of parameters that are computed with as numbers are, and of these the ones that something is multiplied by."""
+    found: set[Leaf] = set()
+    factors: set[Leaf] = set()
+    terms = [access.address for access in accesses(routine) if access.address is not None]
+    for one in {one: None for term in (*terms, *_conditions(routine)) for one in walk(term)}:
+        if one.operator == "sum":
+            found.update([leaf for atom, factor in one.parts if factor != 1 and (leaf := _leaf(atom)) is not None])
+        elif one.operator not in ("select", "join", "parameter", "phi"):
+            found.update([leaf for arg in one.args if (leaf := _leaf(arg)) is not None])
+        if one.operator in ("mul", "mulhi.u", "mulhi.s"):
+            factors.update([leaf for arg in one.args for term in _factors(arg) if (leaf := _leaf(term)) is not None])
+    return found, factors
+
+
+def _factors(term: Term) -> Iterator[Term]:
+    """What is multiplied: the term itself, or what is extended, or scaled by a constant, to it."""
+    while term.operator in ("zext", "sext", "trunc"):
+        term = term.args[0]
+    if term.operator == "sum" and len(term.parts) == 1 and not term.offset:
+        term = term.parts[0][0]
+    yield term
+
+
+_IMAGES = {"texture.isa": Role.TEXTURE, "surface.isa": Role.SURFACE}
+_HANDLES = ("t", "a")
+"""What the forms call the operand that is the handle of a texture or surface."""
+_DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, ".acube": 3}
+
+
+@fact
+def _images(routine: Routine) -> dict[Leaf, Slot]:
+    """The parts of parameters that are handles of textures and surfaces."""
+    found: dict[Leaf, Slot] = {}
+    for i, bound in such(routine, lambda bound: bound.form.file in _IMAGES):
+        operand = next((one for one in bound.operands if one.name in _HANDLES), None)
+        if operand is None:
+            continue
+        children = routine.instructions[i].children
+        node: Node = children[(2 if type(children[0]) is Guard else 1) + operand.path[0]]
+        for step in operand.path[1:]:
+            node = node.children[step]
+        term = values(routine).operand(i, node)
+        leaf = _leaf(term) if term is not None else None
+        if leaf is not None:
+            dimensions = next((_DIMENSIONS[one] for one in bound.modifiers if one in _DIMENSIONS), 2)
+            found[leaf] = Slot(leaf[1], leaf[2], _IMAGES[bound.form.file], rank=dimensions)
+    return found

@@ -1,0 +1,208 @@
+"""Which thread blocks a kernel is launched with, and how many: by its directives, what it reads, and the sizes of its shared arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ptxkit.analyses.framework.bindings import bindings, by_form, has_such, specials
+from ptxkit.analyses.framework.routine import Routine, fact
+from ptxkit.analyses.inputs.example import Size
+from ptxkit.analyses.launch.callers import module_calls
+from ptxkit.analyses.launch.launch import WARP, launch
+from ptxkit.analyses.memory.accesses import accesses, size_of
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.types import types
+from ptxkit.names import Kind, Symbol
+from ptxkit.syntax import constant_value
+
+_LENGTHS = (128, 256, 64, 32, 512, 1024, 16, 8, 4, 1)
+_PLANES = ((16, 16), (32, 8), (32, 32), (8, 8), (64, 4), (32, 4), (16, 4), (32, 1), (4, 4), (1, 1))
+_BOXES = ((8, 8, 4), (4, 4, 4), (32, 4, 2), (8, 8, 2), (32, 1, 1), (1, 1, 1))
+_AXES = "xyz"
+
+
+@frozen
+class Shape:
+    """A thread block, the grid of them, and the cluster, if the CTAs form any."""
+
+    block: Size
+    grid: Size
+    cluster: Size | None
+
+
+@fact
+def reached(routine: Routine) -> tuple[Routine, ...]:
+    """A kernel and the functions of the module that it may call."""
+    siblings = routine.siblings or [routine]
+    if all(one.function.header.is_entry for one in siblings):
+        return (routine,)
+    names = module_calls(siblings[0]).reached_from(routine.name)
+    return (routine, *[one for one in siblings if one.name in names and one is not routine])
+
+
+@fact
+def read(routine: Routine) -> frozenset[str]:
+    """The special registers that a kernel reads, itself or in what it calls."""
+    return frozenset().union(*[specials(one) for one in reached(routine)])
+
+
+def needs(routine: Routine, level: str) -> bool:
+    """Whether threads of a level (`warp`, `warpgroup`, `cta`, `cluster`) execute something together."""
+
+    def holds(bound: Bound) -> bool:
+        return bound.converges is not None and bound.converges.level == level
+
+    return any(has_such(one, holds) for one in reached(routine))
+
+
+@fact
+def shapes(routine: Routine) -> tuple[Shape, ...]:
+    """The launches that are tried, the most likely one first; where the directives say all, there is one."""
+    cluster = cluster_of(routine)
+    return tuple([Shape(block, _grid(routine, cluster), cluster) for block in _blocks(routine)])
+
+
+def _blocks(routine: Routine) -> tuple[Size, ...]:
+    known = launch(routine)
+    if known.threads is not None:
+        return (known.threads,)
+    most = known.most[0]
+    axes = _axes(routine)
+    said = _said(routine)
+    if not axes:
+        # nobody asks who he is: one thread, or as many as work together
+        together = next((size for level, size in (("cta", 2 * WARP), ("warpgroup", 4 * WARP), ("warp", WARP)) if needs(routine, level)), 1)
+        return ((min(together, most), 1, 1),)
+    if said is not None and len([size for size in said if size > 1]) >= len(axes):
+        return (said,)
+    if len(axes) == 1:
+        return tuple([_along(axes[0], length) for length in _lengths(routine, most)])
+    areas = _elements(routine)
+    choices: list[Size] = []
+    for sides in _PLANES if len(axes) == 2 else _BOXES:
+        size = [1, 1, 1]
+        for axis, side in zip(axes, sides, strict=False):
+            size[_AXES.index(axis)] = side
+        if math.prod(size) <= most:
+            choices.append((size[0], size[1], size[2]))
+    # a square of threads that an array has an element each for comes first
+    return tuple(sorted(choices, key=lambda size: math.prod(size) not in areas)) or ((1, 1, 1),)
+
+
+def _along(axis: str, length: int) -> Size:
+    size = [1, 1, 1]
+    size[_AXES.index(axis)] = min(length, 64) if axis == "z" else length
+    return size[0], size[1], size[2]
+
+
+def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
+    """Lengths of a block of one dimension. First as many as there are elements in an array that each thread has one of."""
+    fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP <= count <= min(most, 1024)]
+    own = [most] if most < 1024 and most % WARP == 0 else []
+    lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
+    # where lanes work together, a warp is whole
+    least = WARP if needs(routine, "warp") and most >= WARP else 1
+    return tuple([length for length in lengths if least <= length <= most]) or (most,)
+
+
+def _said(routine: Routine) -> Size | None:
+    """What `.maxntid` says, if it says a shape."""
+    for directive in routine.function.header.directives:
+        if directive.name == ".maxntid":
+            sizes = [constant_value(argument) for argument in directive.arguments]
+            if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
+                x, y, z = [*[int(str(size)) for size in sizes], 1, 1][:3]
+                return (x, y, z) if x * y * z <= 1024 else None
+    return None
+
+
+def _axes(routine: Routine) -> str:
+    """The dimensions of a block in which threads differ for the kernel."""
+    names = read(routine)
+    if "%tid" in names:
+        return _AXES
+    axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
+    used = "".join([axis for axis in axes if axis in _addressing(routine)])
+    # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
+    if axes:
+        return used or axes[0]
+    return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
+
+
+@fact
+def _addressing(routine: Routine) -> frozenset[str]:
+    """The dimensions of a block that addresses are made of; all where nothing is known of some address."""
+    found: set[str] = set()
+    for one in reached(routine):
+        for access in accesses(one):
+            if access.space != ".param" and access.address is not None:
+                for leaf in access.address.leaves():
+                    name = str(leaf.data[0]) if leaf.data else ""
+                    found.update([axis for axis in _AXES if name == f"%tid.{axis}"])
+    return frozenset(found)
+
+
+def _elements(routine: Routine) -> frozenset[int]:
+    """How many elements shared arrays have, as they are accessed."""
+    found = set()
+    for access in accesses(routine):
+        symbol = access.where.symbol if access.where is not None else None
+        if symbol is None or access.space != ".shared" or symbol.linkage == ".extern" or not access.bytes:
+            continue
+        size = size_of(symbol)
+        kind = _element_of(routine, access.instruction) or access.bytes
+        if size and size % kind == 0:
+            found.add(size // kind)
+    return frozenset(found)
+
+
+def _element_of(routine: Routine, i: int) -> int:
+    bound = bindings(routine)[i]
+    kind = types().get(bound.type) if isinstance(bound, Bound) else None
+    return kind.bytes if kind is not None else 0
+
+
+def cluster_of(routine: Routine) -> Size | None:
+    """The cluster of a launch: that of the directive; two CTAs if the kernel does what only CTAs of a cluster can."""
+    for directive in routine.function.header.directives:
+        if directive.name == ".reqnctapercluster":
+            sizes = [constant_value(argument) for argument in directive.arguments]
+            if sizes and all(isinstance(size, int) and size > 0 for size in sizes):
+                x, y, z = [*[int(str(size)) for size in sizes], 1, 1][:3]
+                return x, y, z
+    names = {name.partition(".")[0] for name in read(routine)}
+    asks = names & {"%cluster_ctarank", "%cluster_ctaid", "%cluster_nctarank", "%cluster_nctaid"} or needs(routine, "cluster")
+    return (2, 1, 1) if asks or any(_is_remote(bound) for one in reached(routine) for bound in by_form(one)) else None
+
+
+def _is_remote(bound: Bound) -> bool:
+    return ".shared::cluster" in bound.modifiers and any(operand.role == "w" for operand in bound.operands)
+
+
+def _grid(routine: Routine, cluster: Size | None) -> Size:
+    """Two CTAs along each dimension that the kernel looks at, at most four of them; whole clusters."""
+    names = read(routine)
+    asks = [f"%ctaid.{axis}" in names or "%ctaid" in names or f"%nctaid.{axis}" in names for axis in _AXES]
+    x, y, z = [2 if asked else 1 for asked in asks]
+    if x * y > 2:
+        z = 1
+    if cluster is not None:
+        return (cluster[0] * (x if cluster == (1, 1, 1) else 1), cluster[1], cluster[2])
+    return x, y, z
+
+
+def shared_variables(routine: Routine) -> Iterator[Symbol]:
+    """The variables in shared memory that a kernel and what it calls access."""
+    seen = set()
+    for one in reached(routine):
+        for symbol in one.names.root.symbols.values():
+            if symbol.kind is Kind.VARIABLE and (symbol.space or "").startswith(".shared") and symbol.name not in seen:
+                seen.add(symbol.name)
+                yield symbol
+
+
+def has_dynamic_shared(routine: Routine) -> bool:
+    """Whether shared memory without a size is declared."""
+    return any(symbol.linkage == ".extern" and size_of(symbol) in (None, 0) for symbol in shared_variables(routine))

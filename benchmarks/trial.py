@@ -1,0 +1,222 @@
+"""Every command with input that a user gets wrong: exit code 2, one line that says why, no traceback, nothing accepted in silence.
+
+Usage: python benchmarks/trial.py [--verbose]
+
+Each command gets a missing file, binary data, a `.cu`, an empty file, a folder, an empty folder, an output that cannot be written, a full
+device, unknown names of kernels, targets, rules, probes, parameters, and `-` with good, empty and binary standard input. Prints how many
+calls there were and those that went wrong; exits with 1 if any did.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import attrs
+
+ROOT = Path(__file__).resolve().parent.parent
+GOOD = ROOT / "fixtures" / "profiling" / "scale.ptx"
+LAUNCH = ROOT / "fixtures" / "profiling" / "launch.toml"
+CUDA = "#include <cstdio>\n__global__ void k(float *p) { p[threadIdx.x] = 1; }\n"
+SECONDS = 120.0
+
+READERS: dict[str, tuple[str, ...]] = {
+    "callgraph": (),
+    "cfg": (),
+    "check": (),
+    "diff": (str(GOOD),),
+    "divergence": (),
+    "extract": ("--list",),
+    "fmt": ("--check",),
+    "instrument": ("--probe", "block-counts"),
+    "lint": (),
+    "liveness": (),
+    "parse": (),
+    "pipeline": (),
+    "profile": ("--launch", str(LAUNCH), "--probe", "block-counts"),
+    "reduce": ("--test", "true", "-o", "{out}"),
+    "requires": (),
+    "rewrite strip-debug": (),
+    "run": ("--launch", str(LAUNCH)),
+    "stats": (),
+    "tokens": (),
+    "validate": ("--using", "ptxas"),
+    "verify": ("--block", "32"),
+}
+"""The commands that read PTX, with the arguments that they need besides."""
+KERNELS = ("cfg", "diff", "divergence", "litmus", "liveness", "parse", "pipeline", "profile", "run", "verify")
+OUTPUTS = {
+    "callgraph": "-o {x}.svg",
+    "cfg": "-o {x}.svg",
+    "instrument": "-o {x}",
+    "lint": "--output-file {x}",
+    "check": "--output-file {x}",
+    "rewrite strip-debug": "-o {x}",
+    "run": "--json {x}",
+    "litmus": "--draw {x}.svg",
+}
+FOLDERS_ARE_READ = {"check", "fmt", "lint", "requires", "stats", "validate"}
+UNKNOWN = [
+    ("lint --target sm_99999 {good}", "sm_"),
+    ("check --target h100 {good}", "sm_90"),
+    ("validate --target sm_99 {good}", "sm_"),
+    ("lint --select Z999 {good}", "rule"),
+    ("lint --select aligned-barrier-divergnt {good}", "aligned-barrier-divergent"),
+    ("lint --ignore nothing {good}", "rule"),
+    ("lint --severity Z9=error {good}", "rule"),
+    ("lint --severity R001=fatal {good}", "error, warning, info"),
+    ("lint --ptx nine {good}", "8.7"),
+    ("lint --config {missing} {good}", "missing"),
+    ("lint --format yaml {good}", "sarif"),
+    ("lint --report-at moon {good}", "source"),
+    ("lint --executor somewhere {good}", "dask"),
+    ("lint --baseline {missing} {good}", "missing"),
+    ("instrument --probe nothing {good}", "block-counts"),
+    ("instrument --probe block-count {good}", "block-counts"),
+    ("rewrite strip-debig {good}", "strip-debug"),
+    ("rewrite nothing {good}", "strip-debug"),
+    ("linnt {good}", "lint"),
+    ("frobnicate {good}", "check"),
+    ("explain ldmatrx", "ldmatrix"),
+    ("explain zzz", "no instruction or rule"),
+    ("rules Z999", "rule"),
+    ("run --launch {missing} {good}", "missing"),
+    ("run --launch {launch} --check nothing {good}", "races"),
+    ("run --launch {launch} --target sm_99999 {good}", "sm_"),
+    ("run --launch {launch} --schedule never {good}", "lockstep"),
+    ("verify --block 32 --param nothing=1 {good}", "no parameter"),
+    ("verify --block zero {good}", "block"),
+    ("verify --block 4096 {good}", "1024"),
+    ("validate --using nothing {good}", "ptxas"),
+    ("profile --launch {launch} --probe nothing {good}", "block-counts"),
+    ("diff --map a {good} {good}", "OLD=NEW"),
+    ("diff --map nothing=scale {good} {good}", "scale"),
+    ("cfg -o x.gif {good}", ".svg"),
+    ("callgraph -o x.gif {good}", ".svg"),
+    ("cfg --color mauve {good}", "liveness"),
+    ("litmus --threads 0:0 -k nothing {good}", "no kernel"),
+    ("litmus {good}", "--threads"),
+    ("litmus {cu}", ""),
+    ("litmus {missing}", "missing"),
+    ("litmus {empty}", ""),
+    ("litmus {binary}", ""),
+    ("litmus {folder}", ""),
+    ("completion tcsh", "bash"),
+]
+"""Calls with names that there are not, and a word that the answer has."""
+
+
+@attrs.frozen
+class Call:
+    """A call of the command, and what it has to do."""
+
+    arguments: tuple[str, ...]
+    codes: tuple[int, ...] = (2,)
+    says: str = ""
+    stdin: bytes = b""
+    to_full_device: bool = False
+
+
+def calls(folder: Path) -> Iterator[Call]:
+    names = {
+        "good": str(GOOD),
+        "launch": str(LAUNCH),
+        "missing": str(folder / "missing.ptx"),
+        "binary": str(folder / "binary.ptx"),
+        "cu": str(folder / "k.cu"),
+        "empty": str(folder / "empty.ptx"),
+        "folder": str(folder / "folder"),
+        "out": str(folder / "out.ptx"),
+    }
+    (folder / "binary.ptx").write_bytes(bytes(range(256)) * 40)
+    (folder / "k.cu").write_text(CUDA)
+    (folder / "renamed.ptx").write_text(CUDA)
+    (folder / "empty.ptx").write_text("")
+    (folder / "blank.ptx").write_text("\n\n  \n")
+    (folder / "text.ptx").write_text("This is a letter. It has no code.\n")
+    (folder / "folder").mkdir()
+    inputs = {
+        "missing.ptx": "no such file",
+        "binary.ptx": "binary",
+        "k.cu": "nvcc -ptx",
+        "renamed.ptx": "nvcc -ptx",
+        "empty.ptx": "empty",
+        "blank.ptx": "empty",
+        "text.ptx": "no PTX",
+        "folder": "",
+    }
+    for command, more in READERS.items():
+        extra = tuple(word.format(**names) for word in more)
+        for name, says in inputs.items():
+            word = "" if command == "extract" else says
+            yield Call((*command.split(), *extra, str(folder / name)), (2,), "" if name == "missing.ptx" else word)
+        if command != "extract":
+            yield Call((*command.split(), *extra, "-"), (2,), "empty", b"")
+            yield Call((*command.split(), *extra, "-"), (2,), "binary", bytes(range(256)) * 40)
+        if command not in ("profile", "reduce", "run", "extract", "validate", "fmt"):
+            yield Call((*command.split(), *extra, "-"), (0, 1, 3), "", GOOD.read_bytes())
+        yield Call((*command.split(), *extra, str(GOOD), "--no-such-option"), (2,), "No such option")
+        if command in KERNELS:
+            second = (str(GOOD),) if command == "diff" else ()
+            yield Call((command, *[one for one in extra if one not in second], str(GOOD), *second, "-k", "scael"), (2,), "scale")
+    for command, option in OUTPUTS.items():
+        extra = READERS.get(command, ("--threads", "0:0"))
+        for where in (folder / "no" / "such" / "out", Path("/proc/out")):
+            yield Call((*command.split(), *extra, str(GOOD), *option.format(x=where).split()), (2,), "ptxkit: ")
+    for command in ("stats", "lint --format sarif --select ALL", "parse", "tokens", "explain ldmatrix", "rules", "cfg"):
+        path = () if command.startswith(("explain", "rules")) else (str(GOOD),)
+        yield Call((*command.split(), *path), (2,), "space", b"", True)
+    for text, says in UNKNOWN:
+        yield Call(tuple(text.format(**names).split()), (2,), says)
+
+
+def wrong(call: Call, folder: Path) -> str | None:
+    """What is wrong with what a call does."""
+    command = [sys.executable, "-m", "ptxkit", *call.arguments]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PTXKIT_CACHE_DIR": str(folder / "cache")}
+    with Path("/dev/full" if call.to_full_device else os.devnull).open("wb") as out:
+        try:
+            done = subprocess.run(
+                command,
+                input=call.stdin,
+                stdout=out if call.to_full_device else subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=environment,
+                cwd=folder,
+                timeout=SECONDS,
+            )
+        except subprocess.TimeoutExpired:
+            return f"took over {SECONDS} s"
+    said = done.stderr.decode("utf-8", "replace")
+    printed = (done.stdout or b"").decode("utf-8", "replace")
+    if "Traceback" in said + printed or "internal error" in said:
+        return "traceback: " + said.strip().splitlines()[-1]
+    if done.returncode not in call.codes:
+        return f"exit code {done.returncode}, not {call.codes}: {(said or printed).strip()[-200:]!r}"
+    if call.says.lower() not in (said + printed).lower():
+        return f"does not say {call.says!r}: {said.strip()[-200:]!r}"
+    if done.returncode == 2 and not said.strip():
+        return "says nothing"
+    return None
+
+
+def main() -> int:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        every = list(calls(folder))
+        with ThreadPoolExecutor(2) as pool:
+            found = list(pool.map(lambda call: wrong(call, folder), every))
+        bad = [(call, why) for call, why in zip(every, found, strict=True) if why is not None]
+        for call, why in bad:
+            print("ptxkit", " ".join(call.arguments).replace(name, "TMP").replace(str(ROOT), "."), "->", why)
+        print(f"{len(every)} calls, {len(bad)} wrong")
+        return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

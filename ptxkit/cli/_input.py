@@ -1,0 +1,129 @@
+"""What commands are given: PTX files, kernels, targets. What cannot be used ends the program with 2 and says what to do instead."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from ptxkit import files
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.framework.routine import Routine
+    from ptxkit.syntax import Module
+
+MOST = 40
+"""So many names are listed of those that there are."""
+
+
+def say(text: str) -> None:
+    """A line on standard error."""
+    click.echo(f"ptxkit: {text}", err=True)
+
+
+def fail(reason: str) -> NoReturn:
+    """Ends the program with 2, saying why."""
+    say(reason)
+    sys.exit(2)
+
+
+def unknown(what: str, word: str, known: Iterable[str]) -> str:
+    """That there is nothing of that name, what is nearest, and what there is: `no target 'sm_9': did you mean sm_90? There are …`."""
+    names = list(dict.fromkeys(known))
+    near = nearest(word, names)
+    hint = f": did you mean {' or '.join(near)}?" if near else ";"
+    more = f", … ({len(names) - MOST} more)" if len(names) > MOST else ""
+    listed = ", ".join(names[:MOST]) + more if names else "none"
+    return f"no {what} {word!r}{hint} {'There' if near else 'there'} {'is' if len(names) == 1 else 'are'} {listed}"
+
+
+def nearest(word: str, known: Sequence[str]) -> list[str]:
+    """Names that may have been meant: at most three."""
+    lower = {name.lower(): name for name in known}
+    close = [lower[name] for name in difflib.get_close_matches(word.lower(), list(lower), 3, 0.6)]
+    return close or [name for name in known if len(word) > 2 and word.lower() in name.lower()][:3]
+
+
+def text(path: str) -> str:
+    """The text of a PTX file."""
+    try:
+        return files.read(path)
+    except files.CannotRead as error:
+        fail(str(error))
+
+
+def module(path: str, *, warns: bool = False) -> Module:
+    """A PTX file. With `warns`, syntax errors are announced, since what they spoil is missing."""
+    from ptxkit.syntax import parse
+
+    found = parse(text(path), path)
+    count = len(found.diagnostics)
+    if warns and count:
+        say(f"{path} has {count} syntax error{'s' if count > 1 else ''}; what they spoil is left out (`ptxkit check` lists them)")
+    return found
+
+
+def paths(given: Iterable[str]) -> list[str]:
+    """The PTX files that paths name."""
+    try:
+        return list(files.find(given))
+    except files.CannotRead as error:
+        fail(str(error))
+
+
+def kernel_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The option that all commands choose kernels by."""
+    text = "Only this kernel or function: its name in the PTX or in the source, or a part of it. May be given several times."
+    return click.option("-k", "--kernel", "kernels", multiple=True, metavar="NAME", help=text)(function)
+
+
+def chosen(names: Iterable[str], wanted: Iterable[str], what: str = "kernel") -> list[str]:
+    """The one name that each word means; all names if there are no words."""
+    from ptxkit.demangling import matching, readable
+
+    every = list(names)
+    found = []
+    for word in wanted:
+        mine = matching(word, every)
+        if not mine:
+            fail(unknown(what, word, map(readable, every)))
+        if len(mine) > 1:
+            fail(f"{word!r} names several: {', '.join(map(readable, mine[:MOST]))}")
+        found += mine
+    return list(dict.fromkeys(found)) if found else every
+
+
+def routines(found: Module, wanted: Sequence[str]) -> list[Routine]:
+    """The functions with a body that are meant."""
+    from ptxkit.analyses.framework.routine import routines
+
+    every = routines(found)
+    names = set(chosen([routine.name for routine in every], wanted))
+    return [routine for routine in every if routine.name in names]
+
+
+class Target(click.ParamType[str]):
+    """A target of PTX that is known."""
+
+    name = "target"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from ptxkit.isa.targets import targets
+
+        if value not in targets():
+            self.fail(unknown("target", value, targets()), param, ctx)
+        return value
+
+
+def write(path: str, content: str | bytes) -> None:
+    """Writes a file whole."""
+    try:
+        if isinstance(content, str):
+            files.write(path, content)
+        else:
+            files.write_bytes(path, content)
+    except OSError as error:
+        fail(f"{error.filename or path}: {error.strerror or error}")

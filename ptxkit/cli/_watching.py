@@ -1,0 +1,40 @@
+"""`ptxkit lint --watch`: looks again whenever a file changes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+import click
+
+SECONDS = 0.3
+"""How long between two looks at the times of the files."""
+
+
+def run(find: Callable[[], list[str]], look: Callable[[list[str]], None], rounds: int | None = None) -> NoReturn:
+    """Looks at the files now and after each change, until Ctrl-C; `rounds` bounds how often."""
+    before: dict[str, float] | None = None
+    with contextlib.suppress(KeyboardInterrupt):
+        while rounds is None or rounds > 0:
+            names = find()
+            now = {name: _time(name) for name in names}
+            if now == before:
+                time.sleep(SECONDS)
+                continue
+            before = now
+            click.clear()
+            with contextlib.suppress(SystemExit):
+                look(names)
+            click.echo("ptxkit: waiting for changes; Ctrl-C ends", err=True)
+            rounds = None if rounds is None else rounds - 1
+    raise SystemExit(0)
+
+
+def _time(name: str) -> float:
+    try:
+        return os.stat(name.partition("!")[0]).st_mtime  # noqa: PTH116 - as fast as can be, for thousands of files
+    except OSError:
+        return 0.0

@@ -1,0 +1,58 @@
+"""`ptxkit completion`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from ptxkit.cli import _input
+
+SHELLS = ("bash", "zsh", "fish")
+FILES = {
+    "bash": "{data}/bash-completion/completions/ptxkit",
+    "zsh": "{data}/zsh/site-functions/_ptxkit",
+    "fish": "{config}/fish/completions/ptxkit.fish",
+}
+"""Where each shell looks for completions of a user."""
+
+
+@click.command()
+@click.argument("shell", required=False, type=click.Choice(SHELLS))
+@click.option("--install", is_flag=True, help="Write it where the shell looks for it.")
+def command(shell: str | None, install: bool) -> None:
+    """Print the completion of a shell: `ptxkit completion --install` sets it up for yours.
+
+    SHELL is the one that you use if it is left out.
+    """
+    from click.shell_completion import get_completion_class
+
+    from ptxkit.cli import main
+
+    name = shell or Path(os.environ.get("SHELL", "")).name
+    if name not in SHELLS:
+        _input.fail(_input.unknown("completion for the shell", name, SHELLS))
+    found = get_completion_class(name)
+    assert found is not None
+    made = found(main, {}, "ptxkit", "_PTXKIT_COMPLETE")
+    text = made.source_template % made.source_vars()
+    if not install:
+        click.echo(text)
+        return
+    path = _file(name)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        _input.fail(f"{path.parent}: {error.strerror or error}")
+    _input.write(str(path), text + "\n")
+    click.echo(f"{path} is written; it works in a new {name}")
+    if name == "zsh":
+        click.echo(f"If it does not, put this into ~/.zshrc before compinit: fpath=({path.parent} $fpath)")
+
+
+def _file(shell: str) -> Path:
+    home = Path.home()
+    data = os.environ.get("XDG_DATA_HOME") or str(home / ".local" / "share")
+    config = os.environ.get("XDG_CONFIG_HOME") or str(home / ".config")
+    return Path(FILES[shell].format(data=data, config=config))

@@ -1,0 +1,146 @@
+"""Names as the program wrote them: `my::apply<float, 64>` for `_ZN2my5applyIfLi64EEEvPT_i` (Itanium C++ ABI and Rust).
+
+The demangler is the library `demangle`. It is imported with the first mangled name.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+LONGEST = 60
+"""Characters of a name in a message; the template arguments of longer ones are left out."""
+
+_MANGLED = re.compile(r"(?:_Z|_R)[\w$.]*\w")
+_WORD = re.compile(r"(?<![\w$.%])((?:_Z|_R)[\w$]+?)(?:_param_(\d+))?(?![\w$])")
+_QUOTED_PARAMETER = re.compile(r"`([A-Za-z_$][\w$]*)_param_(\d+)`")
+_BARE_PARAMETER = re.compile(r"(?<![\w$.%])([A-Za-z_$][\w$]*)_param_(\d+)(?![\w$])")
+_TAG = re.compile(r"\[abi:\w+\]")
+_INTERNAL = re.compile(r"_INTERNAL_\w+::")
+_LENGTH = re.compile(r"\d+")
+
+
+@functools.lru_cache(maxsize=4096)
+def readable(name: str) -> str:
+    """The qualified name that was written, with template arguments, without parameters and result; the name itself if it is not mangled."""
+    if _MANGLED.fullmatch(name) is None:
+        return name
+    import demangle
+
+    try:
+        tree = demangle.parse(name, language=("itanium", "rust"))
+    except demangle.DemanglingError:
+        return _identifiers(name)
+    found = str(getattr(tree, "name", tree) if type(tree).__name__ == "Function" else tree)
+    if type(tree).__name__ == "Qualified":
+        # a static variable of a function: the function without its parameters
+        found = "::".join([str(getattr(part, "name", part)) for part in getattr(tree, "parts", ())])
+    return _INTERNAL.sub("", _TAG.sub("", found)) or name
+
+
+def short(name: str) -> str:
+    """The readable name, its template arguments left out where it is long."""
+    found = readable(name)
+    return found if len(found) <= LONGEST else _last(_without_arguments(found, "<…>"))
+
+
+def variable(name: str) -> str:
+    """The readable name of a variable, without the function or the namespace that it belongs to."""
+    return _last(readable(name)) if _MANGLED.fullmatch(name) else name
+
+
+def base(name: str) -> str:
+    """The name without its namespaces and template arguments: `apply` for `my::apply<float, 64>`."""
+    return _last(_without_arguments(readable(name)))
+
+
+def parameter(function: str, number: int, names: Mapping[str, Sequence[str]]) -> str | None:
+    """The name of a parameter, if debug information has it; `number` counts from 0."""
+    known = names.get(function, ())
+    return known[number] if number < len(known) and known[number] else None
+
+
+def in_prose(text: str, functions: Iterable[str] = (), names: Mapping[str, Sequence[str]] | None = None) -> str:
+    """The text with readable names for mangled ones. Parameters of `functions` get the names that debug information has, or a number."""
+    if "_Z" not in text and "_param_" not in text and "_R" not in text:
+        return text
+    owners, known = frozenset(functions), names or {}
+
+    def quoted(match: re.Match[str]) -> str:
+        owner, number = match[1], int(match[2])
+        if owner not in owners and not owner.startswith(("_Z", "_R")):
+            return match[0]
+        found = parameter(owner, number, known)
+        return f"`{found}`" if found else f"parameter {number} of `{short(owner)}`"
+
+    def bare(match: re.Match[str]) -> str:
+        owner, number = match[1], int(match[2])
+        if owner not in owners and not owner.startswith(("_Z", "_R")):
+            return match[0]
+        return parameter(owner, number, known) or f"parameter {number} of {short(owner)}"
+
+    text = _BARE_PARAMETER.sub(bare, _QUOTED_PARAMETER.sub(quoted, text))
+    return _WORD.sub(lambda match: short(match[1]) if match[1] in owners else variable(match[1]), text)
+
+
+def matching(wanted: str, names: Iterable[str]) -> list[str]:
+    """The names that somebody may mean: the one that is just so, else those so called in the source, else those that have it as a part."""
+    every = list(dict.fromkeys(names))
+    tests: tuple[Callable[[str], bool], ...] = (
+        lambda name: name == wanted,
+        lambda name: readable(name) == wanted,
+        lambda name: _without_arguments(readable(name)) == wanted,
+        lambda name: base(name) == wanted,
+        lambda name: wanted in name or wanted in readable(name),
+    )
+    for test in tests:
+        found = [name for name in every if test(name)]
+        if found:
+            return found
+    return []
+
+
+def _without_arguments(name: str, mark: str = "") -> str:
+    """`apply` for `apply<float, 64>`, with a mark for what is left out."""
+    found: list[str] = []
+    depth = 0
+    for i, character in enumerate(name):
+        if character == "<" and not name.endswith("operator", 0, i):
+            depth += 1
+            if depth == 1:
+                found.append(mark)
+        elif character == ">" and depth and name[i - 1] != "-":
+            depth -= 1
+        elif not depth:
+            found.append(character)
+    return "".join(found)
+
+
+def _last(name: str) -> str:
+    """The name after the last `::` that is not within template arguments."""
+    depth, start = 0, 0
+    for i, character in enumerate(name):
+        depth += (character in "<(") - (character in ">)")
+        if depth == 0 and name.startswith("::", i):
+            start = i + 2
+    return name[start:]
+
+
+def _identifiers(name: str) -> str:
+    """The identifiers of a mangled name that the library does not know how to read: `kernel::tile` for `_ZZ6kernelE4tile`."""
+    found: list[str] = []
+    i = 2
+    while i < len(name):
+        match = _LENGTH.match(name, i)
+        if match is None:
+            i += 1
+            if found and name[i - 1] not in "EKLN":
+                break
+            continue
+        end = match.end() + int(match[0][:6])
+        if end > len(name):
+            break
+        found.append(name[match.end() : end])
+        i = end
+    return "::".join([one for one in found if not one.startswith("_INTERNAL_")]) or name

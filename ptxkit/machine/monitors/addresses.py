@@ -1,0 +1,274 @@
+"""Accesses that lie where nothing is: outside of every variable and buffer, misaligned, in another state space (ISA 5.1, 6.4, 9.7.10).
+
+What memory refuses ends the launch; here it becomes a finding that names the thread, the bytes, and the variable or buffer that was missed.
+It speaks for S001, S002, S005 and R006, and for M012 and M014 where the access is that of an mbarrier.
+
+Memory has no walls between the variables of a CTA. An access through an address that can only come from one variable (its name stands in
+the instruction, or is the only one that the register is computed from) and that touches bytes beside that variable is reported too; the
+launch goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import part
+from ptxkit.machine.loading import size_of
+from ptxkit.machine.memory import windows
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.names import Kind, Symbol
+from ptxkit.syntax import Address, Name, Node, constant_value
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Body, Site
+    from ptxkit.machine.fault import BadAccess, Fault
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Launch
+    from ptxkit.machine.memory import Access
+
+Array = np.ndarray[Any, Any]
+MISALIGNED: Rule = ("S001", "misaligned-access")
+OUTSIDE: Rule = ("S002", "out-of-bounds-access")
+WRONG_SPACE: Rule = ("S005", "wrong-state-space")
+PARAMETER: Rule = ("R006", "parameter-width")
+MBARRIER_ALIGNMENT: Rule = ("M012", "mbarrier-alignment")
+MBARRIER_REMOTE: Rule = ("M014", "mbarrier-remote-form")
+
+
+@attrs.frozen
+class _Object:
+    """The bytes `start` to `end` of a state space that an instruction may touch, and what they are called."""
+
+    name: str
+    space: str
+    start: int
+    end: int
+
+
+class Addresses(Monitor):
+    """Watches what memory refuses, and accesses that leave the one variable that they can be meant for."""
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.collected = Collected(launch)
+        self._meant: dict[int, _Object | None] = {}
+        self._sources: dict[int, _Sources] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.collected.findings
+
+    # --- what memory refuses
+
+    def fault(self, fault: Fault) -> None:
+        bad = fault.stop.access if fault.stop is not None else None
+        if bad is None:
+            return
+        lanes, site = bad.lanes, getattr(bad.lanes, "site", None)
+        wrong = np.broadcast_to(bad.mask, lanes.count)
+        lane = int(np.flatnonzero(wrong)[0])
+        at = int(np.broadcast_to(np.asarray(bad.at, np.uint64), lanes.count)[lane])
+        name, offset, where = self._place(bad, at)
+        who = f"{spoken_thread(*self.collected.thread(lanes, lane))} {DOES[bad.kind]} {bytes_of(bad.size)}"
+        witness = {
+            "accesses": [self.collected.access(lanes, lane, bad.kind, site)],
+            "space": bad.space.removeprefix("."),
+            "variable": name,
+            "offset": offset,
+            "bytes": bad.size,
+        }
+        count = int(np.count_nonzero(wrong))
+        self.collected.add(
+            (id(site), bad.why), _rule(bad, at, site), f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count
+        )
+
+    def _place(self, bad: BadAccess, at: int) -> tuple[str, int, str]:
+        """The variable or buffer that a bad access is next to, the offset from its start, and where it is in words."""
+        name, start, end = self._nearest(bad.space, at)
+        offset = at - start
+        called = short(name) if name else f"{bad.space.removeprefix('.')} memory"
+        bytes_ = f"{called}[{offset}..{offset + bad.size - 1}]" if bad.size > 1 else f"{called}[{offset}]"
+        if bad.why == "misaligned":
+            where = bytes_ if name and 0 <= offset < end - start else f"{at:#x}"
+            return name, offset, f"at {where}: the address must be a multiple of {bad.limit}"
+        if bad.why == "read-only":
+            return name, offset, f"at {called}, which a kernel can only read"
+        if bad.why == "other-cta":
+            return name, offset, f"at {called} of another CTA through .shared::cta: that takes .shared::cluster"
+        if _window(bad.space, at):
+            return "", at, f"at {at:#x} of {bad.space}, which is a generic address: cvta.to makes it one of {bad.space}"
+        if bad.space == ".global" and at < 1 << 12:
+            return "", at, f"at {at:#x} of global memory: a null pointer{f' and {at} bytes' if at else ''}"
+        if not end:
+            return "", at, f"at {at:#x} of {bad.space.removeprefix('.')} memory, where nothing is allocated"
+        if offset < 0:
+            return name, offset, f"at {at:#x}, {bytes_of(-offset)} before the start of {called}"
+        if offset < end - start:
+            return name, offset, f"at {bytes_}, across its end: it has {bytes_of(end - start)}"
+        return name, offset, f"at {bytes_}, {bytes_of(offset - (end - start))} past its end: it has {bytes_of(end - start)}"
+
+    def _nearest(self, space: str, at: int) -> tuple[str, int, int]:
+        """The variable or buffer at an address, else the one before it, else the one after: name, start, end (0: there is none)."""
+        near = sorted(self._objects(space), key=lambda one: one[1])
+        before = [one for one in near if one[1] <= at]
+        if not before:
+            return near[0] if near else ("", 0, 0)
+        found = before[-1]
+        after = near[len(before)] if len(near) > len(before) else None
+        return after if after is not None and at >= found[2] and after[1] - at < at - found[2] else found
+
+    def _objects(self, space: str) -> list[tuple[str, int, int]]:
+        launch = self.launch
+        memory = launch.machine.memory
+        if space == ".global":
+            return [(self.collected.names.buffer(one), one.start, one.end) for one in memory.allocations]
+        if space.startswith(".shared"):
+            variables = launch.program.shared_variables(launch.shared_bytes)
+            return [(name, start, start + size) for name, start, size in variables] or [("", 0, memory.shared_size)]
+        if space.startswith(".param"):
+            return [(name, start, start + size) for name, start, size, _ in launch.program.layout()]
+        return [("", 0, memory.local_size if space == ".local" else memory.constant_size)]
+
+    # --- one variable into the next
+
+    def access(self, access: Access) -> None:
+        site = getattr(access.lanes, "site", None)
+        if site is None:
+            return
+        key = id(site)
+        if key in self._meant:
+            meant = self._meant[key]
+        else:
+            meant = self._meant[key] = self._object(site, access.size)
+        if meant is None or not access.space.startswith(meant.space):
+            return
+        at = access.at
+        if meant.space == ".local":
+            at = at % self.launch.machine.memory.local_stride
+        elif meant.space == ".shared":
+            at = at % self.launch.machine.memory.shared_stride
+        wrong = (at < meant.start) | (at + access.size > meant.end)
+        if not np.any(wrong):
+            return
+        self._overrun(access, site, meant, at, np.broadcast_to(wrong, access.lanes.count))
+
+    def _overrun(self, access: Access, site: Site, meant: _Object, at: Any, wrong: Array) -> None:
+        lanes, count = access.lanes, int(np.count_nonzero(wrong))
+        if self.collected.knows((id(site), "beside"), count):
+            return
+        lane = int(np.flatnonzero(wrong)[0])
+        offset = int(np.broadcast_to(at, lanes.count)[lane]) - meant.start
+        size, name = access.size, short(meant.name)
+        past = offset - (meant.end - meant.start)
+        where = f"{bytes_of(past)} past" if past >= 0 else f"{bytes_of(-offset)} before" if offset < 0 else "across"
+        rule = PARAMETER if meant.space == ".param" else OUTSIDE
+        self.collected.add(
+            (id(site), "beside"),
+            rule,
+            f"{spoken_thread(*self.collected.thread(lanes, lane))} {DOES[access.kind]} {name}[{offset}..{offset + size - 1}], {where}"
+            f" its {'start' if offset < 0 else 'end'}: it has {bytes_of(meant.end - meant.start)}",
+            site,
+            {
+                "accesses": [self.collected.access(lanes, lane, access.kind, site)],
+                "space": meant.space.removeprefix("."),
+                "variable": meant.name,
+                "offset": offset,
+                "bytes": size,
+            },
+            count=count,
+        )
+
+    def _object(self, site: Site, size: int) -> _Object | None:
+        """The one variable that an instruction's address can come from; None if that is not certain."""
+        bound = site.bound
+        if not isinstance(bound, Bound):
+            return None
+        addresses = [operand for operand in bound.operands if operand.role == "addr"]
+        if len(addresses) != 1 or bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory):
+            return None
+        node = part(site.instruction.operands[addresses[0].path[0]], addresses[0].path[1:])
+        base = node.base if isinstance(node, Address) else node
+        sources = self._sources.get(id(site.body))
+        if sources is None:
+            sources = self._sources[id(site.body)] = _Sources(site.body)
+        symbols = sources.of(site, base)
+        if len(symbols) != 1:
+            return None
+        return self._bytes_of(site.body, next(iter(symbols.values())))
+
+    def _bytes_of(self, body: Body, symbol: Symbol) -> _Object | None:
+        """Where a variable lies; None if that is not known, or if others may lie over it."""
+        program = self.launch.program
+        space = symbol.space or ""
+        if symbol.kind is Kind.PARAMETER and body is program.entry:
+            space = ".param"
+            start = program.parameters().get(symbol.name)
+        elif symbol.kind is not Kind.VARIABLE:
+            return None
+        elif space.startswith(".shared"):
+            space = ".shared"
+            start = program.address(symbol) if symbol.linkage != ".extern" else None
+        elif space == ".local" and body is program.entry:
+            start = program.frame_offset(body, symbol)
+        else:
+            return None
+        size = size_of(symbol) if start is not None else 0
+        return _Object(symbol.name, space, start, start + size) if start is not None and size else None
+
+
+class _Sources:
+    """Of each register of a function the variables whose addresses it is computed from."""
+
+    def __init__(self, body: Body) -> None:
+        self.body = body
+        self.made: dict[int, list[tuple[Site, list[Node]]]] = {}
+        """By register, what the instructions that write it read; an instruction that does not just compute reads nothing."""
+        for site in body.sites:
+            bound = site.bound
+            if not isinstance(bound, Bound) or bound.flow:
+                continue
+            reads: list[Node] = []
+            if not bound.memory:
+                reads = [part(site.instruction.operands[o.path[0]], o.path[1:]) for o in bound.operands if o.reads or o.role == "sym"]
+            for operand in bound.operands:
+                if operand.writes:
+                    for number in body.registers_of(site.scope, part(site.instruction.operands[operand.path[0]], operand.path[1:])):
+                        self.made.setdefault(number, []).append((site, reads))
+
+    def of(self, site: Site, node: Node) -> dict[int, Symbol]:
+        """The variables that an operand's value comes from, by `id`."""
+        found: dict[int, Symbol] = {}
+        seen: set[int] = set()
+        waiting = [(site, node)]
+        while waiting:
+            site, node = waiting.pop()
+            for name in [node] if type(node) is Name else list(node.find(Name)):
+                symbol = site.scope.lookup(name.text)
+                if symbol is not None and symbol.kind in (Kind.VARIABLE, Kind.PARAMETER) and constant_value(name) is None:
+                    found[id(symbol)] = symbol
+            for number in self.body.registers_of(site.scope, node):
+                if number not in seen:
+                    seen.add(number)
+                    waiting += [(made, read) for made, reads in self.made.get(number, ()) for read in reads]
+        return found
+
+
+def _rule(bad: BadAccess, at: int, site: Site | None) -> Rule:
+    is_mbarrier = site is not None and isinstance(site.bound, Bound) and site.bound.form.mnemonic == "mbarrier"
+    if bad.why == "misaligned":
+        return MBARRIER_ALIGNMENT if is_mbarrier else MISALIGNED
+    if bad.why == "other-cta":
+        return MBARRIER_REMOTE if is_mbarrier else WRONG_SPACE
+    if bad.why == "read-only" or _window(bad.space, at):
+        return WRONG_SPACE
+    return PARAMETER if bad.space.startswith(".param") else OUTSIDE
+
+
+def _window(space: str, at: int) -> bool:
+    """Whether an address is a generic one where one of another state space is asked for."""
+    return space != ".global" and at >> windows.WINDOW_BITS > 0

@@ -1,0 +1,503 @@
+"""Operations in flight: who uses their bytes before it is known that they are done (ISA 8.9.1.1, 9.7.10.24, 9.7.14.15, 9.7.16).
+
+An operation in flight reads and writes from its instruction until somebody knows of its completion: the thread that waits for its
+group, whoever observes the phase of its mbarrier, and who synchronizes with these. Until then any access that conflicts is reported,
+whatever the schedule makes of it. Afterwards what it accessed has been accessed by the thread that waited, or, where an mbarrier or a wait
+of a warpgroup told of it, by an agent of its own, which those who were told come after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous import mbarrier as objects
+from ptxkit.machine.asynchronous.agents import Touched
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
+from ptxkit.machine.monitors.pieces import expanded, overlaps
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
+
+if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous import Flight
+    from ptxkit.machine.monitors.races import Races, _Kind
+
+Array = np.ndarray[Any, Any]
+WARPGROUP = 128
+WORD = 4
+SIGNALLED = "mbarrier"
+"""The group of an operation that an mbarrier tells of."""
+
+RULES = {
+    "A001": "cpasync-read-before-wait",
+    "A002": "wait-before-commit",
+    "A003": "wait-group-too-weak",
+    "A005": "cpasync-missing-barrier-after-wait",
+    "A006": "cpasync-overlap-in-group",
+    "A010": "slot-refill-without-barrier",
+    "A011": "bulk-source-overwritten",
+    "A012": "bulk-store-not-committed",
+    "A013": "bulk-wait-by-non-issuer",
+    "A014": "bulk-store-not-waited-before-exit",
+    "A015": "wrong-async-group-kind",
+    "M018": "slot-released-before-last-read",
+    "M019": "async-data-read-without-wait",
+    "T004": "tmem-dealloc-before-readers",
+    "T005": "tcgen05-mma-not-committed",
+    "T006": "tcgen05-missing-thread-fence",
+    "W007": "wgmma-operand-slot-released",
+}
+
+
+def group_of(bound: Bound) -> str:
+    """The kind of groups that an instruction starts something in, or `mbarrier`; empty if it is not asynchronous."""
+    opened = next((one.group for one in bound.asynchronous if one.action == "open"), "")
+    return opened or (SIGNALLED if any(memory.is_async for memory in bound.memory) else "")
+
+
+@attrs.define(eq=False)
+class Flying:
+    """What an operation in flight accesses, a row each; `left`: of which rows nobody knows yet that it is done."""
+
+    flight: Flight
+    kind: _Kind
+    touched: Touched
+    place: Array
+    left: Array
+    waits: Array
+    """How often the thread of each row had waited, in any queue, when the operation began."""
+
+
+@attrs.define(eq=False)
+class Done:
+    """Reads of operations that are done, by an agent, at a stamp."""
+
+    agent: int
+    stamp: int
+    at: Array
+    size: Array
+    kind: _Kind
+
+
+class InFlight:
+    """Of one launch, beside the accesses that `races` follows."""
+
+    def __init__(self, races: Races) -> None:
+        self.races = races
+        self.agents: dict[Any, int] = {}
+        self.issuers: dict[int, int] = {}
+        """The threads on whose behalf agents work."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Other CTAs are resident."""
+        self.flying: list[Flying] = []
+        self.marks: dict[str, Array] = {}
+        """How many rows in flight have a word, by space."""
+        self.done: dict[str, dict[Any, Done]] = {}
+        self.done_marks: dict[str, Array] = {}
+        self.committed: dict[str, dict[int, int]] = {}
+        self.waited: dict[str, dict[int, int]] = {}
+        """How often a thread has waited in a queue."""
+        self.known: dict[tuple[str, int], int] = {}
+        """What mbarriers told of a thread's operations, which a wait in their queue teaches it, too."""
+        self.at_issue: dict[int, dict[int, int]] = {}
+        """What threads knew when operations began that signal mbarriers, by the number of the operation."""
+
+    def issuer(self, thread: int) -> int:
+        """The thread that is to be named for an access."""
+        return self.issuers.get(thread, thread)
+
+    def _agent(self, key: Any, issuer: int) -> int:
+        found = self.agents.get(key)
+        if found is None:
+            launch = self.races.launch
+            found = self.agents[key] = (launch.ctas + 1 + len(self.agents)) * launch.threads
+            self.issuers[found] = issuer
+        return found
+
+    # --- events
+
+    def started(self, flight: Flight) -> None:
+        """An operation is in flight."""
+        lanes = flight.lanes
+        knowledge = self.races.knowledge
+        if flight.signals is not None:
+            self.at_issue[flight.number] = {place: knowledge.snapshot(place) for place in lanes.place.tolist()}
+            knowledge.tick()
+        if flight.touches is None:
+            return
+        kind = self.races.kind(lanes.site)
+        mine = []
+        for touched in flight.touches():
+            if not len(touched.at):
+                continue
+            place = lanes.place[touched.lane]
+            self.races.accesses[touched.space] = self.races.accesses.get(touched.space, 0) + len(touched.at)
+            waits = np.array([sum(by.get(one, 0) for by in self.waited.values()) for one in place.tolist()]) if self.waited else 0 * place
+            one = Flying(flight, kind, touched, place, np.ones(len(place), bool), waits)
+            self._against_threads(one)
+            self.check(touched.space, touched.at, touched.size, touched.kind, kind, place + knowledge.first)
+            if touched.kind == "write" and len(place) > 1:
+                self._against_itself(one)
+            mine.append(one)
+        for one in mine:
+            self._mark(one, np.arange(len(one.place)), 1)
+        self.flying += mine
+
+    def committed_(self, lanes: Any, queue: str) -> None:
+        by = self.committed.setdefault(queue, {})
+        for place in lanes.place.tolist():
+            by[place] = by.get(place, 0) + 1
+
+    def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
+        """Threads know now that groups of theirs are done."""
+        knowledge = self.races.knowledge
+        by = self.waited.setdefault(queue, {})
+        for place in lanes.place.tolist():
+            by[place] = by.get(place, 0) + 1
+            told = self.known.get((queue, place))
+            if told is not None:
+                knowledge.learn(np.array([place]), told)
+        changed = False
+        for one in self.flying:
+            if one.flight.queue != queue or (reading and one.touched.kind != "read"):
+                continue
+            chosen = np.flatnonzero(one.left & (one.flight.group[one.touched.lane] < limit[one.place]))
+            if not len(chosen):
+                continue
+            changed = True
+            if one.kind.is_collective:
+                for number in np.unique(one.place[chosen] // WARPGROUP).tolist():
+                    rows = chosen[one.place[chosen] // WARPGROUP == number]
+                    first = int(one.place[rows[0]]) + knowledge.first
+                    agent = self._agent(("warpgroup", first), first)
+                    self._settle(one, rows, agent)
+                    there = lanes.place[lanes.place // WARPGROUP == number]
+                    knowledge.learn(there, self._clock(agent))
+            else:
+                self._settle(one, chosen, -1)
+        if changed:
+            self._forget()
+            knowledge.tick()
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        """Operations of some lanes are done, and whoever observes the phases of their mbarriers will know."""
+        if flight.signals is None or not len(positions):
+            return
+        changed = False
+        for one in self.flying:
+            if one.flight is flight and one.touched.signal is not None:
+                chosen = np.flatnonzero(one.left & np.isin(one.touched.lane, positions))
+                changed |= self._told(one, chosen, one.touched.signal[chosen], flight.lanes)
+            elif flight.after and one.flight.queue == flight.after and one.flight.number < flight.number:
+                places = flight.lanes.place[positions]
+                chosen = np.flatnonzero(one.left & np.isin(one.place, places))
+                if not len(chosen):
+                    continue
+                where = dict(zip(places.tolist(), positions.tolist(), strict=True))
+                row = flight.signals[[where[place] for place in one.place[chosen].tolist()]]
+                for column in range(row.shape[1]):
+                    there = np.flatnonzero(row[:, column] >= 0)
+                    last = column == row.shape[1] - 1
+                    changed |= self._told(one, chosen[there], row[there, column], flight.lanes, last)
+        self._releases(flight, positions)
+        if changed:
+            self._forget()
+            self.races.knowledge.tick()
+
+    def _told(self, one: Flying, rows: Array, signals: Array, lanes: Any, settles: bool = True) -> bool:
+        """An mbarrier will tell of rows."""
+        if not len(rows):
+            return False
+        races = self.races
+        first = races.knowledge.first
+        for signal, place in sorted(set(zip(signals.tolist(), one.place[rows].tolist(), strict=True))):
+            mine = rows[(signals == signal) & (one.place[rows] == place)]
+            agent = self._agent((signal, place + first), place + first)
+            clock = self._clock(agent)
+            if settles:
+                self._settle(one, mine, agent)
+            if one.flight.queue:
+                key = one.flight.queue, place
+                self.known[key] = races.clocks.join(self.known.get(key, NOTHING), clock)
+            self._release(signal, place, clock)
+        return True
+
+    def _releases(self, flight: Flight, positions: Array) -> None:
+        """What completes comes after what threads did before they started it (8.9.1.1)."""
+        assert flight.signals is not None
+        known = self.at_issue.get(flight.number, {})
+        for position in positions.tolist():
+            place = int(flight.lanes.place[position])
+            clock = known.pop(place, NOTHING)
+            for signal in flight.signals[position].tolist():
+                if signal >= 0 and clock != NOTHING:
+                    self._release(signal, place, clock)
+        if not known:
+            self.at_issue.pop(flight.number, None)
+
+    def _release(self, signal: int, place: int, clock: int) -> None:
+        """The phase of an mbarrier that is not complete will tell of a clock."""
+        races = self.races
+        knowledge = races.knowledge
+        word = races.launch.machine.memory.shared.view(np.dtype(np.uint64))[signal >> 3]
+        cta = (place + knowledge.first) // knowledge.threads
+        released = races.phase(signal, int(objects.parity(word)))
+        released.add(races.clocks, CLUSTER, cta // knowledge.cluster, cta, clock)
+
+    def _clock(self, agent: int) -> int:
+        races = self.races
+        return races.clocks.add(Clock({agent: races.knowledge.stamp}))
+
+    def exited(self, lanes: Any) -> None:
+        """Threads end whose bulk copies may still read shared memory."""
+        for one in self.flying:
+            if one.flight.queue != "bulk" or one.touched.kind != "read" or one.touched.space != ".shared":
+                continue
+            rows = np.flatnonzero(one.left & np.isin(one.place, lanes.place))
+            if len(rows):
+                rule, why = self._lacking(one, int(rows[0]))
+                self.races.left_behind(one, int(rows[0]), len(rows), rule or "A014", why)
+
+    # --- from flight to the past
+
+    def _settle(self, one: Flying, rows: Array, agent: int) -> None:
+        """Rows have been accessed: by an agent (-1: by their threads), now."""
+        one.left[rows] = False
+        self._mark(one, rows, -1)
+        touched, races = one.touched, self.races
+        knowledge = races.knowledge
+        at, size = touched.at[rows], touched.size[rows]
+        thread = one.place[rows] + knowledge.first if agent < 0 else np.full(len(rows), agent)
+        if touched.kind == "read" and agent >= 0:
+            key = agent, one.kind.number, at.tobytes()
+            self.done.setdefault(touched.space, {})[key] = Done(agent, knowledge.stamp, at, size, one.kind)
+            self._add(self.done_marks, touched.space, at, size, 1)
+            return
+        shadow = races.shadow(touched.space, at, size)
+        piece, row = expanded(at, size, shadow.origin, shadow.grain)
+        code = code_of(size[row], (piece * shadow.grain + shadow.origin) - at[row])
+        shadow.use(piece)
+        if touched.kind == "read":
+            races.add_reads(shadow, touched.space, piece, thread[row], code, one.kind)
+        else:
+            races.add_writes(shadow, piece, thread[row], code, one.kind)
+
+    def _forget(self) -> None:
+        self.flying = [one for one in self.flying if one.left.any()]
+
+    def _mark(self, one: Flying, rows: Array, by: int) -> None:
+        self._add(self.marks, one.touched.space, one.touched.at[rows], one.touched.size[rows], by)
+
+    def _add(self, marks: dict[str, Array], space: str, at: Array, size: Array, by: int) -> None:
+        buffer = self.races.buffer(space)
+        column = marks.get(space)
+        words = len(buffer.data) // WORD + 1
+        if column is None or len(column) < words:
+            longer = np.zeros(words, np.int32)
+            if column is not None:
+                longer[: len(column)] = column
+            column = marks[space] = longer
+        words_of, _ = expanded(at, size, buffer.origin, WORD)
+        np.add.at(column, words_of, by)
+
+    # --- conflicts
+
+    def check(self, space: str, at: Array, size: Any, how: str, kind: _Kind, thread: Array) -> None:
+        """Accesses of threads against what is in flight, and of writes against what operations have read that are done."""
+        size = np.broadcast_to(np.asarray(size, np.int64), at.shape)
+        if self._is_marked(self.marks, space, at, size):
+            for one in self.flying:
+                if one.touched.space == space and not (how == "read" == one.touched.kind) and not self._commute(one.kind, kind, how):
+                    left = np.flatnonzero(one.left)
+                    if space == TENSOR and kind.group == one.kind.group:
+                        # products and copies of a thread follow one another (9.1: 9.7.16.11)
+                        left = left[~np.isin(one.place[left] + self.races.knowledge.first, thread)]
+                    now, row = overlaps(at, size, one.touched.at[left], one.touched.size[left])
+                    if len(now):
+                        self._report(one, left[row], now, at, size, how, kind, thread)
+        if how != "read" and self._is_marked(self.done_marks, space, at, size):
+            self._against_done(space, at, size, how, kind, thread)
+
+    def _is_marked(self, marks: dict[str, Array], space: str, at: Array, size: Array) -> bool:
+        column = marks.get(space)
+        if column is None:
+            return False
+        words, _ = expanded(at, size, self.races.buffer(space).origin, WORD)
+        words = words[words < len(column)]
+        return bool(column[words].any())
+
+    def _commute(self, one: _Kind, other: _Kind, how: str) -> bool:
+        """Whether both are strong read-modify-writes."""
+        return how == "update" and one.strength > 0 and other.strength > 0
+
+    def _against_done(self, space: str, at: Array, size: Array, how: str, kind: _Kind, thread: Array) -> None:
+        races = self.races
+        for one in list(self.done.get(space, {}).values()):
+            now, row = overlaps(at, size, one.at, one.size)
+            if not len(now):
+                continue
+            place = thread[now] - races.knowledge.first
+            bad = ~self.happens_before(kind, place, np.full(len(now), one.agent), np.full(len(now), one.stamp))
+            if bad.any():
+                i = int(np.flatnonzero(bad)[0])
+                start = max(int(at[now[i]]), int(one.at[row[i]]))
+                end = min(int(at[now[i]] + size[now[i]]), int(one.at[row[i]] + one.size[row[i]]))
+                rule = after(one.kind, "read", kind, how)
+                races.conflict(space, start, end, (one.agent, int(thread[now[i]])), (one.kind, kind), ("read", how), int(bad.sum()), rule)
+
+    def happens_before(self, kind: _Kind, place: Array, thread: Array, stamp: Array) -> Array:
+        """Whether accesses happen before what threads do now; before an operation of a warpgroup, if they do for one of its threads."""
+        knowledge = self.races.knowledge
+        known = knowledge.known(place, thread, stamp)
+        if not kind.is_collective or known.all():
+            return known
+        for number in np.unique(place // WARPGROUP).tolist():
+            rows = np.flatnonzero((place // WARPGROUP == number) & ~known)
+            members = np.arange(number * WARPGROUP, min((number + 1) * WARPGROUP, knowledge.count))
+            known[rows] = (thread[rows] - knowledge.first) // WARPGROUP == number
+            what = np.stack([knowledge.floor_cta[members], knowledge.floor_warp[members], knowledge.extra[members]])
+            for one in members[np.unique(what, axis=1, return_index=True)[1]].tolist():
+                rows = rows[~known[rows]]
+                if len(rows):
+                    known[rows] = knowledge.known(np.full(len(rows), one), thread[rows], stamp[rows])
+        return known
+
+    def _against_threads(self, one: Flying) -> None:
+        """An operation that begins against what has been accessed before."""
+        races, touched = self.races, one.touched
+        shadow = races.shadow(touched.space, touched.at, touched.size)
+        piece, row = expanded(touched.at, touched.size, shadow.origin, shadow.grain)
+        shadow.use(piece)
+        for what, now, before in self._before(shadow, piece, one, row):
+            place = one.place[row[now]]
+            known = self.happens_before(one.kind, place, before.thread, before.stamp)
+            rows = np.flatnonzero(~known)
+            if touched.kind == "update" and one.kind.strength:
+                rows = rows[before.strength[rows] == 0]
+            if touched.space == TENSOR:
+                mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
+                piped = mine & np.array([races.kind_at(number).group == one.kind.group for number in before.site.tolist()])
+                rows = rows[~piped[rows]]
+            self._notes(one, shadow, row[now], before, rows, what)
+            if races.fences.concerns(one.kind, touched.space):
+                races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), what)
+
+    def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Entries]]:
+        """The accesses that conflict: writes, and, where it writes, reads."""
+        there = np.flatnonzero(shadow.writer[piece])
+        if len(there):
+            yield "write", there, shadow.last_writes(piece[there])
+        if shadow.many_writers[piece].any():
+            yield from self._logged("write", shadow.writes.of(piece), piece)
+        if one.touched.kind != "read":
+            reader = shadow.reader[piece]
+            there = np.flatnonzero(reader)
+            if len(there) and not self.races.fences.by_the_letter:
+                place = one.place[row[there]]
+                cta = (place + self.races.knowledge.first) // self.races.knowledge.threads
+                fine = (shadow.read_by(piece[there]) == cta) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
+                there = there[~fine]
+            one_reader = there[shadow.reader[piece[there]] != MANY]
+            if len(one_reader):
+                yield "read", one_reader, shadow.only_reads(piece[one_reader])
+            there = there[shadow.reader[piece[there]] == MANY]
+            if len(there):
+                asked = piece[there]
+                for what, now, before in self._logged("read", shadow.reads.of(asked), asked):
+                    yield what, there[now], before
+
+    def _logged(self, what: str, found: Entries | None, piece: Array) -> Iterator[tuple[str, Array, Entries]]:
+        if found is None or not len(found.piece):
+            return
+        order = np.argsort(piece, kind="stable")
+        low, high = np.searchsorted(piece[order], found.piece, "left"), np.searchsorted(piece[order], found.piece, "right")
+        which = np.repeat(np.arange(len(low)), high - low)
+        now = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(high - low) - (high - low), high - low)]
+        if len(now):
+            yield what, now, found.at(which)
+
+    def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
+        """Races of an operation that begins; of each instruction the first."""
+        _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
+        for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):
+            start = int(before.piece[i]) * shadow.grain + shadow.origin
+            earlier = self.races.kind_at(int(before.site[i]))
+            threads = int(before.thread[i]), int(one.place[row[i]]) + self.races.knowledge.first
+            rule = after(earlier, what, one.kind, one.touched.kind)
+            end = start + shadow.grain
+            self.races.conflict(one.touched.space, start, end, threads, (earlier, one.kind), (what, one.touched.kind), count, rule)
+
+    def _against_itself(self, one: Flying) -> None:
+        """Lanes that start writing the same bytes with one instruction."""
+        at, size = one.touched.at, one.touched.size
+        order = np.argsort(at, kind="stable")
+        bad = np.flatnonzero(at[order][1:] < (at + size)[order][:-1])
+        if len(bad):
+            a, b = int(order[bad[0]]), int(order[bad[0] + 1])
+            first = self.races.knowledge.first
+            threads = int(one.place[a]) + first, int(one.place[b]) + first
+            end = min(int(at[a] + size[a]), int(at[b] + size[b]))
+            self.races.conflict(one.touched.space, int(at[b]), end, threads, (one.kind, one.kind), ("write", "write"), len(bad), "")
+
+    def _report(self, one: Flying, rows: Array, now: Array, at: Array, size: Array, how: str, kind: _Kind, thread: Array) -> None:
+        """An access to bytes of an operation in flight."""
+        i, row = int(now[0]), int(rows[0])
+        start = max(int(at[i]), int(one.touched.at[row]))
+        end = min(int(at[i] + size[i]), int(one.touched.at[row] + one.touched.size[row]))
+        threads = int(one.place[row]) + self.races.knowledge.first, int(thread[i])
+        rule, why = self._early(one, row, how, kind, threads[1] - self.races.knowledge.first)
+        self.races.conflict(one.touched.space, start, end, threads, (one.kind, kind), (one.touched.kind, how), len(now), rule, why)
+
+    def _early(self, one: Flying, row: int, how: str, kind: _Kind, place: int) -> tuple[str, str]:
+        """What is missing between an operation in flight and an access: the rule, and why in words."""
+        queue, issuer = one.flight.queue, int(one.place[row])
+        source = one.touched.kind == "read"
+        if not queue:
+            return ("A011" if source else "M019"), "nobody has observed the mbarrier that tells of its completion"
+        if queue not in ("cp.async", "bulk"):
+            return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
+        if kind.group == queue and issuer == place and how == "write" == one.touched.kind:
+            return "A006", "both are in flight"
+        rule, why = self._lacking(one, row)
+        return rule or ("A011" if source else "A001"), why or "nothing has waited for it"
+
+    def _lacking(self, one: Flying, row: int) -> tuple[str, str]:
+        """What is wrong with the waits for an operation of a group; nothing if there are none."""
+        queue, issuer = one.flight.queue, int(one.place[row])
+        waited = self.waited.get(queue, {})
+        everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) > one.waits[row]
+        is_open = bool(one.flight.group[one.touched.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
+        if everywhere and not waited.get(issuer):
+            return "A015", "the wait between is for groups of another kind"
+        if is_open and (everywhere or queue == "bulk"):
+            return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
+        if everywhere:
+            return ("A011" if one.touched.kind == "read" else "A003"), "the wait between lets this group stay in flight"
+        threads = self.races.knowledge.threads
+        if any(place != issuer and place // threads == issuer // threads for place in waited):
+            return ("A013" if queue == "bulk" else "A005"), "a wait is for the groups of the thread that waits only"
+        return "", ""
+
+
+def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:
+    """The rule of a race of which a side is asynchronous; empty where that makes no difference."""
+    if earlier.group in ("wgmma", "tcgen05") and what == "read":
+        return "W007"
+    if earlier.group == SIGNALLED and what != "read":
+        return "M019"
+    if earlier.group == "bulk":
+        return "A013"
+    if earlier.group == "cp.async":
+        return "A005" if what != "read" else "A010"
+    if what == "read" and how != "read":
+        return {"cp.async": "A010", SIGNALLED: "M018"}.get(later.group, "")
+    return ""
+
+
+__all__ = ["RULES", "Flying", "InFlight", "after", "group_of"]

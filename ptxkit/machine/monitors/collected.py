@@ -1,0 +1,147 @@
+"""Findings of a monitor as they come: one a cause, with a count, each with its sentence, its rule and its witness."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.diagnostics import Diagnostic, Related, Severity, Span
+from ptxkit.machine.fault import NOWHERE
+from ptxkit.machine.findings import Finding, launch_as_json
+from ptxkit.machine.monitors.naming import Dimensions, Names
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Site
+    from ptxkit.machine.interfaces import Launch
+
+LONGEST = 160
+"""Characters of a sentence."""
+SHOWN = 4
+"""So many threads of a group are named."""
+Rule = tuple[str, str]
+"""Id and name of a rule."""
+DOES = {"read": "reads", "write": "writes", "update": "updates"}
+
+
+@attrs.define
+class _One:
+    rule: Rule
+    severity: Severity
+    message: str
+    span: Span
+    witness: Mapping[str, Any]
+    related: tuple[Related, ...]
+    notes: tuple[str, ...]
+    count: int
+
+
+class Collected:
+    """What a monitor has found in a launch."""
+
+    def __init__(self, launch: Launch) -> None:
+        self.launch = launch
+        self.names = Names(launch)
+        self._found: dict[Hashable, _One] = {}
+
+    def knows(self, cause: Hashable, count: int = 1) -> bool:
+        """Whether there is a finding for a cause already; it is counted again then."""
+        known = self._found.get(cause)
+        if known is None:
+            return False
+        known.count += count
+        return True
+
+    def add(
+        self,
+        cause: Hashable,
+        rule: Rule,
+        message: str,
+        site: Site | None,
+        witness: Mapping[str, Any],
+        *,
+        severity: Severity = Severity.ERROR,
+        related: Sequence[tuple[Site, str]] = (),
+        notes: Sequence[str] = (),
+        span: Span | None = None,
+        count: int = 1,
+    ) -> None:
+        """A finding, unless there is one for this cause. A sentence that is too long loses its end."""
+        if self.knows(cause, count):
+            return
+        where = span or (self.launch.span(site) if site is not None else NOWHERE)
+        others = [Related(self.launch.span(one), what) for one, what in related]
+        message = message if len(message) <= LONGEST else f"{message[: LONGEST - 1]}…"
+        self._found[cause] = _One(rule, severity, message, where, witness, tuple(others), tuple(notes), count)
+
+    @property
+    def findings(self) -> list[Finding]:
+        launch = launch_as_json(self.launch)
+        code, kernel = self.launch.program.code, self.launch.program.kernel
+        found = []
+        for one in self._found.values():
+            notes = (*one.notes, f"this was seen {one.count} times in this launch") if one.count > 1 else one.notes
+            diagnostic = Diagnostic(
+                *one.rule, one.severity, one.message, one.span, path=code.path, function=kernel, notes=notes, related=one.related
+            )
+            found.append(Finding(diagnostic, {**one.witness, "launch": launch}, one.count))
+        return found
+
+    # --- threads
+
+    def thread(self, lanes: Any, lane: int) -> tuple[Dimensions, Dimensions]:
+        """The CTA and the index of a lane."""
+        return self.names.thread(int(lanes.index[lane]))
+
+    def line(self, site: Site | None) -> int:
+        return int(self.launch.span(site).line) if site is not None else 0
+
+    def access(self, lanes: Any, lane: int, kind: str, site: Site | None, value: str | None = None) -> dict[str, Any]:
+        """One of the accesses of a witness."""
+        cta, thread = self.thread(lanes, lane)
+        found = {"cta": list(cta), "thread": list(thread), "line": self.line(site), "kind": kind}
+        return found if value is None else {**found, "value": value}
+
+    def groups(self, index: Any, line: int, what: str, **more: Any) -> list[dict[str, Any]]:
+        """Threads by their number in the launch as the groups of a witness: one for each CTA, some of the threads, and how many."""
+        index = np.sort(np.asarray(index))
+        cta = index // self.launch.threads
+        found = []
+        for number in np.unique(cta).tolist():
+            mine = index[cta == number]
+            few = [self.names.thread(int(one)) for one in mine[:SHOWN]]
+            found.append(
+                {
+                    "cta": list(few[0][0]),
+                    "threads": [list(thread) for _, thread in few],
+                    "count": len(mine),
+                    "line": line,
+                    "for": what,
+                    **more,
+                }
+            )
+        return found
+
+
+def spoken_thread(cta: Dimensions, thread: Dimensions) -> str:
+    """`thread (1,0,0) of CTA (0,0,0)`."""
+    return f"thread {spoken_index(thread)} of CTA {spoken_index(cta)}"
+
+
+def spoken_index(index: Sequence[int]) -> str:
+    return f"({','.join(map(str, index))})"
+
+
+def threads(count: int) -> str:
+    return f"{count} thread{'s' if count != 1 else ''}"
+
+
+def bytes_of(count: int) -> str:
+    return f"{count} byte{'s' if count != 1 else ''}"
+
+
+def short(name: str, most: int = 40) -> str:
+    """A name that is not too long for a sentence."""
+    return name if len(name) <= most else f"{name[: most - 1]}…"

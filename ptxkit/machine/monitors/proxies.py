@@ -1,0 +1,240 @@
+"""Proxies: what the generic proxy wrote and the async proxy reads or overwrites, with no proxy fence between (ISA 8.6, 8.9.5, 9.7.14.4).
+
+A fence between the generic proxy and another one orders accesses if it is executed in the CTA of the operation by the other proxy, and
+lies between the two in base causality order. So for each fence is kept what its thread knew. The reverse, from an asynchronous
+operation to the generic proxy, needs no fence: a completion that was waited for or observed is one (9.7.10.24.2). Operations by the async
+proxy need none between them, not even in different CTAs, once one is known to be complete: that is how multicasts work, though 8.9.5 speaks
+of one CTA.
+
+What the generic proxy has only read and a copy overwrites needs a fence by the letter (P004). Hardly a program has it: it is a note, and
+only looked for with `by_the_letter`. A fence that not the thread executes that has written, but one of its CTA after a barrier, satisfies
+the letter; as it has been seen to fail (P003), it is a warning.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.matrices.tensor_memory import CELL
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.monitors.clocks import NOTHING
+from ptxkit.machine.monitors.pieces import expanded
+from ptxkit.machine.monitors.shadow import Entries, Shadow
+
+if TYPE_CHECKING:
+    from ptxkit.machine.monitors.asynchronous import Flying
+    from ptxkit.machine.monitors.knowledge import Knowledge
+    from ptxkit.machine.monitors.races import Races, _Kind
+
+Array = np.ndarray[Any, Any]
+EFFECT = "proxy-fence-"
+MAPS = "tensormap"
+AFTER_SYNCHRONIZATION = "tcgen05-after-thread-sync"
+RULES = {
+    "P001": "generic-write-async-read",
+    "P002": "generic-write-tensorcore-read",
+    "P003": "proxy-fence-wrong-side",
+    "P004": "generic-read-async-overwrite",
+    "P005": "tensormap-proxy",
+}
+
+
+def fenced_proxy(bound: Bound) -> str:
+    """Which proxy an instruction is a fence to; empty if it is none."""
+    return next((effect.removeprefix(EFFECT) for effect in bound.effects if effect.startswith(EFFECT)), "")
+
+
+@attrs.define(eq=False)
+class _Fence:
+    """A fence of the threads of a CTA, and what they knew: together, and each."""
+
+    proxy: str
+    space: str
+    places: Array
+    stamp: int
+    together: int
+    floor_cta: Array
+    floor_warp: Array
+    extra: Array
+
+
+class Fences:
+    """The proxy fences of one launch."""
+
+    def __init__(self, races: Races, by_the_letter: bool) -> None:
+        self.races = races
+        self.by_the_letter = by_the_letter
+        self.reset()
+
+    def reset(self) -> None:
+        """Other CTAs are resident."""
+        self.of: dict[int, list[_Fence]] = {}
+        self.synced: Knowledge | None = None
+        """What threads knew at their latest `tcgen05.fence::after_thread_sync`."""
+
+    def executed(self, lanes: Any, bound: Bound) -> None:
+        """Threads execute a fence to another proxy."""
+        knowledge = self.races.knowledge
+        proxy = fenced_proxy(bound)
+        if proxy == MAPS and not bound.has(".acquire"):
+            return  # what a release publishes still has to be acquired
+        space = next((word for word in bound.modifiers if word.startswith((".global", ".shared"))), "").split("::")[0]
+        for cta in np.unique(lanes.cta).tolist():
+            places = lanes.place[lanes.cta == cta]
+            fence = _Fence(
+                proxy, space, places, knowledge.stamp, knowledge.together(places), knowledge.floor_cta[places].copy(),
+                knowledge.floor_warp[places].copy(), knowledge.extra[places].copy(),
+            )  # fmt: skip
+            self.of.setdefault(cta, []).append(fence)
+        knowledge.tick()
+
+    def concerns(self, kind: _Kind, space: str) -> bool:
+        """Whether accesses are made through another proxy than the generic one."""
+        return kind.proxy not in ("", "generic") and space != TENSOR
+
+    def map_read(self, access: Any, space: str, kind: _Kind) -> None:
+        """Tensor maps are read, through a proxy of their own: `fence.proxy.tensormap` must follow what has been written to them."""
+        races, lanes = self.races, access.lanes
+        at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
+        size = np.full(lanes.count, access.size)
+        shadow = races.shadow(space, at, size)
+        piece, row = expanded(at, size, shadow.origin, shadow.grain)
+        shadow.use(piece)
+        there = np.flatnonzero(shadow.writer[piece])
+        if not len(there):
+            return
+        place, before = lanes.place[row[there]], shadow.last_writes(piece[there])
+        known = races.flying.happens_before(kind, place, before.thread, before.stamp)
+        for i in np.unique(place, return_index=True)[1].tolist():
+            mine = np.flatnonzero(place == place[i])
+            late = mine[~known[mine]]
+            bad = mine[self.unfenced(int(place[i]), before.thread[mine], before.stamp[mine], space, kind, MAPS)]
+            for rows, rule, why in ((late, "", ""), (bad, "P005", "no fence.proxy.tensormap::generic.acquire follows")):
+                if len(rows):
+                    start = int(before.piece[rows[0]]) * shadow.grain + shadow.origin
+                    threads = int(before.thread[rows[0]]), int(place[i]) + races.knowledge.first
+                    earlier = races.kind_at(int(before.site[rows[0]]))
+                    races.conflict(space, start, start + shadow.grain, threads, (earlier, kind), ("write", "read"), len(rows), rule, why)
+                    break
+
+    # --- tcgen05.fence::after_thread_sync (9.1: 9.7.16.11)
+
+    def synchronized(self, lanes: Any) -> None:
+        """What threads know of tensor memory they may rely on from now on."""
+        knowledge = self.races.knowledge
+        if self.synced is None or self.synced.count < knowledge.count:
+            synced = copy.copy(knowledge)
+            for name in ("floor_cta", "floor_warp", "extra"):
+                column = np.full(knowledge.count, NOTHING if name == "extra" else -1)
+                if self.synced is not None:
+                    column[: self.synced.count] = getattr(self.synced, name)
+                setattr(synced, name, column)
+            self.synced = synced
+        for name in ("floor_cta", "floor_warp", "extra"):
+            getattr(self.synced, name)[lanes.place] = getattr(knowledge, name)[lanes.place]
+
+    def after_synchronization(self, access: Any, kind: _Kind) -> None:
+        """An access of tensor memory by threads: has each a fence since it synchronized with who wrote it?"""
+        races, lanes = self.races, access.lanes
+        shadow = races.shadows[TENSOR]
+        piece = access.at // shadow.grain
+        if access.kind == "write":
+            if "dealloc" in lanes.site.bound.effects:
+                races.forget(TENSOR, piece)
+            return
+        there = np.flatnonzero(shadow.writer[piece])
+        if len(there):
+            before = shadow.last_writes(piece[there])
+            self._without_fence(lanes.place[there], before, kind, access.kind, there)
+
+    def _without_fence(self, place: Array, before: Entries, kind: _Kind, how: str, rows: Array) -> None:
+        """Of accesses of tensor memory that happen before, by other warps, those that no fence comes after."""
+        races = self.races
+        knowledge, flying = races.knowledge, races.flying
+        known = knowledge.known(place, before.thread, before.stamp)
+        issuers = np.array([flying.issuer(thread) for thread in before.thread.tolist()])
+        known &= knowledge.warp_of(issuers) != knowledge.warp_of(place + knowledge.first)
+        if self.synced is not None:
+            known &= ~self.synced.known(place, before.thread, before.stamp)
+        if known.any():
+            i = int(np.flatnonzero(known)[0])
+            start = int(before.piece[i]) * CELL
+            threads = int(before.thread[i]), int(place[i]) + knowledge.first
+            earlier = races.kind_at(int(before.site[i]))
+            why = "no tcgen05.fence::after_thread_sync follows the synchronization between"
+            races.conflict(TENSOR, start, start + CELL, threads, (earlier, kind), ("write", how), int(known.sum()), "T006", why)
+
+    def check(self, one: Flying, shadow: Shadow, row: Array, place: Array, before: Entries, rows: Array, what: str) -> None:
+        """Accesses that happen before an operation that begins, through another proxy: is there a fence between?"""
+        if what == "read" and not self.by_the_letter:
+            return
+        generic = np.array([self.races.kind_at(number).proxy in ("", "generic") for number in before.site[rows].tolist()], bool)
+        rows = rows[generic]
+        if not len(rows):
+            return
+        for number in np.unique(place[rows]).tolist():
+            mine = rows[place[rows] == number]
+            asked = (number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind, one.kind.proxy)
+            left = self.unfenced(*asked)
+            self._notes(one, shadow, row, before, mine[left], what)
+            if what == "write":
+                foreign = self.unfenced(*asked, own=True) & ~left
+                self._notes(one, shadow, row, before, mine[foreign], what, "P003")
+
+    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, proxy: str, own: bool = False) -> Array:
+        """Which accesses no fence comes after that happens before what a thread does now; `own`: no fence by the thread of the access."""
+        knowledge, flying = self.races.knowledge, self.races.flying
+        left = np.ones(len(thread), bool)
+        for fence in reversed(self.of.get(place // knowledge.threads, [])):
+            if fence.proxy != proxy or (fence.space and fence.space != space):
+                continue
+            threads = fence.places + knowledge.first
+            known = flying.happens_before(kind, np.full(len(threads), place), threads, np.full(len(threads), fence.stamp))
+            if not known.any():
+                continue
+            rows = np.flatnonzero(left)
+            left[rows] = ~self._knew(fence, known, thread[rows], stamp[rows], own)
+            if not left.any():
+                break
+        return left
+
+    def _knew(self, fence: _Fence, chosen: Array, thread: Array, stamp: Array, own: bool) -> Array:
+        """Whether accesses happen before a fence of some of its threads."""
+        knowledge = self.races.knowledge
+        threads = fence.places[chosen] + knowledge.first
+        found: Array = np.isin(thread, threads) & (stamp <= fence.stamp)
+        if own:
+            return found
+        found |= (thread // knowledge.threads == threads[0] // knowledge.threads) & (stamp <= fence.floor_cta[chosen].max())
+        warps, at = np.unique(knowledge.warp_of(threads), return_inverse=True)
+        floors = np.full(len(warps), -1)
+        np.maximum.at(floors, at.reshape(-1), fence.floor_warp[chosen])
+        index = np.searchsorted(warps, knowledge.warp_of(thread))
+        index = np.minimum(index, len(warps) - 1)
+        found |= (warps[index] == knowledge.warp_of(thread)) & (stamp <= floors[index])
+        clock = knowledge.clocks.join_all(np.unique(fence.extra[chosen]).tolist())
+        rows = np.flatnonzero(~found)
+        if clock != NOTHING and len(rows):
+            found[rows] = knowledge.told(np.full(len(rows), clock), thread[rows], stamp[rows])
+        return found
+
+    def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str, rule: str = "") -> None:
+        races = self.races
+        _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
+        for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):
+            start = int(before.piece[i]) * shadow.grain + shadow.origin
+            threads = int(before.thread[i]), int(one.place[row[i]]) + races.knowledge.first
+            named = rule or ("P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001")
+            lies = "between" if not rule else "between in the thread that writes, only in another one"
+            races.conflict(
+                one.touched.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
+                (what, one.touched.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
+            )  # fmt: skip
+
+
+__all__ = ["RULES", "Fences", "fenced_proxy"]

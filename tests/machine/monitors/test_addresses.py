@@ -1,0 +1,93 @@
+"""Accesses that lie where nothing is: a textbook case for each kind, with the twin that is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from tests.machine.monitors.watching import rules, watched  # noqa: E402
+
+TWO = ".shared .align 16 .b8 a[256]; .shared .align 16 .b8 b[256]; .local .align 4 .b8 l[16]; .local .align 4 .b8 m[16];"
+CONST = ".const .align 4 .b32 c[4] = {1, 2, 3, 4};"
+INDEX = "shl.b32 %r3, %r1, 2; mov.u32 %r4, {name}; add.s32 %r4, %r4, %r3;"
+
+BAD = {
+    "past the end of shared memory": (
+        INDEX.format(name="b") + "st.shared.u32 [%r4+4], %r1;", "S002", "address",
+        "thread (63,0,0) of CTA (0,0,0) writes 4 bytes at b[256..259], 0 bytes past its end: it has 256 bytes",
+    ),
+    "from one variable into the next": (
+        INDEX.format(name="a") + "st.shared.u32 [%r4+4], %r1;", "S002", "ended",
+        "thread (63,0,0) of CTA (0,0,0) writes a[256..259], 0 bytes past its end: it has 256 bytes",
+    ),
+    "by its name": ("ld.shared.u32 %r5, [a+256];", "S002", "ended", "reads a[256..259], 0 bytes past its end"),
+    "before its start": (
+        INDEX.format(name="b") + "ld.shared.u32 %r5, [%r4+-4];", "S002", "ended", "reads b[-4..-1], 4 bytes before its start",
+    ),
+    "from one local variable into the next": ("st.local.u32 [l+16], %r1;", "S002", "ended", "writes l[16..19], 0 bytes past its end"),
+    "past the end of a buffer": (
+        "st.global.u32 [%rd2+1020], %r1;", "S002", "address",
+        "thread (1,0,0) of CTA (0,0,0) writes 4 bytes at out[1024..1027], 0 bytes past its end: it has 1024 bytes",
+    ),
+    "across its end": ("st.global.u64 [%rd1+1020], %rd1;", "S001", "address", "the address must be a multiple of 8"),
+    "a null pointer": (
+        "mov.u64 %rd3, 0; ld.global.u32 %r5, [%rd3+8];", "S002", "address", "at 0x8 of global memory: a null pointer and 8 bytes",
+    ),
+    "misaligned in one lane": (
+        "setp.eq.u32 %p1, %r1, 5; selp.u64 %rd3, 2, 0, %p1; add.s64 %rd2, %rd2, %rd3; st.global.u32 [%rd2], %r1;", "S001", "address",
+        "thread (5,0,0) of CTA (0,0,0) writes 4 bytes at out[22..25]: the address must be a multiple of 4",
+    ),
+    "a vector at half its alignment": ("ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [a+8];", "S001", "address", "reads 16 bytes at a[8..23]"),
+    "an mbarrier at half its alignment": ("mbarrier.init.shared.b64 [a+4], 1;", "M012", "address", "multiple of 8"),
+    "a generic address as one of shared memory": (
+        "mov.u64 %rd3, a; cvta.shared.u64 %rd3, %rd3; ld.shared.u32 %r5, [%rd3];", "S005", "address", "which is a generic address",
+    ),
+    "writing to .const": (
+        "mov.u64 %rd3, c; cvta.const.u64 %rd3, %rd3; st.u32 [%rd3], %r1;", "S005", "address", "which a kernel can only read",
+    ),
+    "more of a parameter than there is": ("ld.param.u32 %r5, [n+-8];", "R006", "ended", "reads n[-8..-5], 8 bytes before its start"),
+    "in another CTA": (
+        "mov.u32 %r3, a; xor.b32 %r5, %r2, 1; mapa.shared::cluster.u32 %r4, %r3, %r5; ld.shared::cta.u32 %r6, [%r4];", "S005", "address",
+        "of another CTA through .shared::cta",
+    ),
+}  # fmt: skip
+
+GOOD = {
+    "to its end": INDEX.format(name="a") + "st.shared.u32 [%r4], %r1; st.shared.u32 [b+252], %r1; st.local.u32 [l+12], %r1;",
+    "between two variables by a register that comes from both": (
+        "setp.lt.u32 %p1, %r1, 32; mov.u32 %r4, a; mov.u32 %r5, b; selp.u32 %r4, %r4, %r5, %p1; st.shared.u32 [%r4+4], %r1;"
+    ),
+    "aligned": "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [a+16];",
+    "another CTA": "mov.u32 %r3, a; xor.b32 %r5, %r2, 1; mapa.shared::cluster.u32 %r4, %r3, %r5; ld.shared::cluster.u32 %r6, [%r4];",
+    "parameters": "ld.param.u32 %r5, [n]; ld.param.v2.u32 {%r6, %r7}, [out];",
+}
+
+
+def found(body: str, cluster: bool) -> tuple[list[Any], str]:
+    return watched(body, "addresses", TWO, CONST, grid=2 if cluster else 1, cluster=2 if cluster else None)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_named(name: str) -> None:
+    body, rule, outcome, sentence = BAD[name]
+    findings, ended = found(body, "mapa" in body)
+    assert (rules(findings), ended) == ([rule], outcome)
+    diagnostic = findings[0].diagnostic
+    assert sentence in diagnostic.message
+    assert len(diagnostic.message) <= 160
+    witness = findings[0].witness
+    assert witness["accesses"][0]["line"] == diagnostic.span.line > 0
+    assert witness["launch"]["kernel"] == "k"
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_right_is_silent(name: str) -> None:
+    assert found(GOOD[name], "mapa" in GOOD[name]) == ([], "ended")
+
+
+def test_a_cause_is_reported_once_with_a_count() -> None:
+    findings, _ = found("st.shared.u32 [a+256], %r1;", False)
+    assert [finding.count for finding in findings] == [64]
