@@ -104,6 +104,8 @@ def _address(value: Any) -> int:
         return ctypes.addressof(value)
     if isinstance(value, bytes):
         return ctypes.cast(ctypes.c_char_p(value), ctypes.c_void_p).value or 0
+    if isinstance(value, np.ndarray):
+        return int(value.ctypes.data)
     if hasattr(value, "__int__"):
         return int(value)
     view = memoryview(value)
