@@ -19,6 +19,7 @@ from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.arena import watched
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
@@ -288,6 +289,8 @@ class Races(Monitor):
     def buffer(self, space: str) -> Buffer:
         """The bytes of a space."""
         memory = self.launch.machine.memory
+        if space == ".global" and memory.host:
+            return watched(memory.globals, memory.allocations)
         found: Buffer = memory.globals if space == ".global" else memory.shared
         return found if space != TENSOR else self.cells()
 
