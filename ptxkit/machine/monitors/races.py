@@ -612,7 +612,7 @@ class Races(Monitor):
         if "fence" in bound.effects:
             self._fence(lanes, bound)
         elif fenced_proxy(bound):
-            self.fences.executed(lanes, bound)
+            self.fences.executed(lanes, bound, arguments)
         elif "init-fence" in bound.effects:
             for place in lanes.place.tolist():
                 self.published.setdefault(place, []).extend(self.made.pop(place, ()))
@@ -786,14 +786,14 @@ class Races(Monitor):
         is_wait, is_try = bound.has(".test_wait") or bound.has(".try_wait"), bound.has(".try_wait")
         is_arrival = bound.has(".arrive") or bound.has(".arrive_drop")
         if bound.has(".init"):
-            for at in self._located(lanes, bound, arguments, "m").tolist():
+            for at in self.located(lanes, bound, arguments, "m").tolist():
                 self.phases.pop(at, None)
             return
         if not (is_wait or is_arrival) or bound.has(".relaxed") or (is_wait and passed != is_try) or (is_arrival and passed):
             return
         knowledge = self.knowledge
         scope = next((_SCOPES[word] for word in (m.lstrip(".") for m in bound.modifiers) if word in _SCOPES), CTA)
-        where = self._located(lanes, bound, arguments, "m")
+        where = self.located(lanes, bound, arguments, "m")
         words = self.launch.machine.memory.shared.view(np.dtype(np.uint64))[where >> 3]
         now = np.asarray(objects.parity(words)).astype(np.int64)
         if is_arrival:
@@ -826,7 +826,7 @@ class Races(Monitor):
             self.phases[at] = (parity, both)
         return both[parity]
 
-    def _located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
+    def located(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], name: str) -> Array:
         """Where objects lie in the buffer of shared memory."""
         given = dict(zip(self._operands(bound), arguments, strict=False))
         op = Operation(bound)
