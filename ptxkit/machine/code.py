@@ -377,6 +377,9 @@ class Body:
                 self.takes_stack |= isinstance(bound, Bound) and "alloca" in bound.effects
             if not kind:
                 continue
+            if kind == STRONG:
+                leaders.add(i + 1)
+                continue
             guarded = type(site.instruction.children[0]) is Guard
             ends[i] = kind
             leaders.add(i + 1)
@@ -615,6 +618,10 @@ def call_parts(instruction: Instruction) -> CallParts:
     return CallParts(results, target, arguments, operands[0].text if operands else "")
 
 
+STRONG = "strong"
+"""After an access that others may wait for a block ends, so that a schedule can have others run between it and the next one."""
+
+
 def _kind(bound: Bound | Mismatch) -> str:
     """What an instruction is at the end of a block; empty for one within."""
     if not isinstance(bound, Bound):
@@ -626,7 +633,9 @@ def _kind(bound: Bound | Mismatch) -> str:
         return "sync"
     if bound.asynchronous and any(a.action == "wait" for a in bound.asynchronous):
         return "sync"
-    return "sync" if bound.form.mnemonic in WAITING else ""
+    if bound.form.mnemonic in WAITING:
+        return "sync"
+    return STRONG if any(memory.order not in ("", "weak", ".weak") for memory in bound.memory) else ""
 
 
 WAITING = frozenset(("mbarrier", "griddepcontrol", "nanosleep", "tcgen05"))

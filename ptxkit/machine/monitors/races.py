@@ -122,6 +122,8 @@ class Races(Monitor):
         """What a thread has released at a location."""
         self.fenced = Releases()
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
+        self.brought: dict[tuple[int, int], int] = {}
+        """What all threads of a CTA knew when the first one left a barrier, by barrier and phase."""
         self.cluster_arrivals: dict[tuple[int, int], int] = {}
         self.phases: dict[int, tuple[int, list[Releases]]] = {}
         self.made: dict[int, list[int]] = {}
@@ -138,7 +140,7 @@ class Races(Monitor):
         self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
         self.ordered = {key for key in self.ordered if key[0] == ".global"}
-        self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
+        self.arrivals, self.brought, self.cluster_arrivals, self.phases = {}, {}, {}, {}
         self.made, self.published = {}, {}
         self.seen, self.given = {}, {}
         self.flying.reset()
@@ -642,7 +644,7 @@ class Races(Monitor):
                     mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
-            elif bound.has(".arrive"):
+            if bound.has(".arrive", ".relaxed"):
                 # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
                 shadow = self.shadows.get(".shared")
                 for place in self.published.keys() & set(lanes.place.tolist()):
@@ -659,6 +661,7 @@ class Races(Monitor):
             phase = int(residents.barriers.phase[barrier])
             places = lanes.place[which]
             self.arrivals.pop((barrier, phase - 2), None)
+            self.brought.pop((barrier, phase - 2), None)
             self.arrivals.setdefault((barrier, phase), []).append((places, knowledge.stamp, waits))
             if not waits:
                 # they go on at once: what they know now is what they bring
@@ -686,13 +689,17 @@ class Races(Monitor):
             everyone = sum(len(places) for places, _, waits in came if waits)
             if all(waits for _, _, waits in came) and everyone >= residents.alive_of_cta[key // 16]:
                 stamp = max(stamp for _, stamp, _ in came)
-                extras = np.unique(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
+                brought = self.brought.get((key, phase))
+                if brought is None:
+                    # what they know when the first one goes on: it may learn more before the last one does
+                    extras = np.unique(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
+                    brought = self.brought[key, phase] = self.clocks.join_all(extras.tolist())
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
-                if len(extras) > 1 or extras[0] != NOTHING:
-                    knowledge.share(mine, self.clocks.join_all(extras.tolist()))
+                knowledge.share(mine, brought)
                 if token is None:
                     # all threads came together, and the barrier did not count a phase
                     self.arrivals.pop((key, phase), None)
+                    self.brought.pop((key, phase), None)
                 continue
             clock = NOTHING
             for n, (places, stamp, waits) in enumerate(came):
