@@ -62,14 +62,19 @@ def found(path: Path, schedule: str | int) -> tuple[list[Any], str]:
     block = next((one.arguments[0].text for one in entry.header.directives if one.name == ".reqntid"), "128")
     grid, arguments = LAUNCHES[entry.name]
     try:
-        run = machine.launch(code, entry.name, *arguments(machine), grid=grid, block=int(block), schedule=schedule, budget=20.0, checks="all")
+        run = machine.launch(
+            code, entry.name, *arguments(machine), grid=grid, block=int(block), schedule=schedule, budget=20.0, checks="all"
+        )
         return list(run.findings), ""
     except Fault as fault:
         return list(fault.findings), f"{fault.kind}: {fault}".splitlines()[0]
 
 
 def said(findings: list[Any], fault: str) -> str:
-    rules = [f"{one.diagnostic.rule}{'' if one.diagnostic.severity.value == 'error' else ' ' + one.diagnostic.severity.value}" for one in findings]
+    rules = [
+        f"{one.diagnostic.rule}{'' if one.diagnostic.severity.value == 'error' else ' ' + one.diagnostic.severity.value}"
+        for one in findings
+    ]
     return ", ".join(dict.fromkeys([*rules, *([fault[:100]] if fault else [])])) or "nothing"
 
 
@@ -81,7 +86,9 @@ def main() -> None:
     parser.add_argument("--messages", action="store_true")
     asked = parser.parse_args()
     with (FOLDER / "cases.tsv").open(newline="") as lines:
-        rows = [row for row in csv.DictReader(lines, delimiter="\t") if row["bug_class"][0] in asked.family and asked.kernels in row["name"]]
+        rows = [
+            row for row in csv.DictReader(lines, delimiter="\t") if row["bug_class"][0] in asked.family and asked.kernels in row["name"]
+        ]
     seen = wrong = of = 0
     for row in rows:
         for schedule in asked.schedules:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.demangling import matching
 
 if TYPE_CHECKING:
@@ -59,6 +61,7 @@ def command(
         name = _chosen(module, kernel)
         shape = _cluster(module, name) if cluster is None else _shape("cluster", cluster)
         numbers = _numbers("param", parameters)
+        _check_names(module, name, numbers)
         setting = Setting(_shape("block", block), _shape("grid", grid), shape, numbers, _boxes(boxes), _memory(memory))
         module = launched(module, name, setting)
     except (files.CannotRead, CannotLaunch) as error:
@@ -163,6 +166,17 @@ def _shape(what: str, text: str) -> Shape:
     if what == "cluster" and x * y * z > 16:
         raise CannotLaunch(f"a cluster has at most 16 CTAs, not {x * y * z}")
     return x, y, z
+
+
+def _check_names(module: Module, kernel: str, numbers: Iterable[str]) -> None:
+    """Raises CannotLaunch for a parameter that the kernel has not."""
+    from ptxkit.analyses.simulation.setting import CannotLaunch
+
+    known = [parameter.name for parameter in module.function(kernel).header.parameters]
+    for word in numbers:
+        name = word.partition("+")[0]
+        if name not in (*known, "*"):
+            raise CannotLaunch(_input.unknown("parameter", name, known))
 
 
 def _numbers(what: str, parameters: tuple[str, ...]) -> dict[str, int]:

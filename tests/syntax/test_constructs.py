@@ -367,9 +367,7 @@ def test_components(text: str, base: str, selector: str) -> None:
     assert isinstance(found, nodes.Component) and (found.base.text, found.selector) == (base, selector)
 
 
-@pytest.mark.parametrize(
-    "text, base, number", [("a[0]", "a", 0), ("tile[ 3 ]", "tile", 3), ("a[N - 1]", "a", None), ("a[1+2]", "a", 3)]
-)
+@pytest.mark.parametrize("text, base, number", [("a[0]", "a", 0), ("tile[ 3 ]", "tile", 3), ("a[N - 1]", "a", None), ("a[1+2]", "a", 3)])
 def test_elements_of_arrays(text: str, base: str, number: int | None) -> None:
     found = operand(text)
     assert isinstance(found, nodes.Element) and (found.base.text, constant_value(found.number)) == (base, number)
