@@ -103,7 +103,8 @@ class ControlFlow:
 
     def _repr_html_(self) -> str:
         rows = [
-            f"<tr><td>{block.index}</td><td>{block.start}–{block.end - 1}</td><td>{', '.join(map(str, block.successors)) or 'out'}</td></tr>"
+            f"<tr><td>{block.index}</td><td>{block.start}–{block.end - 1}</td>"
+            f"<td>{', '.join(map(str, block.successors)) or 'out'}</td></tr>"
             for block in self.blocks
         ]
         return "<table><tr><th>block</th><th>instructions</th><th>goes to</th></tr>" + "".join(rows) + "</table>"

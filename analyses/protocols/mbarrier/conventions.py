@@ -35,7 +35,7 @@ def _first_ones(routine: Routine, ring: Ring) -> Iterator[Finding]:
     rare = min(counts, key=lambda parity: counts[parity])
     one = next(one for one in first if one.parity == rare)
     other = next(one for one in first if one.parity != rare)
-    message = "the first wait of these threads at the mbarrier object is for another parity than that of all others"
+    message = "the first wait of these threads at the mbarrier is for another parity than that of all others"
     yield Finding(
         one.use.instruction,
         message,

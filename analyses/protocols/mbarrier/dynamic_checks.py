@@ -197,29 +197,26 @@ class _Judge:
         for fault in faults:
             if fault.kind == "unpublished" and not any(key[0] == MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED for key in self.found):
                 who, owner = self._name(fault.one), self._name(fault.two)
-                message = f"{who} uses the mbarrier object, and nothing makes it wait until {owner} has initialized it"
+                message = f"{who} uses the mbarrier, and nothing makes it wait until {owner} has initialized it"
                 self._report(MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "unfenced":
-                message = (
-                    "this may come before the initialization of the mbarrier object: the threads met at a barrier of the cluster that "
-                    "orders nothing, and no fence.mbarrier_init stands before it"
-                )
+                message = "this may come before the mbarrier is initialized: the barrier of the cluster is relaxed, and no fence.mbarrier_init precedes it"
                 self._report(MbarrierFault.MBARRIER_INIT_FENCE, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "completing":
                 message = "this arrival may not complete a phase, and it does"
                 self._report(MbarrierFault.NO_COMPLETE_COMPLETES_PHASE, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "again":
-                message = "the mbarrier object is initialized again while it is in use"
+                message = "the mbarrier is initialized again while it is in use"
                 self._report(MbarrierFault.MBARRIER_DOUBLE_INIT, fault.instruction, message, [(fault.other, "first here")])
             elif fault.kind == "invalid":
                 self._report(
                     MbarrierFault.MBARRIER_STORAGE_REUSE,
                     fault.instruction,
-                    "the mbarrier object was made invalid before",
+                    "the mbarrier was made invalid before",
                     [(fault.other, "initialized here")],
                 )
             elif fault.kind == "overwritten":
-                message = f"{self._name(fault.one)} writes over an mbarrier object that was not made invalid"
+                message = f"{self._name(fault.one)} writes over an mbarrier that was not made invalid"
                 self._report(MbarrierFault.MBARRIER_STORAGE_REUSE, fault.instruction, message, [(fault.other, "initialized here")])
 
     def _uses(self, machine: Machine) -> None:
@@ -240,11 +237,11 @@ class _Judge:
                 self._report(
                     MbarrierFault.MBARRIER_USE_BEFORE_INIT,
                     min(does.values()),
-                    "the mbarrier object is never initialized",
+                    "the mbarrier is never initialized",
                     [(does[Does.WAIT], "waited at here")],
                 )
             elif Does.COPY in does and Does.EXPECT not in does and Does.ARRIVE in does:
-                message = "the bytes of this copy are counted by an mbarrier object that is never told to expect any"
+                message = "the bytes of this copy are counted by an mbarrier that is never set to expect any"
                 self._report(
                     MbarrierFault.TX_WITHOUT_EXPECT,
                     does[Does.COPY],
@@ -260,10 +257,10 @@ class _Judge:
                 arrivals, count, threads = fault.numbers
                 if threads == 1:
                     # somebody saw to it that one thread arrives: rather than that, the count is wrong
-                    message = f"at least {arrivals} arrivals come in one phase, and the mbarrier object expects {count}"
+                    message = f"at least {arrivals} arrivals come in one phase, and the mbarrier expects {count}"
                     self._report(MbarrierFault.MBARRIER_ARRIVE_COUNT, fault.other, message, [(fault.instruction, "arrived at here")])
                     continue
-                message = f"at least {arrivals} arrivals come from here in one phase, and the mbarrier object expects {count}"
+                message = f"at least {arrivals} arrivals come from here in one phase, and the mbarrier expects {count}"
                 self._report(
                     MbarrierFault.MBARRIER_ARRIVE_COUNT, fault.instruction, message, [(fault.other, f"initialized for {count} here")]
                 )
@@ -285,8 +282,8 @@ class _Judge:
             arrived = mbarrier.count - mbarrier.pending
             if 0 < arrived < mbarrier.count and self._is_cured({}, self._all_same(machine, mbarrier, arrived)):
                 message = (
-                    f"the mbarrier object expects {mbarrier.count} arrivals in each phase, and {arrived} come: "
-                    f"{self._name((agent.trace.rank, agent.threads[0]))} waits for ever"
+                    f"the mbarrier expects {mbarrier.count} arrivals in each phase, and {arrived} come: "
+                    f"{self._name((agent.trace.rank, agent.threads[0]))} deadlocks"
                 )
                 arrivals = [(i, "arrives here") for _, i in mbarrier.arrivals[:1]]
                 self._report(MbarrierFault.MBARRIER_ARRIVE_COUNT, mbarrier.init, message, [*arrivals, (self._at(agent), "waits here")])
@@ -295,7 +292,7 @@ class _Judge:
             i = self._at(agent)
             if self._is_cured({i: True}, {}):
                 name = self._name((agent.trace.rank, agent.threads[0]))
-                message = f"{name} waits for a phase of the other parity than the one that comes next: it waits for ever"
+                message = f"{name} waits for a phase of the other parity than the one that comes next: it deadlocks"
                 self._report(MbarrierFault.MBARRIER_PARITY, i, message, [(mbarrier.init, "initialized here")])
                 return
         for agent, mbarrier in waiting:
@@ -303,9 +300,7 @@ class _Judge:
                 name = self._name((agent.trace.rank, agent.threads[0]))
                 parity = mbarrier.phase - 1 & 1
                 last = agent.waits.get(mbarrier.address, -1)
-                message = (
-                    f"phase {mbarrier.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it waits for ever"
-                )
+                message = f"phase {mbarrier.phase - 1}, of parity {parity}, has completed and is not the one {name} waits for: it deadlocks"
                 self._report(
                     MbarrierFault.MBARRIER_PARITY,
                     self._at(agent),
@@ -324,16 +319,16 @@ class _Judge:
     def _bytes(self, agent: Agent, mbarrier: Mbarrier) -> None:
         name = self._name((agent.trace.rank, agent.threads[0]))
         if mbarrier.expected > 0:
-            what = f"{mbarrier.expected} bytes more are announced than are copied"
+            what = f"{mbarrier.expected} bytes more are expected than are copied"
         else:
-            what = f"{-mbarrier.expected} bytes more are copied than are announced"
-        message = f"{what} in one phase of the mbarrier object: {name} waits for ever"
+            what = f"{-mbarrier.expected} bytes more are copied than are expected"
+        message = f"{what} in one phase of the mbarrier: {name} deadlocks"
         at = mbarrier.expects if mbarrier.expects >= 0 else mbarrier.copies
         self._report(MbarrierFault.EXPECT_TX_VS_BYTES, at, message, [(mbarrier.copies, "copied here"), (self._at(agent), "waits here")])
 
     def _no_arrival(self, machine: Machine, agent: Agent, mbarrier: Mbarrier) -> None:
         name = self._name((agent.trace.rank, agent.threads[0]))
-        message = f"{name} waits here for ever: no arrival completes the phase of the mbarrier object"
+        message = f"{name} deadlocks here: no arrival completes the phase of the mbarrier"
         self._report(
             MbarrierFault.WAIT_NEVER_ARRIVED, self._at(agent), message, [(mbarrier.init, f"initialized for {mbarrier.count} arrivals here")]
         )
@@ -385,9 +380,7 @@ class _Judge:
             kind = fault.kind
             asked = self._asked(fault, machine)
             if asked is not None and kind.split()[0] in ("unwaited", "race"):
-                message = (
-                    "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier object guards"
-                )
+                message = "this only asks whether the phase has completed; if it has not, the thread goes on to what the mbarrier guards"
                 self._report(
                     MbarrierFault.TRY_WAIT_NOT_RETRIED,
                     asked,
@@ -397,19 +390,16 @@ class _Judge:
                 return
             if kind.startswith("unwaited "):
                 does = "writes over" if kind == "unwaited write" else "reads"
-                message = (
-                    f"{self._name(fault.one)} {does} what an asynchronous copy writes, and has not waited at the mbarrier object "
-                    "of the copy"
-                )
+                message = f"{self._name(fault.one)} {does} what an asynchronous copy writes, and has not waited at the mbarrier of the copy"
                 self._report(MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT, fault.instruction, message, [(fault.other, "copied here")])
             elif kind.startswith("too early "):
                 waited = fault.numbers[1]
                 message = (
                     f"this wait of {self._name(fault.one)} is for a phase that has completed before: "
-                    "the next copy is still under way when it is over"
+                    "the next copy is still in flight when it is over"
                 )
                 self._report(
-                    MbarrierFault.MBARRIER_PARITY, waited, message, [(fault.other, "copied here"), (fault.instruction, "touched here")]
+                    MbarrierFault.MBARRIER_PARITY, waited, message, [(fault.other, "copied here"), (fault.instruction, "accessed here")]
                 )
         if self.found:
             return
@@ -493,11 +483,11 @@ class _Judge:
         relaxed = self._relaxed(fault, machine) if rule == RaceFault.DSMEM_ACCESS_UNSYNCHRONISED else None
         if any(key[0] == rule and where[0] == fault.other for key, one_ in self.found.items() for where in one_.steps):
             return
-        message = f"{one} {did[0]} what {two} {did[1]}, and nothing says which comes first"
+        message = f"{one} {did[0]} what {two} {did[1]}, and nothing orders them"
         where = (fault.other, "written here" if did[1] == "writes" else "read here")
         if relaxed is not None:
             message = f"this arrival orders nothing: {message}"
-            self._report(rule, relaxed, message, [where, (fault.instruction, "and touched here")])
+            self._report(rule, relaxed, message, [where, (fault.instruction, "and accessed here")])
             return
         self._report(rule, fault.instruction, message, [where], is_certain=fault.instruction != fault.other)
 

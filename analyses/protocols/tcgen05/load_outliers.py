@@ -49,7 +49,7 @@ def lone_loads(routine: Routine, accessed: Sequence[RegisterAccess]) -> tuple[Fi
     other = next((i for i in sorted(waits) if _is_for_registers(routine, i, uses)), None)
     if other is None or len(loads) == len(early) or any(is_moved(i) for i in waits):
         return ()
-    return (Finding(first, f"{EARLY}: only here does no tcgen05.wait::ld stand before", [*index, (other, "others are waited for")], False),)
+    return (Finding(first, f"{EARLY}: only here does no tcgen05.wait::ld come before", [*index, (other, "others are waited for")], False),)
 
 
 def _is_one_gap(routine: Routine, early: dict[int, int]) -> bool:
@@ -78,4 +78,4 @@ def _copies(routine: Routine, early: dict[int, int], loads: set[int], waits: set
     for key, own in bare.items():
         if key in waited and len(own) == 1:
             steps = [(own[0], "started here"), (waited[key], "it stands here elsewhere")]
-            yield Finding(early[own[0]], f"{EARLY}: in other copies of this code tcgen05.wait::ld stands between", steps, False)
+            yield Finding(early[own[0]], f"{EARLY}: in other copies of this code tcgen05.wait::ld lies between", steps, False)

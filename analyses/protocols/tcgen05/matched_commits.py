@@ -50,8 +50,8 @@ def unanswered(routine: Routine) -> tuple[Finding, ...]:
         if len(bare) == 1 and len(answered) >= (1 if is_ring else FEW - 1):
             at, end = next(iter(bare.items()))
             other = min(answered)
-            message = "no commit behind this wait tells the mbarrier that is told behind all others of its kind"
-            found.setdefault(at, Finding(at, message, [(end, "then waited here"), (other, "behind this wait it is told")], False))
+            message = "no commit after this wait signals the mbarrier that is signalled after all others of its kind"
+            found.setdefault(at, Finding(at, message, [(end, "then waited here"), (other, "after this wait it is signalled")], False))
     return tuple(found.values())
 
 
@@ -73,7 +73,7 @@ def alone(routine: Routine) -> Iterator[Finding]:
         single = [i for i in own if all(ring[other] == name for other in beside.get(i, ()))]
         if len(single) == 1 and len(own) > LEAST_SIMILAR:
             other = next(i for i in own if i not in single)
-            message = "products are committed to this mbarrier alone, and everywhere else to another with it"
+            message = "MMAs are committed to this mbarrier alone, and everywhere else to another with it"
             with_it = next(i for i in beside[other] if ring[i] != name)
             yield Finding(single[0], message, [(other, "elsewhere committed here"), (with_it, "and with it here")], False)
 

@@ -32,7 +32,7 @@ LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
 """One of so many is an exception."""
-NO_FENCE = "no tcgen05.fence::after_thread_sync stands between the wait and this"
+NO_FENCE = "no tcgen05.fence::after_thread_sync lies between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
@@ -155,7 +155,7 @@ def handed_on_loads(routine: Routine) -> Iterator[Finding]:
         elif i in signals and state:
             right.add(i)
     for arrival_outlier in arrival_outliers(arrivals(routine), bare, right):
-        message = "a load from tensor memory may be under way here: nothing has waited for it"
+        message = "a load from tensor memory may be in flight here: nothing has waited for it"
         steps = [(min(arrival_outlier.accessed), "started here"), (arrival_outlier.other, "who arrives here has waited for its loads")]
         yield Finding(arrival_outlier.instruction, message, steps, False)
 
@@ -167,7 +167,7 @@ def left_out_waits(routine: Routine) -> Iterator[Finding]:
         return
     waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
     for outlier in unrolled_outliers(routine, waits):
-        message = "no tcgen05.wait::ld stands before this, as it does in other copies of the same code"
+        message = "no tcgen05.wait::ld comes before this, as it does in other copies of the same code"
         yield Finding(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
@@ -195,7 +195,7 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
             continue
         end = _end(routine, i, frees)
         if end >= 0:
-            yield Finding(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
+            yield Finding(i, "this tensor memory is not freed on every path to the end", [(end, "not freed on a path to here")], False)
 
 
 def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
@@ -305,7 +305,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
             yield Finding(
                 i,
                 "tensor memory is freed here while other warps may still use it: no barrier lies between",
-                [(others[0], "used here, also by warps that do not come to the free")],
+                [(others[0], "used here, also by warps that do not reach the deallocation")],
                 False,
             )
 
@@ -323,7 +323,7 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
         if at is not None and at not in signalled:
             signalled.add(at)
-            yield Finding(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
+            yield Finding(at, "this waits after an MMA that is never committed: nothing signals when it is done", [(i, "started here")])
     if signalled or not routine.function.header.is_entry:
         return
     arrivals = [use.where for use in uses(routine) if use.arrives]
@@ -338,7 +338,7 @@ def left_out_commits(routine: Routine) -> Iterator[Finding]:
     """The one copy of code in which no commit stands where one stands in all others."""
     known = tensor(routine)
     for outlier in unrolled_outliers(routine, known.commits) if known is not None else ():
-        message = "no tcgen05.commit stands before this, as it does in other copies of the same code"
+        message = "no tcgen05.commit comes before this, as it does in other copies of the same code"
         yield Finding(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
@@ -358,7 +358,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
     for i, state in states(routine, waits | stores | ends, step):
         if i in ends and state:
             first = min(state)
-            yield Finding(i, "a store to tensor memory may be under way here: nothing has waited for it", [(first, "started here")], False)
+            yield Finding(i, "a store to tensor memory may be in flight here: nothing has waited for it", [(first, "started here")], False)
 
 
 def stores_read_back(routine: Routine) -> Iterator[Finding]:

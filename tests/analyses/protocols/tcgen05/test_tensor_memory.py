@@ -140,7 +140,7 @@ def test_a_loop_that_gives_back_less_than_it_takes_is_told() -> None:
     good = roles(first + COMMIT.format("empty") + second + COMMIT.format("empty"))
     told = [one for one in findings(good.replace(COMMIT.format("empty"), "", 1), "T005") if one.severity is not Severity.INFO]
 
-    assert [(one.severity, "more often in a round" in one.message) for one in told] == [(Severity.WARNING, True)]
+    assert [(one.severity, "more often in an iteration" in one.message) for one in told] == [(Severity.WARNING, True)]
     assert not findings(good, "T005")
 
 
