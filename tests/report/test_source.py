@@ -14,7 +14,7 @@ from ptxkit.cli import main
 SOURCE = Path(__file__).resolve().parents[2] / "fixtures" / "source"
 EXPECTED = {
     "apply": ("my::apply<float, 64>", {8}),
-    "grouped": ("grouped<float, 48>", {10}),
+    "grouped": ("grouped<float, 32>", {9}),
     "helpers": ("helped<double>", {6}),
     "instances": ("halves<float, 32>", {6}),
     "lambdas": ("transform<float, launch(float*)::'lambda'(float)>", {8, 9}),
