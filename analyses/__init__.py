@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import BasicBlock, ControlFlow, control_flow
 from ptxkit.analyses.cfg.loops import loops
-from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.analyses.framework.rule import Facts, Rule, all_rules
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.analyses.registers.liveness import live_ranges, liveness
 from ptxkit.analyses.registers.pressure import pressure

@@ -30,9 +30,9 @@ from typing import Any
 from facts import FACTS, read, timed
 from values import every
 
-from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.routine import routines
 from ptxkit.analyses.framework.rule import select
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.analyses.memory.accesses import accesses
 from ptxkit.syntax import parse
 

@@ -30,8 +30,8 @@ from typing import Any
 
 from facts import read
 
-from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import all_rules, select
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.syntax import parse
 

@@ -34,7 +34,7 @@ class Trial(NamedTuple):
 
     number: int
     share: int
-    """How many boxes of a tensor map make up the bytes that are announced."""
+    """How many boxes of a tensor map make up the bytes that are announced; 0: each map has boxes for a stage of one array."""
     rows: int
     block: tuple[int, ...]
     grid: int
@@ -60,8 +60,8 @@ def trials(code: Code, kernel: str) -> Iterator[Trial]:
         [tuple(said.get(".reqntid") or ())] if said.get(".reqntid") else [(128,), (64,), (32,), (256,), tuple(said.get(".maxntid", [1]))]
     )
     cluster = int(np.prod(said.get(".reqnctapercluster") or [1]))
-    for block, number, share, rows in itertools.product(blocks, (256, 64, 1024, 8, 4096), (1, 2, 4), (64, 32, 128, 16)):
-        if "tensor" in code.module.text or (share, rows) == (1, 64):
+    for block, share, rows, number in itertools.product(blocks, (0, 1, 2, 4), (64, 32, 128, 16), (256, 100, 40, 1024)):
+        if "tensor" in code.module.text or (share, rows) == (0, 64):
             yield Trial(number, share, rows, block, 2 if cluster == 1 else cluster)
 
 
@@ -69,11 +69,16 @@ def arguments(machine: Machine, code: Code, kernel: str, trial: Trial) -> list[A
     text = code.module.text
     announced = [int(size) for size in re.findall(r"expect_tx[\w.:]*\s+(?:_,\s*)?\[[^\]]+\],\s*(\d+)", text)]
     dimensions = [int(n) for n in re.findall(r"bulk\.(?:prefetch\.)?tensor\.(\d)d", text)] or [2]
+    shared = [int(size) for size in re.findall(r"\.shared[^;\[]*\[(\d+)\];", text)]
+    arrays, barriers = [size for size in shared if size >= 1024], min([size for size in shared if size % 8 == 0] or [8])
     found: list[Any] = []
     for _, _, size, symbol in code.program(kernel, False, False).layout():
         kind = symbol.type or ".b64"
         if symbol.dimensions and size >= 128:
-            found.append(tensor_map(max(announced or [4096]) // trial.share, trial.rows, dimensions[0]))
+            number = sum([isinstance(one, TensorMap) for one in found])
+            stages = arrays[number % len(arrays)] // max(1, barriers // 8) if arrays else 4096
+            size_of_box = max(announced or [4096]) // trial.share if trial.share else stages
+            found.append(tensor_map(size_of_box, trial.rows, dimensions[0]))
         elif symbol.dimensions:
             found.append(bytes(size))
         elif size == 8 and not kind.startswith(".f"):
@@ -116,19 +121,25 @@ def judged(work: tuple[dict[str, str], tuple[str, ...], float]) -> Result:
     family = row["bug_class"].split()[0]
     machine = Machine()
     code = machine.load(good.read_text())
-    first, chosen = None, None
-    for trial in itertools.islice(trials(code, kernel_of(code)), 80):
-        first = first or trial
-        outcome = one(good, trial, (), 2.0)[1]
-        if outcome == "ended":
-            chosen = trial
+    tried = list(itertools.islice(trials(code, kernel_of(code)), 48))
+    chosen: list[Trial] = []
+    for trial in tried:
+        if trial.number not in [one.number for one in chosen] and one(good, trial, (), 1.0)[1] == "ended":
+            chosen.append(trial)
+        if len(chosen) == 4:
             break
-    trial = chosen or first
-    assert trial is not None
-    twin, twin_outcome = one(good, trial, checks, budget)
-    found, outcome = one(bad, trial, checks, budget)
-    message = found[0].diagnostic.message if found else ""
-    return Result(row["name"], family, rules(found), outcome, rules(twin), twin_outcome, message)
+    seen, twins, outcomes, twin_outcomes, message = [], [], [], [], ""
+    for trial in chosen or tried[:1]:
+        twin, twin_outcome = one(good, trial, checks, budget)
+        found, outcome = one(bad, trial, checks, budget)
+        seen += rules(found)
+        twins += rules(twin)
+        outcomes.append(outcome)
+        twin_outcomes.append(twin_outcome)
+        message = message or (found[0].diagnostic.message if found else "")
+    worst = next((outcome for outcome in outcomes if outcome != "ended"), "ended")
+    twin_worst = next((outcome for outcome in twin_outcomes if outcome != "ended"), "ended")
+    return Result(row["name"], family, tuple(dict.fromkeys(seen)), worst, tuple(dict.fromkeys(twins)), twin_worst, message)
 
 
 def rules(findings: tuple[Any, ...]) -> tuple[str, ...]:
@@ -140,7 +151,7 @@ def main() -> None:
     parser.add_argument("--kernels", default="")
     parser.add_argument("--family", default="BCMSRG", help="letters of the rules' families")
     parser.add_argument("--checks", default="addresses,barriers,mbarriers,uninitialized")
-    parser.add_argument("--budget", type=float, default=10.0)
+    parser.add_argument("--budget", type=float, default=5.0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--messages", action="store_true")
     asked = parser.parse_args()

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from ptxkit import files
-from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import select
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.memo import collector_paused
 from ptxkit.syntax import parse
 from ptxkit.syntax.grammar import grammar

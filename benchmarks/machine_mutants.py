@@ -1,10 +1,10 @@
-"""Fixtures without one of their waits, fences or barriers, on the machine: does any schedule show it?
+"""Fixtures without one of their waits, fences or barriers, on the machine: do the monitors, or any schedule, show it?
 
     python benchmarks/machine_mutants.py [--most N] [--only NAME…] [--seconds SECONDS] [--json FILE]
 
 Each launch of `fixtures/kernels/launch.toml` for sm_90a whose output is exact is run as it is; then one instruction is taken away at a time
-(an mbarrier's test is answered with yes), and the launch is run lockstep, late, early, and with ten seeds, until an output differs or there
-is a fault. What shows nothing may be superfluous in this launch, as a fence between two accesses that the machine orders anyway.
+(an mbarrier's test is answered with yes), and the launch is run under all checks, and then lockstep, late, early, and with ten seeds, until
+an output differs or there is a fault. With `--no-checks` only by outputs. What shows nothing may be superfluous in this launch.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ptxkit.analyses.framework.rule import Facts
 from ptxkit.isa.binding import Bound
 from ptxkit.syntax import parse
 
+CHECKED: tuple[str | int, ...] = ("lockstep", "late", 1)
 SCHEDULES: tuple[str | int, ...] = ("lockstep", "late", "early", *range(1, 11))
 BUDGET = 20.0
 
@@ -83,8 +84,16 @@ def without(facts: Facts, routine: Routine, i: int, instead: str) -> str:
     return source[: first.start] + instead + source[end:]
 
 
-def shown(fixture: Fixture, kernel: dict[str, Any], text: str, expected: list[Any]) -> tuple[str, str]:
+def shown(fixture: Fixture, kernel: dict[str, Any], text: str, expected: list[Any], checks: bool) -> tuple[str, str]:
     """Under which schedule it is seen first, and how: empty if under none."""
+    for schedule in CHECKED if checks else ():
+        try:
+            _, findings = machine_launches.watched(fixture, kernel, schedule, text, BUDGET, "all")
+        except Exception as error:
+            return f"checks, {schedule}", f"{type(error).__name__}: {error}"[:200]
+        wrong = [finding.diagnostic for finding in findings if finding.diagnostic.severity.value != "info"]
+        if wrong:
+            return f"checks, {schedule}", f"{wrong[0].rule}: {wrong[0].message}"[:200]
     for schedule in SCHEDULES:
         try:
             found = machine_launches.run(fixture, kernel, schedule, text, BUDGET)
@@ -101,6 +110,7 @@ def main() -> None:
     arguments.add_argument("--only", nargs="*", default=[])
     arguments.add_argument("--seconds", type=float, default=1e9)
     arguments.add_argument("--json", type=Path)
+    arguments.add_argument("--no-checks", action="store_true", help="by outputs and faults only")
     options = arguments.parse_args()
     begun = time.monotonic()
     totals: Counter[str] = Counter()
@@ -126,7 +136,7 @@ def main() -> None:
                 taken[kind] += 1
                 if taken[kind] > options.most:
                     continue
-                schedule, how = shown(fixture, kernel, without(facts, routine, i, instead), expected)
+                schedule, how = shown(fixture, kernel, without(facts, routine, i, instead), expected, not options.no_checks)
                 totals[kind] += 1
                 seen[kind] += bool(schedule)
                 by_schedule[schedule or "none"] += 1

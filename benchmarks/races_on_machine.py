@@ -138,7 +138,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--compare", action="store_true", help="also without the monitor, for the ratio of times")
     parser.add_argument("--fixtures", action="store_true", help="the kernels of fixtures/kernels instead, which are all correct")
-    parser.add_argument("--checks", default="all", help="names of monitors, with commas")
+    parser.add_argument("--checks", default="races,barriers", help="names of monitors, with commas")
     asked = parser.parse_args()
     checks = tuple(asked.checks.split(","))
     if asked.fixtures:

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from facts import read
 
-from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import select
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.memo import collect_when_due
 from ptxkit.names import Kind, Scope, resolve

@@ -285,7 +285,7 @@ class _Calls:
         if formal is None:
             return None
         what = "result" if is_result else "argument"
-        if self.has_abi and formal.name in NARROW and not parameter.declarator.dimensions:
+        if self.has_abi and formal.name in NARROW and not parameter.declarator.dimensions and vector_of(parameter) == 1:
             return f"`{formal.name}` cannot be passed to or from a function", "`.b8`, `.b16` and wider types can"
         if isinstance(node, Name) and node.text == "_":
             return None if is_result else ("`_` is no argument", f"{_spelled(parameter)} is needed")
@@ -426,7 +426,8 @@ def _mismatch(symbol: Symbol, parameter: Parameter, formal: Type) -> str | None:
             if size != own:
                 return f"{own} bytes are given, {size} are needed"
     else:
-        same = _compatible(formal, actual) and symbol.vector == vector
+        # of vectors, ptxas compares sizes
+        same = symbol.vector == vector and (_compatible(formal, actual) if vector == 1 else formal.bits == actual.bits)
     if not same:
         return "the types must match"
     written = symbol.declares

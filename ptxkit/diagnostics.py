@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -88,6 +89,8 @@ class Diagnostic:
     """Where the code comes from in the program that was compiled, if `.loc` says."""
     fix: Fix | None = None
     """What would cure it, if that is known."""
+    witness: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
+    """The execution that shows it, as JSON has it, if it was shown by one."""
 
     def __repr__(self) -> str:
         where = f"{self.path or ''}:{self.span.line}:{self.span.column}"
@@ -129,6 +132,7 @@ class Diagnostic:
             ],
             **_origin(self.origin),
             **({"fix": attrs.asdict(self.fix)} if self.fix is not None else {}),
+            **({"witness": dict(self.witness)} if self.witness is not None else {}),
         }
 
 

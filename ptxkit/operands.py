@@ -110,11 +110,10 @@ class Shaper:
             return shapes.pair(self(operand.children[0]), self(operand.children[1]))
         if isinstance(operand, Component):
             return self._component(operand)
+        if isinstance(operand, Element):
+            return self._element(operand)
         if isinstance(operand, Unary):
             return self._unary(operand)
-        if isinstance(operand, Element):
-            self(operand.number)
-            return self(operand.base)
         if isinstance(operand, Expression | Conditional | Cast | Apply):
             return self._expression(operand)
         return shapes.UNKNOWN
@@ -142,6 +141,18 @@ class Shaper:
         if base.kind == "register" and operand.selector[1:] in COMPONENTS:
             return shapes.register(base.type)
         return base
+
+    def _element(self, operand: Element) -> OperandShape:
+        array, index = self(operand.base), operand.number
+        if array.kind == "unknown":
+            return shapes.UNKNOWN
+        symbol = self.scope.lookup(operand.base.text)
+        if symbol is None or not symbol.dimensions:
+            array = shapes.SCALAR
+        if isinstance(index, Expression) and constant_value(index) is None:
+            is_sum = index.operators == ("+",) and constant_value(index.terms[1]) is not None
+            return shapes.element(array, self(index.terms[0]) if is_sum else shapes.COMPUTED)
+        return shapes.element(array, self(index))
 
     def _unary(self, operand: Unary) -> OperandShape:
         inner = self(operand.operand)

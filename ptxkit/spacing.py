@@ -18,6 +18,7 @@ from ptxkit.syntax import (
     Datum,
     Declarator,
     Dimension,
+    Element,
     Guard,
     Header,
     Label,
@@ -41,7 +42,7 @@ from ptxkit.wrapping import MAY_BREAK, STAYS, one_line
 
 COMMENT = re.compile(r"//[^\n]*|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/")
 
-_TIGHT = frozenset((Address, Apply, AttributeItem, Component, Datum, Declarator, Dimension, Guard, Label, Pair, Range, Unary))
+_TIGHT = frozenset((Address, Apply, AttributeItem, Component, Datum, Declarator, Dimension, Element, Guard, Label, Pair, Range, Unary))
 """Nodes whose parts stand without blanks between them."""
 _SIGNED = frozenset((Address, Datum, Unary))
 _OPENING, _CLOSING = frozenset("([<{@!"), frozenset(",;)]>}")

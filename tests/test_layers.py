@@ -112,6 +112,8 @@ ENGINES = {
     "events": "cfg framework launch memory numbers registers symbolic uniformity",
     "symex": "cfg events framework launch memory numbers symbolic",
     "execution": "cfg framework launch memory registers symbolic",
+    "inputs": "cfg events execution framework launch memory registers symbolic",
+    "dynamic": "execution framework inputs",
     "simulation": "cfg events framework launch memory numbers registers symbolic uniformity",
 }
 """Whom the engines import: the map in analyses/README.md. Nobody imports a room that stands below it here, so there is no circle."""
@@ -119,6 +121,7 @@ CLIENTS = {
     "protocols": " ".join(ENGINES),
     "rules": " ".join([*ENGINES, "protocols"]),
     "verify": " ".join([*ENGINES, "protocols"]),
+    "linting": "dynamic execution framework inputs",
     "comparison": "",
     "drawing": " ".join(ENGINES),
 }

@@ -1,7 +1,8 @@
 """What memory holds that nobody said anything about.
 
 Small whole numbers, so that a kernel that takes them for indices stays within its arrays: `count` holds 0, 1, 2, …, all different, as
-tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds.
+tables of indices often are; `random` draws them by lot; `zeros` is what fresh memory often holds; in `noise` every byte is drawn by lot, so
+that no two bytes are equal for a reason.
 """
 
 from __future__ import annotations
@@ -18,11 +19,15 @@ SIDE = 64
 
 @attrs.frozen
 class Contents:
-    """One choice of all that is made up. `scale` multiplies numbers that were not given."""
+    """One choice of all that is made up. `number` is what numbers are that were not given."""
 
     name: str
     seed: int = 0
-    scale: int = 1
+    number: int = 1
+
+    def with_number(self, number: int) -> Contents:
+        """The same, with another number."""
+        return attrs.evolve(self, number=number)
 
     def data(self, size: int, number: int) -> Any:
         """What buffer `number`, of `size` bytes, holds at the start: an array of bytes."""
@@ -33,21 +38,25 @@ class Contents:
             return np.arange(words, dtype=np.uint32).view(np.uint8)
         if self.name == "random":
             return np.random.default_rng((self.seed, number)).integers(0, HIGH, words, np.uint32).view(np.uint8)
+        if self.name == "noise":
+            return np.random.default_rng((self.seed, number)).integers(0, 256, size, np.uint8)
         return np.zeros(size, np.uint8)
 
-    def image(self, dimensions: int, number: int) -> Any:
-        """The texels of a texture or surface."""
+    def image(self, dimensions: int, number: int, is_float: bool = True) -> Any:
+        """The texels of a texture or surface: numbers from 0 to 1, or small whole numbers."""
         import numpy as np
 
         shape = (SIDE,) * dimensions
+        if not is_float:
+            return self.data(4 * SIDE**dimensions, number).view(np.uint32).reshape(shape)
         if self.name == "zeros":
             return np.zeros(shape, np.float32)
         return np.random.default_rng((self.seed, number)).random(shape, np.float32)
 
     def __str__(self) -> str:
-        return {"count": "0, 1, 2, …", "zeros": "zeros"}.get(self.name, "random numbers")
+        return {"count": "0, 1, 2, …", "zeros": "zeros", "noise": "random bytes"}.get(self.name, "random numbers")
 
 
-COUNT = Contents("count")
-CHOICES = (COUNT, Contents("random", 1), Contents("zeros"), Contents("random", 2, scale=2))
+COUNT, ZEROS, NOISE = Contents("count"), Contents("zeros"), Contents("noise", 3)
+CHOICES = (COUNT, Contents("random", 1), ZEROS, Contents("random", 2))
 """What is tried, in this order: the first for every kernel, the others where something depends on it."""

@@ -1,26 +1,27 @@
 """What depends on contents that were made up: branches, addresses, and what synchronizes.
 
 A value is *made up* if an instruction that read made-up contents wrote it, or one that read a made-up value. The instructions that read
-made-up contents are those that did so in the run; from there on it is followed through the text, in any order of execution, through
-registers, and through a whole state space once a made-up value is stored to it. So whatever depends on made-up contents in the run is found,
-and something more. (Two runs with different contents would show only what differs by chance, and a bit for each lane would make every
+made-up contents are those that did so in the run. From there on it is followed through the text, whatever the order of execution: through
+registers, and through a whole state space once a made-up value is stored to it. So all that depends on made-up contents in the run is
+found, and something more. (Two runs with different contents show only what differs by chance; a bit for each lane would make every
 operation of the machine slower.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site, part
-from ptxkit.syntax import Guard
+from ptxkit.syntax import Guard, Name
 
 
 def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
-    """The instructions of which it depends on made-up contents whether they are executed, where they access memory, or for whom they wait.
+    """The instructions of which it depends on made-up values whether they are executed, where they access memory, or for whom they wait.
 
-    `sources` are those that read made-up contents, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed.
+    `sources` are those that read made-up values first, by `id`; `program` a `ptxkit.machine.loading.Program` that was executed. A guard of
+    the instruction itself counts, a branch to it does not: the branch is among those found.
     """
     if not sources:
         return ()
@@ -32,6 +33,31 @@ def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
         made = registers[id(body)]
         found += [one.site for one in facts[id(body)] if made & (one.where | (one.guard if one.matters else 0))]
     return tuple(found)
+
+
+def readers(program: Any, parameters: Set[str]) -> dict[int, Site]:
+    """The instructions that read some parameters of the kernel, by `id`."""
+    found = {}
+    for site in program.entry.sites if parameters else ():
+        if isinstance(site.bound, Bound) and site.bound.memory and any(name.text in parameters for name in site.instruction.find(Name)):
+            found[id(site)] = site
+    return found
+
+
+def unexecuted(program: Any, seen: Set[int]) -> dict[int, Site]:
+    """The instructions that write shared or global memory, or synchronize, and are not among those `seen`, by `id`."""
+    found = {}
+    for body in program.entered:
+        for site in body.sites:
+            if id(site) not in seen and isinstance(site.bound, Bound) and _is_shared(site.bound):
+                found[id(site)] = site
+    return found
+
+
+def _is_shared(bound: Bound) -> bool:
+    """Whether other threads may see that an instruction is executed."""
+    writes = any(memory.access != "read" and {".global", ".shared"} & set(_spaces(bound, memory.operand)) for memory in bound.memory)
+    return writes or bool(bound.barrier)
 
 
 class _Following:
@@ -101,8 +127,10 @@ class _Facts:
             if operand.role == "addr" or operand is bound.members:
                 for number in body.registers_of(site.scope, part(children[first + operand.path[0]], operand.path[1:])):
                     self.where |= 1 << number
-        self.loads = frozenset([space for memory in bound.memory if memory.access != "write" for space in _spaces(bound, memory.operand)])
-        self.stores = frozenset([space for memory in bound.memory if memory.access != "read" for space in _spaces(bound, memory.operand)])
+        # what a barrier object holds is nobody's to store
+        data = [one for one in bound.memory if one.operand not in {barrier.operand for barrier in bound.barrier}]
+        self.loads = frozenset([space for one in data if one.access != "write" for space in _spaces(bound, one.operand)])
+        self.stores = frozenset([space for one in data if one.access != "read" for space in _spaces(bound, one.operand)])
 
 
 _ANY = (".global", ".shared", ".local", ".param")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.contents import CHOICES, Contents
-from ptxkit.analyses.execution.dependence import dependent
-from ptxkit.analyses.execution.launch import Launch
+from ptxkit.analyses.execution.contents import CHOICES, NOISE, Contents
+from ptxkit.analyses.execution.dependence import dependent, readers, unexecuted
+from ptxkit.analyses.execution.launch import WORD, Launch, MadeUp
 from ptxkit.analyses.execution.observing import Observer
 from ptxkit.diagnostics import Severity
 
@@ -27,8 +27,12 @@ LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
-OF_LAUNCH = frozenset(("launch", "shared", "handle"))
-"""Kinds of faults that say that this is no launch of the kernel."""
+OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
+"""Kinds of faults that other numbers may not lead to."""
+NO_LAUNCH = frozenset(("launch", "shared"))
+"""Kinds of faults that say that a kernel is not to be launched so."""
+OF_LAUNCH = NO_LAUNCH | {"handle"}
+"""Kinds of faults that say that this is no launch of the kernel, with these arguments."""
 
 
 @attrs.frozen
@@ -69,9 +73,17 @@ class Executed:
     """What was not looked at, or not executed, in words."""
     depends: tuple[Any, ...]
     """The instructions (`Site`s) whose path or address depends on contents that were made up; empty if none does."""
+    numbered: tuple[Any, ...]
+    """The same for numbers that were made up, where something was found."""
     instructions: int
-    is_numbered: bool
-    """Whether something depends on numbers that were made up: parameters that were not given."""
+    unexecuted: tuple[Any, ...]
+    """The instructions that write memory or synchronize and were not executed with any of the numbers that were made up."""
+    code: Code
+
+    def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
+        """Whether a finding is about one of these instructions."""
+        spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
+        return any(self.code.index.span(site.path) in spans for site in sites)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -139,32 +151,93 @@ class _Executing:
         self.first: dict[tuple[Any, ...], tuple[Finding, str | int, Contents]] = {}
         self.not_covered: dict[str, None] = {}
         self.skipped = 0
+        self.observer = Observer()
+        self.depends: tuple[Any, ...] = ()
+        self.instructions = 0
 
     def run(self) -> Executed:
-        observer, instructions, depends = self._once(self.schedules[0], self.contents[0])
-        has_numbers = any(argument.made_up == "number" for argument in self.launch.arguments)
-        choices = list(self.contents[1:]) if depends or has_numbers else []
-        if not depends:
-            # what memory holds does not matter, and only numbers that were not given are changed
-            choices = [one for one in choices if one.scale != 1][:1]
-        later = self.schedules[1:] if observer.depends_on_order else ()
-        if self._is_known:
-            for schedule in later:
-                self._again(schedule, self.contents[0])
-            for choice in choices:
-                self._again(self.schedules[0], choice)
+        attempts: list[_Attempt] = []
+        unseen: set[int] | None = None
+        for number in self.launch.numbers if self.launch.has_numbers else (1,):
+            if attempts and self._left < max(LEAST_SECONDS, attempts[-1].runs[0].seconds):
+                break
+            one = self._attempt(number)
+            attempts.append(one)
+            if one.runs[0].fault is not None:
+                continue
+            unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
+            if not unseen:
+                break
+        completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
+        return self._executed(completed or attempts[:1], unseen or set())
+
+    def _attempt(self, number: int) -> _Attempt:
+        """All runs with a number for those that were not given, in as much memory as they take."""
+        self.contents = tuple([one.with_number(number) for one in self.contents])
+        self._all(number)
+        while any(self._is_too_small(run) for run in self.runs) and self._left > 0:
+            self.launch = self.launch.larger()
+            self._all(number)
         if self.skipped:
             self._leave_out(f"{self.skipped} more runs, under other schedules or with other contents: time is up")
+        program = self.observer.program
+        unseen = unexecuted(program, self.observer.seen) if program is not None else {}
+        return _Attempt(tuple(self.runs), dict(self.first), self.observer, self.depends, self.instructions, unseen, dict(self.not_covered))
+
+    def _executed(self, attempts: list[_Attempt], unseen: set[int]) -> Executed:
+        """What came of attempts with several numbers."""
+        best = min(attempts, key=lambda one: len(one.unseen))
+        observer = best.observer
+        runs = tuple([run for one in (best, *[other for other in attempts if other is not best]) for run in one.runs])
         covered = {
             "shared": observer.shared,
             "global": observer.globals,
             "barriers": observer.barriers,
             "phases": observer.phases,
             "copies": observer.copies,
-            "schedules": len({run.schedule for run in self.runs}),
-            "contents": len({run.contents for run in self.runs}),
+            "schedules": len({run.schedule for run in runs}),
+            "contents": len({(run.contents.name, run.contents.seed) for run in runs}),
         }
-        return Executed(self.launch, tuple(self.runs), self._shown(), covered, tuple(self.not_covered), depends, instructions, has_numbers)
+        shown = _shown(attempts)
+        program = observer.program
+        numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
+        left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
+        unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
+        return Executed(self.launch, runs, shown, covered, left_out, best.depends, numbered, best.instructions, unexecuted_, self.code)
+
+    @property
+    def _left(self) -> float:
+        """Seconds that are left."""
+        return self.end - time.perf_counter()
+
+    @property
+    def _share(self) -> float:
+        """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
+        return 0.5 if self.launch.has_numbers and not self.runs else 1.0
+
+    def _numbers(self, program: Any) -> set[str]:
+        """The parameters that are numbers, or have some, and were not given."""
+        return {
+            name
+            for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
+            if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
+        }
+
+    def _all(self, number: int) -> None:
+        """The first run, and those that may show something else."""
+        if self.runs:
+            self.code.reset()
+        self.runs, self.first, self.not_covered, self.skipped = [], {}, {}, 0
+        self._once(self.schedules[0], self.contents[0])
+        if not self._is_known or self._is_too_small(self.runs[0]):
+            return
+        for n, schedule in enumerate(self.schedules[1:] if self.observer.depends_on_order else ()):
+            self._again(schedule, self.contents[0], is_needed=n == 0)
+        for n, choice in enumerate(self.contents[1:] if self.depends else ()):
+            self._again(self.schedules[0], choice, is_needed=n == 0)
+        if self._are_equal and self.launch.made_up:
+            # with bytes that differ, values that are equal by chance are not
+            self._again(self.schedules[0], NOISE.with_number(number), is_needed=False)
 
     @property
     def _is_known(self) -> bool:
@@ -172,16 +245,27 @@ class _Executing:
         fault = self.runs[0].fault
         return fault is None or fault.kind not in UNKNOWN | OF_LAUNCH
 
-    def _again(self, schedule: str | int, contents: Contents) -> None:
-        left = self.end - time.perf_counter()
-        if left < max(LEAST_SECONDS, self.runs[0].seconds):
-            self.skipped += 1
+    def _is_too_small(self, run: Ran) -> bool:
+        """Whether a run ended at an access that leaves the global memory that was made up, which could be larger."""
+        fault = run.fault
+        return fault is not None and fault.kind == "address" and fault_space(fault) == ".global" and self.launch.can_grow
+
+    @property
+    def _are_equal(self) -> bool:
+        """Whether all that was found is that threads write equal values."""
+        found = [finding.diagnostic.severity for finding, _, _ in self.first.values()]
+        return bool(found) and all(severity is Severity.INFO for severity in found)
+
+    def _again(self, schedule: str | int, contents: Contents, is_needed: bool) -> None:
+        """A further run, if there is time. What is needed and not run is left out, and said."""
+        if self._left < max(LEAST_SECONDS, self.runs[0].seconds):
+            self.skipped += is_needed
             return
         self._once(schedule, contents)
 
-    def _once(self, schedule: str | int, contents: Contents) -> tuple[Observer, int, tuple[Any, ...]]:
+    def _once(self, schedule: str | int, contents: Contents) -> None:
         from ptxkit.machine import Fault
-        from ptxkit.machine.monitors import monitors_of
+        from ptxkit.machine.monitors import monitors_of, not_covered
 
         machine = self.code.machine
         if self.runs:
@@ -192,6 +276,12 @@ class _Executing:
             given, own = argument.argument(machine, contents, number)
             arguments.append(given)
             made += own
+        freed = list(made)
+        for number, variable in enumerate(self.launch.variables, len(arguments)):
+            written, own = variable.placed(self.code, contents, number)
+            made += written
+            made += own
+            freed += own
         observer = Observer(tuple(made))
         monitors = (observer, *monitors_of(self.checks))
         begun = time.perf_counter()
@@ -209,7 +299,7 @@ class _Executing:
                 cluster=one.cluster,
                 shared=one.shared,
                 schedule=schedule,
-                budget=max(LEAST_SECONDS, self.end - begun),
+                budget=max(LEAST_SECONDS, self._share * self._left),
                 monitors=monitors,
                 progress=self.progress,
             )
@@ -217,43 +307,67 @@ class _Executing:
         except Fault as error:
             fault, findings = error, error.findings
         finally:
-            for start, _ in made:
+            for start, _ in freed:
                 machine.free_global(start)
         seconds = time.perf_counter() - begun
-        for monitor in monitors:
-            self._ask(monitor)
+        for what in not_covered(monitors):
+            self._leave_out(what)
         causes = set()
         for finding in findings:
             cause = cause_of(finding)
             causes.add(cause)
-            self.first.setdefault(cause, (finding, schedule, contents))
-        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_told(fault, findings):
+            self._note(finding, schedule, contents)
+        if fault is not None and fault.kind not in UNKNOWN | OF_LAUNCH and not _is_explained(fault, findings):
             finding = of_fault(fault, self.launch, schedule)
             causes.add(cause_of(finding))
-            self.first.setdefault(cause_of(finding), (finding, schedule, contents))
+            self._note(finding, schedule, contents)
         self.runs.append(Ran(schedule, contents, seconds, fault, frozenset(causes)))
-        return observer, instructions, dependent(observer.program, observer.sources) if not self.runs[1:] else ()
+        if not self.runs[1:]:
+            self.observer, self.instructions = observer, instructions
+            self.depends = dependent(observer.program, observer.sources)
 
-    def _ask(self, monitor: Any) -> None:
-        """What a monitor says it has not looked at."""
-        unwatched, unchecked = getattr(monitor, "unwatched", 0), getattr(monitor, "unchecked", 0)
-        name = type(monitor).__name__.lower()
-        if unwatched:
-            self._leave_out(f"{name}: {unwatched} accesses were not watched")
-        if unchecked:
-            self._leave_out(f"{name}: {unchecked} pairs of accesses were too many to compare")
+    def _note(self, finding: Finding, schedule: str | int, contents: Contents) -> None:
+        """Keeps the first finding of a cause, or the first that is an error."""
+        cause = cause_of(finding)
+        known = self.first.get(cause)
+        if known is None or (known[0].diagnostic.severity is Severity.INFO and finding.diagnostic.severity is not Severity.INFO):
+            self.first[cause] = finding, schedule, contents
 
     def _leave_out(self, what: str) -> None:
         self.not_covered.setdefault(what)
 
-    def _shown(self) -> tuple[Shown, ...]:
-        tried = {run.contents for run in self.runs}
-        found = []
-        for cause, (finding, schedule, contents) in self.first.items():
-            with_it = {run.contents for run in self.runs if cause in run.causes}
-            found.append(Shown(finding, schedule, contents, with_it == tried))
-        order = list(Severity)
-        return tuple(sorted(found, key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+@attrs.frozen(eq=False)
+class _Attempt:
+    """The runs with one choice of numbers."""
+
+    runs: tuple[Ran, ...]
+    first: Mapping[tuple[Any, ...], tuple[Finding, str | int, Contents]]
+    observer: Observer
+    depends: tuple[Any, ...]
+    instructions: int
+    unseen: Mapping[int, Any]
+    """The instructions that write memory or synchronize and were not executed, by `id`."""
+    not_covered: Mapping[str, None]
+
+
+def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
+    """The findings of attempts, one for each cause, the worst first."""
+    found: dict[tuple[Any, ...], Shown] = {}
+    for one in attempts:
+        tried = {run.contents for run in one.runs}
+        for cause, (finding, schedule, contents) in one.first.items():
+            is_always = {run.contents for run in one.runs if cause in run.causes} == tried
+            known = found.get(cause)
+            if known is None or (is_always and not known.is_always):
+                found[cause] = Shown(finding, schedule, contents, is_always)
+    order = list(Severity)
+    return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+
+def fault_space(fault: Fault) -> str:
+    """The state space of an access that ended a run, as the machine names it; empty if it is not known."""
+    return next((f".{space}" for space in ("global", "shared", "local", "constant", "parameter") if f"{space} memory" in fault.reason), "")
 
 
 def cause_of(finding: Finding) -> tuple[Any, ...]:
@@ -262,7 +376,7 @@ def cause_of(finding: Finding) -> tuple[Any, ...]:
     return diagnostic.name, diagnostic.span, tuple([related.span for related in diagnostic.related])
 
 
-def _is_told(fault: Fault, findings: Sequence[Finding]) -> bool:
+def _is_explained(fault: Fault, findings: Sequence[Finding]) -> bool:
     """Whether a finding of a monitor says why a run ended: at the same instruction, or of threads that wait for ever."""
     span = fault.diagnostic.span
     wrong = [one.diagnostic for one in findings if one.diagnostic.severity is Severity.ERROR]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -11,6 +10,12 @@ import attrs
 from ptxkit.analyses.execution.contents import Contents
 
 Shape = tuple[int, int, int]
+WORD = 8
+"""The bytes of a pointer."""
+TABLE = 1 << 10
+"""So many pointers are put into a buffer of pointers."""
+MOST_ROOM = 1 << 27
+"""No buffer that is made up is larger, in bytes."""
 Made = tuple[Any, tuple[tuple[int, int], ...]]
 """An argument as `Machine.launch` takes it, and the addresses (first, end) of memory whose contents were made up."""
 
@@ -32,28 +37,44 @@ class Given:
 
 
 @attrs.frozen
-class MadeUp:
-    """An argument that nobody gave: `size` bytes of a number, of a pointer, or of a structure of both.
+class Image:
+    """A texture or surface that is made up, and where its handle lies."""
 
-    At each offset of `pointers` there is the address of a buffer of `room` bytes, at each of `textures` and `surfaces` a handle, in all
-    other words of 4 bytes `number`.
+    at: int
+    dimensions: int
+    is_texture: bool
+    is_float: bool
+    is_layered: bool
+
+    def handle(self, machine: Any, contents: Contents, number: int) -> bytes:
+        """The handle of a new one."""
+        array = contents.image(self.dimensions, number, self.is_float)
+        made = machine.texture(array, layered=self.is_layered) if self.is_texture else machine.surface(array, layered=self.is_layered)
+        return bytes(made.encode(_Of(machine)))
+
+
+@attrs.frozen
+class MadeUp:
+    """What nobody gave: `size` bytes of a number, of a pointer, or of a structure of both.
+
+    At each offset of `pointers` there is the address of a buffer of `room` bytes, at those of `images` a handle, in all other words of 4
+    bytes the number of the contents. In the buffers of `tables` there are addresses of further ones: by the offset of the pointer, where
+    they begin and how far they are apart.
     """
 
     size: int
-    number: int = 0
     pointers: tuple[int, ...] = ()
-    textures: tuple[tuple[int, int], ...] = ()
-    """Offsets, each with the dimensions of the texture."""
-    surfaces: tuple[tuple[int, int], ...] = ()
+    images: tuple[Image, ...] = ()
+    tables: tuple[tuple[int, int, int], ...] = ()
     room: int = 1 << 20
     is_float: bool = False
+    given: tuple[tuple[int, bytes], ...] = ()
+    """Parts that somebody gave, by their offsets."""
 
     @property
     def made_up(self) -> str:
         """What of it was made up, in words."""
-        if self.pointers or self.textures or self.surfaces:
-            return "contents"
-        return "number"
+        return "contents" if self.pointers or self.images else "number"
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
         """The argument for a run on a machine."""
@@ -61,25 +82,60 @@ class MadeUp:
         made = []
         for n, at in enumerate(self.pointers):
             buffer = machine.alloc(self.room)
-            buffer.write(contents.data(self.room, number * 16 + n))
+            held = contents.data(self.room, number * 16 + n)
             made.append((buffer.address, buffer.address + self.room))
+            for pointer, first, step in self.tables:
+                if pointer == at:
+                    made.append(self._table(machine, held, first, step))
+            buffer.write(held)
             data[at : at + 8] = buffer.address.to_bytes(8, "little")
-        for at, dimensions in self.textures:
-            data[at : at + 8] = machine.texture(contents.image(dimensions, number)).encode(_Of(machine))
-        for at, dimensions in self.surfaces:
-            data[at : at + 8] = machine.surface(contents.image(dimensions, number)).encode(_Of(machine))
+        for at, raw in self.given:
+            data[at : at + len(raw)] = raw
+        for image in self.images:
+            data[image.at : image.at + 8] = image.handle(machine, contents, number)
         return bytes(data), tuple(made)
+
+    def _table(self, machine: Any, held: Any, first: int, step: int) -> tuple[int, int]:
+        """Puts addresses into a buffer, each of a part of a new one; gives where that is."""
+        import numpy as np
+
+        count = max(1, min(TABLE, (len(held) - first) // step if step else 1))
+        buffer = machine.alloc(self.room)
+        part = self.room // count // 256 * 256
+        for n in range(count):
+            at = first + n * step
+            held[at : at + 8] = np.frombuffer((buffer.address + n * part).to_bytes(8, "little"), np.uint8)
+        return buffer.address, buffer.address + self.room
 
     def _numbers(self, contents: Contents) -> bytes:
         import numpy as np
 
-        number = self.number * contents.scale
+        number = contents.number
         if self.is_float:
-            return np.float64(1.0).tobytes() if self.size == 8 else np.float32(1.0).tobytes() if self.size == 4 else b"\0\x3c"[: self.size]
+            return np.dtype(f"f{self.size}").type(1.0).tobytes() if self.size in (2, 4, 8) else bytes(self.size)
         if self.size in (1, 2, 4, 8):
             return min(number, (1 << self.size * 8 - 1) - 1).to_bytes(self.size, "little")
         words, rest = divmod(self.size, 4)
         return number.to_bytes(4, "little") * words + bytes(rest)
+
+
+@attrs.frozen
+class Variable:
+    """A variable of the module that the host may have written before the launch: `made_up` is what is put there."""
+
+    name: str
+    made_up: MadeUp
+
+    def placed(self, code: Any, contents: Contents, number: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
+        """Writes it, and gives where it lies, and where the memory lies to which it points."""
+        address = code.address(self.name)
+        if not self.made_up.pointers and not self.made_up.images:
+            words = -(-self.made_up.size // 4) * 4
+            code.machine.write(address, contents.data(words, number * 16)[: self.made_up.size].tobytes())
+            return ((address, address + self.made_up.size),), ()
+        data, own = self.made_up.argument(code.machine, contents, number)
+        code.machine.write(address, data)
+        return ((address, address + self.made_up.size),), own
 
 
 @attrs.frozen
@@ -108,17 +164,36 @@ class Launch:
     arguments: tuple[Argument, ...] = ()
     cluster: Shape | None = None
     shared: int = 0
+    variables: tuple[Variable, ...] = ()
 
     @property
-    def longest(self) -> int:
-        """The most threads along one dimension of the grid."""
-        return max([g * b for g, b in zip(self.grid, self.block, strict=True)])
+    def made_up(self) -> bool:
+        """Whether anything was made up."""
+        return bool(self.variables) or any(one.made_up for one in self.arguments)
 
     @property
-    def threads(self) -> int:
-        return math.prod(self.grid) * math.prod(self.block)
+    def can_grow(self) -> bool:
+        """Whether memory that was made up can be larger."""
+        return any(isinstance(one, MadeUp) and one.pointers and one.room < MOST_ROOM for one in self.arguments)
+
+    def larger(self) -> Launch:
+        """The same with more memory that is made up."""
+        grown = [
+            attrs.evolve(one, room=min(MOST_ROOM, one.room * 8)) if isinstance(one, MadeUp) and one.pointers else one
+            for one in self.arguments
+        ]
+        return attrs.evolve(self, arguments=tuple(grown))
 
     @property
-    def made_up(self) -> tuple[int, ...]:
-        """The positions of the arguments of which something was made up."""
-        return tuple([i for i, argument in enumerate(self.arguments) if argument.made_up])
+    def numbers(self) -> tuple[int, ...]:
+        """What numbers that were not given may be, one after the other, until a launch runs to completion.
+
+        First as many as there are threads along the longest side, as sizes are; then less, so that loops end and arrays have room.
+        """
+        longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
+        return tuple(dict.fromkeys([longest, min(longest, max(self.block)), min(longest, 16), 1]))
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether numbers were made up."""
+        return any(isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD) for one in self.arguments)

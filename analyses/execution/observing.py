@@ -8,6 +8,7 @@ import numpy as np
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous.arguments import order as operand_order
+from ptxkit.machine.memory import CONST
 from ptxkit.machine.memory.operands import SplitAddress
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.operation import Operation
@@ -16,7 +17,7 @@ _ORDERED = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 
 
 class Observer(Monitor):
-    """Counts what is covered. `made` are the addresses (first, end) of global memory whose contents were made up."""
+    """Counts what is covered. `made` are the generic addresses (first, end) of memory whose contents were made up."""
 
     def __init__(self, made: tuple[tuple[int, int], ...] = ()) -> None:
         self.made = sorted(made)
@@ -28,6 +29,8 @@ class Observer(Monitor):
         self.copies = 0
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
+        self.seen: set[int] = set()
+        """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
         """Whether something was executed of which the outcome may be another under another schedule: what is in flight, atomics, strong
         reads."""
@@ -48,20 +51,23 @@ class Observer(Monitor):
             self.globals += count
         elif access.space.startswith(".shared"):
             self.shared += count
-        else:
+        elif access.space != ".const":
             return
         site = getattr(lanes, "site", None)
         if site is None:
             return
+        self.seen.add(id(site))
         _, _, _, ordered = self._of(site)
         if ordered and access.kind != "write":
             self.depends_on_order = True
-        if self.made and access.space == ".global" and access.kind != "write" and id(site) not in self.sources:
-            low, high = int(np.min(access.at)), int(np.max(access.at))
+        if self.made and not access.space.startswith(".shared") and access.kind != "write" and id(site) not in self.sources:
+            base = CONST if access.space == ".const" else 0
+            low, high = base + int(np.min(access.at)), base + int(np.max(access.at))
             if any(start <= high and low < end for start, end in self.made):
                 self.sources[id(site)] = site
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        self.seen.add(id(lanes.site))
         in_flight, _, _, _ = self._of(lanes.site)
         if in_flight:
             self.depends_on_order = True

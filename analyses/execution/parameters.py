@@ -2,116 +2,171 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
 
 import attrs
 
-from ptxkit.analyses.execution.launch import MadeUp
+from ptxkit.analyses.execution.launch import MOST_ROOM, WORD, Image, MadeUp
 from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.memory.accesses import Access, accesses, size_of
 from ptxkit.analyses.registers.ssa import ssa
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
+from ptxkit.machine.loading import declarator_of
 from ptxkit.names import Symbol
 from ptxkit.syntax import Guard
 
 _IMAGES = ("texture.isa", "surface.isa")
 _HANDLES = ("t", "a")
 _DIMENSIONS = {".1d": 1, ".2d": 2, ".3d": 3, ".cube": 2, ".a1d": 2, ".a2d": 3, ".acube": 3}
-WORD = 8
-"""The bytes of a pointer and of a handle."""
+LEAST_ROOM = 1 << 20
+"""No buffer is smaller, in bytes."""
 
 
 @attrs.frozen
 class Parameter:
-    """A parameter of a kernel: its name in the PTX, its bytes, and at which offsets it has what."""
+    """A parameter of a kernel, or a variable that the host may have written: its name in the PTX, its bytes, and where it has what."""
 
     name: str
     size: int
     is_float: bool
     pointers: tuple[int, ...]
-    textures: tuple[tuple[int, int], ...]
-    surfaces: tuple[tuple[int, int], ...]
+    images: tuple[Image, ...]
+    tables: tuple[tuple[int, int, int], ...]
 
     @property
     def is_number(self) -> bool:
         """Whether it is a number."""
-        return not self.pointers and not self.textures and not self.surfaces and self.size <= WORD
+        return not self.pointers and not self.images and self.size <= WORD
 
-    def made_up(self, number: int, bytes_: int) -> MadeUp:
-        """An argument for it: numbers are `number`, buffers have so many bytes."""
-        return MadeUp(self.size, number, self.pointers, self.textures, self.surfaces, bytes_, self.is_float)
+    def made_up(self, threads: int) -> MadeUp:
+        """An argument for it, in a launch of so many threads: its buffers have 16 bytes for each, and some more."""
+        room = min(MOST_ROOM, max(LEAST_ROOM, 1 << (16 * threads - 1).bit_length()))
+        return MadeUp(self.size, self.pointers, self.images, self.tables, room, self.is_float)
 
 
 @fact
 def parameters(kernel: Routine) -> tuple[Parameter, ...]:
     """The parameters of a kernel, in order."""
     uses = _Uses(kernel)
-    header = kernel.function.header
     scope = kernel.names.scopes[(*kernel.path, 0)]
     found = []
-    for declared in header.parameters:
+    for declared in kernel.function.header.parameters:
         symbol = scope.lookup(declared.name)
         assert symbol is not None
-        found.append(_parameter(symbol, uses))
+        kind = types()[symbol.type or ".b64"]
+        own = _parameter(symbol, uses)
+        is_pointer = getattr(getattr(symbol, "declares", None), "pointer", None) is not None
+        is_word = own.size == WORD and not symbol.dimensions and kind.kind != "float" and not own.images
+        if is_pointer or (is_word and (symbol.name, 0) not in uses.numbers):
+            own = attrs.evolve(own, pointers=tuple(sorted({0, *own.pointers})))
+        found.append(own)
     return tuple(found)
 
 
+@fact
+def variables(kernel: Routine) -> tuple[Parameter, ...]:
+    """The variables of the module, without initializer, that the kernel or a function of the module reads and none of them writes."""
+    read: dict[int, Symbol] = {}
+    written: set[int] = set()
+    found = []
+    for routine in (kernel, *[one for one in kernel.siblings if not one.function.header.is_entry]):
+        for access in accesses(routine):
+            symbol = access.where.symbol if access.where is not None else None
+            if symbol is not None and symbol.space in (".global", ".const"):
+                if access.writes:
+                    written.add(id(symbol))
+                else:
+                    read[id(symbol)] = symbol
+    uses = _Uses(kernel)
+    for symbol in read.values():
+        declarator = declarator_of(kernel.module, symbol)
+        is_set = declarator is not None and declarator.initializer is not None
+        if id(symbol) not in written and symbol.linkage != ".extern" and not is_set:
+            found.append(_parameter(symbol, uses))
+    return tuple([one for one in found if one.size])
+
+
 def _parameter(symbol: Symbol, uses: _Uses) -> Parameter:
-    kind = types()[symbol.type or ".b64"]
-    count = symbol.count if symbol.count is not None else 1
-    size = max(1, kind.bytes) * symbol.vector * (count or 1)
-    textures = tuple(sorted(uses.images.get((symbol.name, True), {}).items()))
-    surfaces = tuple(sorted(uses.images.get((symbol.name, False), {}).items()))
-    images = {at for at, _ in (*textures, *surfaces)}
-    own = {at for at in uses.pointers.get(symbol.name, ()) if at + WORD <= size}
-    if getattr(getattr(symbol, "declares", None), "pointer", None) is not None:
-        own.add(0)
-    if size == WORD and not symbol.dimensions and kind.kind != "float" and 0 not in uses.numbers.get(symbol.name, ()):
-        own.add(0)
-    return Parameter(symbol.name, size, kind.kind == "float", tuple(sorted(own - images)), textures, surfaces)
+    kind = types().get(symbol.type or ".b64")
+    size = size_of(symbol) or 0
+    images = tuple(sorted([one for key, one in uses.images.items() if key[0] == symbol.name], key=lambda one: one.at))
+    handles = {one.at for one in images}
+    pointers = tuple(sorted({at for name, at in uses.pointers if name == symbol.name and at + WORD <= size} - handles))
+    tables = tuple(sorted([(at, *table) for (name, at), table in uses.tables.items() if name == symbol.name and at in pointers]))
+    return Parameter(symbol.name, size, kind is not None and kind.kind == "float", pointers, images, tables)
+
+
+Place = tuple[str, int]
+"""A parameter or variable, and an offset in it."""
 
 
 class _Uses:
-    """At which offsets of which parameters a kernel has pointers, handles, and 64-bit numbers."""
+    """Where parameters and variables have pointers, handles, and 64-bit numbers."""
 
     def __init__(self, kernel: Routine) -> None:
         self.known = values(kernel)
-        self.pointers: dict[str, set[int]] = {}
-        self.images: dict[tuple[str, bool], dict[int, int]] = {}
-        self.numbers: dict[str, set[int]] = {}
-        for access in accesses(kernel):
-            for name, at in self._bases(access.address):
-                self.pointers.setdefault(name, set()).add(at)
+        self.numbering = ssa(kernel)
+        self.accesses = {access.instruction: access for access in accesses(kernel)}
+        self.pointers: set[Place] = set()
+        self.tables: dict[Place, tuple[int, int]] = {}
+        """Pointers to pointers: where the first one is, and how far they are apart."""
+        self.images: dict[Place, Image] = {}
+        self.numbers: set[Place] = set()
+        for access in self.accesses.values():
+            self._points(access.address)
         bounds = bindings(kernel)
         for i, bound in enumerate(bounds):
             if isinstance(bound, Bound) and bound.form.file in _IMAGES:
                 self._handle(kernel, i, bound)
-        numbering = ssa(kernel)
-        for number, readers in enumerate(numbering.readers):
-            found = self._parameter(self.known.of(number)) if readers else None
+        for number, readers in enumerate(self.numbering.readers):
+            at = self.numbering.values[number].instruction
+            found = self._place(self.known.of(number)) if readers and at in self.accesses else None
             if found is not None and all(_computes(bounds[i]) for i in readers):
-                self.numbers.setdefault(found[0], set()).add(found[1])
+                self.numbers.add(found)
 
-    def _bases(self, address: Term | None) -> Iterator[tuple[str, int]]:
-        """The parameters that an address is the sum of, with offsets in them."""
-        if address is None:
-            return
-        for atom, factor in address.linear[1]:
-            inner = atom.args[0] if atom.operator in ("zext", "trunc") else atom
-            found = self._parameter(inner)
-            if factor == 1 and found is not None:
-                yield found
+    def _points(self, address: Term | None) -> None:
+        """Notes of what an address is made of that it is a pointer: one that a parameter or variable holds, or one in memory."""
+        for atom, factor in address.linear[1] if address is not None else ():
+            if factor != 1 or atom.width != 8 * WORD:
+                continue
+            place = self._place(atom)
+            if place is not None:
+                self.pointers.add(place)
+                continue
+            loaded = self._loaded(atom)
+            if loaded is None or loaded.address is None:
+                continue
+            offset, parts = loaded.address.linear
+            base = next((place for part, times in parts if times == 1 and (place := self._place(part)) is not None), None)
+            if base is not None:
+                steps = [times for part, times in parts if self._place(part) is None]
+                self.pointers.add(base)
+                self.tables.setdefault(base, (offset % (1 << 32), math.gcd(*steps) if steps else 0))
 
-    def _parameter(self, term: Term) -> tuple[str, int] | None:
-        symbol = self.known.symbol(term) if term.operator == "parameter" and term.width == 8 * WORD else None
-        if symbol is None:
+    def _place(self, term: Term) -> Place | None:
+        """The parameter or variable that holds a value of 64 bits."""
+        if term.width != 8 * WORD:
             return None
-        offset = term.data[-2]
-        return symbol.name, offset if isinstance(offset, int) else 0
+        if term.operator == "parameter":
+            symbol, offset = self.known.symbol(term), term.data[-2]
+            return (symbol.name, offset if isinstance(offset, int) else 0) if symbol is not None else None
+        loaded = self._loaded(term)
+        if loaded is None or loaded.where is None or loaded.where.symbol is None or loaded.where.symbol.space not in (".global", ".const"):
+            return None
+        at = loaded.where.offset.constant
+        return (loaded.where.symbol.name, at) if at is not None else None
+
+    def _loaded(self, term: Term) -> Access | None:
+        """The load that a value is what it read of."""
+        number = term.data[0] if term.operator == "value" and term.data else None
+        if not isinstance(number, int) or number >= len(self.numbering.values):
+            return None
+        access = self.accesses.get(self.numbering.values[number].instruction)
+        return access if access is not None and access.reads and not access.writes else None
 
     def _handle(self, kernel: Routine, i: int, bound: Bound) -> None:
         """The handle of a texture or surface: what is first in brackets."""
@@ -123,10 +178,12 @@ class _Uses:
         for step in operand.path[1:]:
             node = node.children[step]
         term = self.known.operand(i, node)
-        found = self._parameter(term) if term is not None else None
-        if found is not None:
-            geometry = next((_DIMENSIONS[one] for one in bound.modifiers if one in _DIMENSIONS), 2)
-            self.images.setdefault((found[0], bound.form.file == "texture.isa"), {})[found[1]] = geometry
+        place = self._place(term) if term is not None else None
+        if place is not None:
+            geometry = next((one for one in bound.modifiers if one in _DIMENSIONS), ".2d")
+            is_texture = bound.form.file == "texture.isa"
+            is_float = is_texture and bound.slot(".dtype").startswith(".f")
+            self.images[place] = Image(place[1], _DIMENSIONS[geometry], is_texture, is_float, geometry.startswith(".a"))
 
 
 def _computes(bound: object) -> bool:

@@ -3,42 +3,105 @@
 from __future__ import annotations
 
 from ptxkit.analyses.events.steps import Does, steps
+from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.memory.accesses import accesses
+from ptxkit.analyses.memory.accesses import accesses, locate, size_of
+from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.symbolic.values import Values, values
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.types import types
+from ptxkit.names import Symbol
 
-ROW = 64
-"""Elements of two bytes in a row: what most swizzles take."""
-ELEMENT = 2
+ROW = 128
+"""Bytes of a row: what the widest swizzle takes."""
+USUAL, LEAST = 8 * ROW, 16
+"""Bytes of a box of which nothing is known, and of the smallest."""
+MOST = 256
+"""The longest side of a box, in elements."""
+TYPES = {2: ".f16", 4: ".f32", 8: ".f64", 1: ".u8"}
 
 
-def box_of(routine: Routine, name: str, rank: int) -> tuple[int, ...]:
-    """The box of a map that is a parameter, of elements of two bytes, the dimension that varies fastest last."""
-    return split(_bytes(routine).get(name, ROW * ELEMENT * 8) // ELEMENT, rank)
+def box_of(routine: Routine, name: str, rank: int, small: bool = False) -> tuple[str, tuple[int, ...]]:
+    """The type and the box of a map that is a parameter, the dimension that varies fastest last.
+
+    The box of a copy that no mbarrier waits for is as large as the variable it copies from. If it is to be `small`, it is the smallest.
+    """
+    known = _known(routine).get(name)
+    size, element, is_expected = known if known is not None else (USUAL, 2, False)
+    if small and not is_expected:
+        size = LEAST
+    return TYPES[element], split(size // element, rank, ROW // element)
 
 
-def split(elements: int, rank: int) -> tuple[int, ...]:
-    """A box of so many elements: rows of 64, or fewer where that is no whole number of rows; no side is longer than 256."""
-    row = next((row for row in (ROW, 32, 16, 8) if elements % row == 0), min(elements, 256)) if rank > 1 else min(elements, 256)
+def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
+    """A box of so many elements in rows of `row`, or of fewer where these are not whole; no side is longer than 256."""
+    if rank > 1:
+        row = next((width for width in (row, row // 2, row // 4, row // 8) if width and elements % width == 0), min(elements, MOST))
+    else:
+        row = min(elements, MOST)
     sides, rest = [row], max(1, elements // row)
     for _ in range(rank - 1):
-        side = next(side for side in range(min(256, rest), 0, -1) if rest % side == 0)
+        side = next(side for side in range(min(MOST, rest), 0, -1) if rest % side == 0)
         sides.insert(0, side)
         rest //= side
     return tuple(sides)
 
 
 @fact
-def _bytes(routine: Routine) -> dict[str, int]:
-    """By parameter, how many bytes a copy with it brings: those expected, divided by the copies that share them."""
-    copies: dict[str, int] = {}
-    for access in accesses(routine):
-        if access.memory.proxy == "tensormap" and access.address is not None:
-            for leaf in access.address.leaves():
-                if leaf.operator == "address":
-                    copies.setdefault(str(leaf.data[0]), access.instruction)
+def _known(routine: Routine) -> dict[str, tuple[int, int, bool]]:
+    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier is told of them.
+
+    Those that are expected are shared out as the variables are large that they go to.
+    """
+    known = values(routine)
+    room: dict[str, Symbol | None] = {}
+    for own in steps(routine).values():
+        for step in own:
+            if step.does is Does.COPY and step.map is not None and step.target is not None:
+                room[_name(step.map)] = locate(known, step.target).symbol
     expecting = [step.amount for own in steps(routine).values() for step in own if step.does is Does.EXPECT]
-    expected = [amount.constant for amount in expecting if amount is not None]
-    known = [amount for amount in expected if amount]
-    if not copies or not known:
-        return {}
-    return dict.fromkeys(copies, max(known) // len(copies))
+    expected = max([amount.constant or 0 for amount in expecting if amount is not None], default=0)
+    found = {}
+    sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
+    for name, symbol in room.items() if expected else ():
+        share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
+        found[name] = (share, _element(routine, symbol), True)
+    for name, symbol in _sources(routine, known).items():
+        size = size_of(symbol) or 0
+        if name not in found and size:
+            found[name] = (size, _element(routine, symbol), False)
+    return found
+
+
+def _name(map_: Term) -> str:
+    return next((str(leaf.data[0]) for leaf in map_.leaves() if leaf.operator == "address"), "")
+
+
+def _sources(routine: Routine, known: Values) -> dict[str, Symbol]:
+    """By parameter, the variable in shared memory that copies with it are from, where they always begin at the same place."""
+    maps = {one.instruction: _name(one.address) for one in accesses(routine) if one.memory.proxy == "tensormap" and one.address is not None}
+    found: dict[str, Symbol] = {}
+    for one in accesses(routine):
+        if one.instruction in maps and one.memory.is_async and one.memory.access == "read" and one.where is not None:
+            symbol = one.where.symbol
+            if symbol is not None and one.where.address.offset.constant is not None and one.space == ".shared":
+                found[maps[one.instruction]] = symbol
+    return found
+
+
+def _element(routine: Routine, symbol: Symbol | None) -> int:
+    """Bytes of an element of a variable, by the types that it is accessed with; 2 where none tells."""
+    bounds = bindings(routine)
+    for one in accesses(routine):
+        bound = bounds[one.instruction]
+        if (
+            symbol is not None
+            and one.where is not None
+            and one.where.symbol is symbol
+            and isinstance(bound, Bound)
+            and bound.type in types()
+        ):
+            size = types()[bound.type].bytes
+            if bound.type.startswith((".f", ".s", ".u")) and size in TYPES and not one.memory.is_async:
+                return size
+    return 2

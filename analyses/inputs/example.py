@@ -34,7 +34,7 @@ class Number:
 
         if isinstance(self.value, float):
             if self.type in (".bf16", ".bf16x2"):
-                return (np.float32(self.value).view(np.uint32) >> 16).astype(np.uint16).tobytes() * (self.size // 2)
+                return bytes((np.float32(self.value).view(np.uint32) >> 16).astype(np.uint16).tobytes() * (self.size // 2))
             return np.dtype(f"f{self.size}").type(self.value).tobytes()
         return min(int(self.value), (1 << 8 * self.size - 1) - 1).to_bytes(self.size, "little")
 

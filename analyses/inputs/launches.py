@@ -35,13 +35,14 @@ def example(routine: Routine, shape: Shape, counts: int = FEW, scale: int = 1, d
     third four times, and so on again."""
     longest = scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
     numbers = [longest << n % 3 if differ else longest for n in range(len(parameters(routine)))]
-    made = tuple([(one.name, _argument(routine, one, number, counts)) for one, number in zip(parameters(routine), numbers, strict=True)])
+    given = zip(parameters(routine), numbers, strict=True)
+    made = tuple([(one.name, _argument(routine, one, number, counts, differ)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, counts: int) -> Argument:
-    parts = [(slot.offset, _part(routine, parameter, slot, number, counts)) for slot in parameter.slots]
+def _argument(routine: Routine, parameter: Parameter, number: int, counts: int, small: bool) -> Argument:
+    parts = [(slot.offset, _part(routine, parameter, slot, number, counts, small)) for slot in parameter.slots]
     if not parameter.is_array and len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         return parts[0][1]
     if not parameter.is_array and not parts:
@@ -49,10 +50,10 @@ def _argument(routine: Routine, parameter: Parameter, number: int, counts: int) 
     return Structure(parameter.size, tuple(parts))
 
 
-def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, counts: int) -> Number | Array | Map | Image:
+def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, counts: int, small: bool) -> Number | Array | Map | Image:
     if slot.role is Role.TENSOR_MAP:
-        rank, box = slot.rank or 2, box_of(routine, parameter.name, slot.rank or 2)
-        return Map(".f16", tuple([max(64, 2 * side) for side in box[-rank:]]), box)
+        kind, box = box_of(routine, parameter.name, slot.rank or 2, small)
+        return Map(kind, tuple([max(64, 2 * side) for side in box]), box)
     if slot.role is Role.POINTER:
         kind = slot.type if slot.type in types() and types()[slot.type].bytes else f".b{8 * min(slot.width, 8)}"
         if slot.pointee:

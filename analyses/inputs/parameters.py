@@ -262,8 +262,10 @@ def _counts(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
             continue
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
         starts = [induction.start for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
-        differs = any(_is_special(leaf) for term in (condition, *starts) for leaf in term.leaves())
-        (counts if phis and not differs else others).update(leaves)
+        if any(_is_special(leaf) for term in (condition, *starts) for leaf in term.leaves()):
+            others.update(leaves)
+        elif phis:
+            counts.update(leaves)
     return counts - others, counts | others
 
 

@@ -146,7 +146,7 @@ def _element(
         if register is None or register.volatile or register.components != 1:
             return None
         return Input("special", path, width, signed, special=shape.type)
-    return Input("symbol", path, width, signed) if shape.kind in ("symbol", "function") else None
+    return Input("symbol", path, width, signed) if shape.kind in ("symbol", "element", "function") else None
 
 
 def _outputs(operand: BoundOperand, computes: Computes | None, inputs: Mapping[str, Input], bound: Bound) -> Iterator[Output]:

@@ -29,7 +29,7 @@ from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
 from ptxkit.names import Kind, Symbol
-from ptxkit.syntax import Address, Expression, Guard, Name, Node, constant_value
+from ptxkit.syntax import Address, Element, Expression, Guard, Name, Node, constant_value
 
 MOST_ROUNDS = 256
 """Loops that take their counter through more numbers than this are not followed one by one."""
@@ -115,6 +115,8 @@ class Values(Cook):
             if len(numbers) == 1:
                 return self._of_register(i, numbers[0], self._final)
             return self._symbol(i, node, 64)
+        if isinstance(node, Element):
+            return self._element(i, node, 64, self._final)
         value = constant_value(node)
         if isinstance(value, int):
             return self.terms.constant(value, 64)
@@ -267,6 +269,8 @@ class Values(Cook):
         node = self._node(i, one.path)
         if one.kind == "constant":
             return self._constant(node, one.width)
+        if isinstance(node, Element):
+            return self._element(i, node, one.width, known)
         if one.kind == "symbol":
             return self._symbol(i, node, one.width)
         return self._address(i, node, known) if isinstance(node, Address) else None
@@ -324,6 +328,30 @@ class Values(Cook):
         if not isinstance(offset, int):
             return None
         return self.terms.add(base, self.terms.constant(node.offset_sign * offset, base.width))
+
+    def _element(self, i: int, node: Element, width: int, known: list[Term | None]) -> Term | None:
+        """The address of an element of an array."""
+        array = self._symbol(i, node.base, width)
+        symbol = self.symbol(array.leaves()[0]) if array is not None else None
+        kind = types().get(symbol.type or "") if symbol is not None else None
+        if array is None or symbol is None or kind is None:
+            return None
+        index, offset = node.number, 0
+        if isinstance(index, Expression) and constant_value(index) is None and len(index.terms) == 2:
+            value = constant_value(index.terms[1])
+            if not isinstance(value, int) or index.operators != ("+",):
+                return None
+            index, offset = index.terms[0], value
+        value = constant_value(index)
+        if isinstance(value, int):
+            number = self.terms.constant(value + offset, array.width)
+        else:
+            numbers = self._registers.of(i, index) or self._registers.of(i, node)
+            held = self._of_register(i, numbers[0], known) if len(numbers) == 1 else None
+            if held is None:
+                return None
+            number = self.terms.add(self.terms.extend(held, array.width, False), self.terms.constant(offset, array.width))
+        return self.terms.add(array, self.terms.scale(number, kind.bytes * symbol.vector))
 
     def _symbol(self, i: int, node: Node, width: int) -> Term | None:
         """The address of a variable or function, with what is added to it; width 0 for the natural one of its space."""

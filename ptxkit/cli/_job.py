@@ -28,6 +28,8 @@ class Job:
     """Rules whose findings are no errors are left out."""
     ignores: bool = True
     """Whether comments in the file may accept findings."""
+    run: bool = True
+    """Whether kernels are executed."""
 
 
 @frozen
@@ -61,10 +63,10 @@ def rules_of(job: Job) -> tuple[Rule, ...]:
 
 def examine_text(name: str, text: str, job: Job) -> Examined:
     """Applies the rules to a text. For any text, an exception is a bug of ptxkit."""
-    from ptxkit.analyses.framework.linting import lint
+    from ptxkit.analyses.linting.linting import lint
     from ptxkit.syntax import parse
 
-    found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores)
+    found = lint(parse(text, name), rules_of(job), job.target, job.version, ignores=job.ignores, run=job.run)
     if job.severity:
         found = tuple([_with_severity(diagnostic, job.severity) for diagnostic in found])
     return Examined(name, found, lines_of(text) if found else [])

@@ -128,13 +128,15 @@ def _one(
 ) -> dict[str, Any]:
     """Runs a launch and prints what came of it; gives its record."""
     from ptxkit.machine import Fault
+    from ptxkit.machine.monitors import monitors_of, not_covered
     from ptxkit.rewriters.profiling.array_files import BadFile
     from ptxkit.rewriters.profiling.execution import execute
 
+    monitors = monitors_of(checks) if checks else ()
     record: dict[str, Any] = {"kernel": launch.kernel, "grid": list(launch.grid), "block": list(launch.block)}
     with _Progress(launch) as progress:
         try:
-            found = execute(machine, code, launch, schedule=schedule, budget=budget, checks=checks, progress=progress)
+            found = execute(machine, code, launch, schedule=schedule, budget=budget, monitors=monitors, progress=progress)
         except Fault as fault:
             failure: Fault | None = fault
         except (OSError, BadFile, TypeError, ValueError) as error:
@@ -143,12 +145,20 @@ def _one(
             failure = None
     if failure is not None:
         click.echo(f"{launch.kernel} <<<{_size(launch.grid)}, {_size(launch.block)}>>> {failure.kind}")
-        _show([finding.diagnostic for finding in _located(failure.findings, module)], module.text)
-        _show([failure.diagnostic], module.text)
-        findings = _findings(_located(failure.findings, module), launch, replay)
-        return {**record, "outcome": "fault", "fault": failure.diagnostic.as_json(), "findings": findings}
+        findings = _told(module, failure.findings, launch, replay)
+        if not any(finding.diagnostic.span == failure.diagnostic.span for finding in failure.findings):
+            _show([failure.diagnostic], module.text)
+        _left_out(monitors)
+        return {
+            **record,
+            "outcome": "fault",
+            "fault": failure.diagnostic.as_json(),
+            "findings": [finding.as_json() for finding in findings],
+            "not_covered": not_covered(monitors),
+        }
     _print(found)
-    _show([finding.diagnostic for finding in _located(found.findings, module)], module.text)
+    findings = _told(module, found.findings, launch, replay)
+    _left_out(monitors)
     outputs = [{"argument": i, "type": _type(launch, i), "values": _numbers(launch, i, data)} for i, data in found.outputs.items()]
     return {
         **record,
@@ -157,26 +167,29 @@ def _one(
         "seconds": found.seconds,
         "printed": found.printed,
         "outputs": outputs,
-        "findings": _findings(_located(found.findings, module), launch, replay),
+        "findings": [finding.as_json() for finding in findings],
+        "not_covered": not_covered(monitors),
     }
 
 
-def _located(findings: tuple[Finding, ...], module: Module) -> tuple[Finding, ...]:
-    """The findings with their lines in the program that was compiled, where `.loc` says."""
-    import attrs
+def _told(module: Module, findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[Finding]:
+    """Prints findings and their witnesses; gives them with their lines in the source and the command that shows them again."""
+    from ptxkit.cli._witnesses import located, spoken, with_replay
 
-    from ptxkit.origins import with_origins
-    from ptxkit.syntax import Index
-
-    diagnostics = with_origins(module, Index(module), [finding.diagnostic for finding in findings]) if findings else []
-    return tuple([attrs.evolve(finding, diagnostic=one) for finding, one in zip(findings, diagnostics, strict=True)])
-
-
-def _findings(findings: tuple[Finding, ...], launch: Launch, replay: list[str]) -> list[dict[str, Any]]:
-    """Findings as JSON, each with the command that shows it again."""
     command = shlex.join([*replay, "--kernel", launch.kernel])
-    records = [finding.as_json() for finding in findings]
-    return [{**record, "witness": {**record["witness"], "replay": command}} for record in records]
+    found = [with_replay(finding, command) for finding in located(module, findings)]
+    for finding in found:
+        _show([finding.diagnostic], module.text)
+        for line in spoken(finding.witness):
+            click.echo(f"  {line}", err=True)
+    return found
+
+
+def _left_out(monitors: tuple[Any, ...]) -> None:
+    from ptxkit.machine.monitors import not_covered
+
+    for what in not_covered(monitors):
+        click.echo(f"ptxkit: not covered: {what}", err=True)
 
 
 def _print(found: Execution) -> None:

@@ -3,220 +3,240 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
-from collections.abc import Iterable
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ptxkit import files
-from ptxkit.cli import _input
-from ptxkit.demangling import matching
+from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
+from ptxkit.demangling import matching, short
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.simulation.setting import Shape
+    from ptxkit.analyses.execution.launch import Launch
+    from ptxkit.analyses.framework.routine import Routine
+    from ptxkit.analyses.verify.verdict import Verdict
+    from ptxkit.machine.findings import Finding
     from ptxkit.syntax import Module
 
 CODES = {"verified": 0, "refuted": 1, "undecided": 3}
+WORST = ("refuted", "undecided", "verified")
+COVERED = {
+    "shared": "{} of shared memory",
+    "global": "{} of global memory",
+    "barriers": "{} waits at barriers",
+    "phases": "{} mbarrier phases",
+    "copies": "{} copies and other operations in flight",
+    "schedules": "{} schedules",
+    "contents": "{} contents of memory",
+}
+"""What was covered, in words."""
 
 
 @click.command()
 @click.argument("path", metavar="FILE")
 @click.option("-k", "--kernel", metavar="NAME", help="The kernel, where the file has several.")
+@click.option(
+    "--launch", "description", metavar="TOML", help="How the kernel is launched (docs/profiling.md), in place of the options below."
+)
 @click.option("--grid", metavar="X,Y,Z", default="1", show_default=True, help="CTAs of the grid.")
-@click.option("--block", metavar="X,Y,Z", required=True, help="Threads of a CTA.")
+@click.option("--block", metavar="X,Y,Z", help="Threads of a CTA; needed without --launch.")
 @click.option("--cluster", metavar="X,Y,Z", help="CTAs of a cluster; by default what the kernel says, or 1.")
-@click.option("--param", "parameters", metavar="NAME=N", multiple=True, help="A parameter; NAME+16=N for a part of it; *=N all others.")
-@click.option("--memory", metavar="NAME=N", multiple=True, help="What lies where a parameter points; N:S grows by S; *=N all others.")
-@click.option("--boxes", metavar="JSON", help="A file that says how many bytes a copy with a tensor map has, by parameter.")
-@click.option("--budget", type=float, default=300, show_default=True, metavar="SECONDS", help="No more clusters are begun after this.")
-@click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", help="How it is printed.")
+@click.option("--shared", type=click.IntRange(0, 1 << 20), metavar="BYTES", help="Dynamic shared memory; by default 32 KiB if it is used.")
+@click.option(
+    "--param", "parameters", metavar="NAME=N", multiple=True, help="A number; NAME+16=N for a part of a structure; *=N all others."
+)
+@click.option("--array", "arrays", metavar="NAME=TYPE:COUNT[:FILL]", multiple=True, help="An array: a=f32:4096:random, a=i32:9:zeros.")
+@click.option("--memory", metavar="NAME=N", multiple=True, help="Whole numbers where a parameter points; N:S grows by S; *=N all others.")
+@click.option("--boxes", metavar="JSON", help="A file with the boxes of tensor maps, by parameter.")
+@click.option("--library", "libraries", metavar="FILE", multiple=True, help="Another PTX file, with functions that this one calls.")
+@click.option("--check", "checks", default="all", show_default=True, metavar="all|races,…", help="What to look for.")
+@click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
+@click.option(
+    "--budget", type=click.FloatRange(0, min_open=True), default=300, show_default=True, metavar="SECONDS", help="Time for a launch."
+)
+@click.option("--format", "format_", type=click.Choice(["text", "json", "sarif"]), default="text", help="How it is printed.")
 def command(
     path: str,
     kernel: str | None,
+    description: str | None,
     grid: str,
-    block: str,
+    block: str | None,
     cluster: str | None,
+    shared: int | None,
     parameters: tuple[str, ...],
+    arrays: tuple[str, ...],
     memory: tuple[str, ...],
     boxes: str | None,
+    libraries: tuple[str, ...],
+    checks: str,
+    target: str | None,
     budget: float,
     format_: str,
 ) -> None:
-    """Run a kernel of a PTX file (- for standard input) abstractly, as it would be launched: do all threads get through its barriers?
+    """Run a kernel of a PTX file (- for standard input) as it would be launched, and watch for races, deadlocks, wrong barriers and
+    wrong addresses.
 
-    Exit codes: 0 verified, 1 refuted, 3 undecided, 2 could not run.
+    Arguments that are left out are made up. Exit codes: 0 verified, 1 refuted, 3 undecided, 2 could not run.
     """
-    from ptxkit.analyses.framework.routine import routines
-    from ptxkit.analyses.simulation.setting import CannotLaunch, Setting, launched
     from ptxkit.analyses.verify.verdict import verify
-    from ptxkit.syntax import Index, parse, syntax_errors
+    from ptxkit.machine import Fault, Machine
+    from ptxkit.machine.monitors import monitors_of
+    from ptxkit.syntax import parse
 
     try:
+        names = tuple([name.strip() for name in checks.split(",")])
+        monitors_of(names)
         module = parse(files.read(path), path)
-        errors = [one for one in syntax_errors(module) if one.severity.value == "error"]
-        if errors:
-            raise CannotLaunch(f"{path}:{errors[0].span.line}:{errors[0].span.column}: {errors[0].message}")
-        name = _chosen(module, kernel)
-        shape = _cluster(module, name) if cluster is None else _shape("cluster", cluster)
-        numbers = _numbers("param", parameters)
-        _check_names(module, name, numbers)
-        setting = Setting(_shape("block", block), _shape("grid", grid), shape, numbers, _boxes(boxes), _memory(memory))
-        module = launched(module, name, setting)
-    except (files.CannotRead, CannotLaunch) as error:
-        click.echo(f"ptxkit: {error}", err=True)
+        machine = Machine(target or next((word for word in module.targets if word.startswith("sm_")), "sm_90a"))
+        for library in libraries:
+            machine.load(parse(files.read(library), library))
+        code = machine.load(module)
+        options = Options(block or "", grid, cluster, shared, parameters, arrays, memory, boxes)
+        chosen = _of_file(module, path, kernel, description) if description is not None else _of_options(module, kernel, options)
+        verdicts = []
+        for routine, launch in chosen:
+            found = verify(code, launch, names_of(module, routine), budget, names)
+            _raise_of_launch(found)
+            verdicts.append((routine, found))
+    except (files.CannotRead, CannotLaunch, OSError, ValueError, TypeError) as error:
+        diagnostics = getattr(error, "diagnostics", ())
+        where = f"{path}:{diagnostics[0].span.line}:{diagnostics[0].span.column}: {diagnostics[0].message}" if diagnostics else str(error)
+        click.echo(f"ptxkit: {where}", err=True)
         sys.exit(2)
-    routine = next(one for one in routines(module) if one.name == name)
-    verdict = verify(routine, setting, budget)
-    index = Index(module)
-
-    def position(one: Any) -> dict[str, Any]:
-        i = one.instruction
-        line = index.span(routine.where(i)).line if i >= 0 else None
-        return {"line": line, "text": one.text, "instruction": " ".join(routine.instructions[i].body_text.split()) if i >= 0 else None}
-
-    report = {
-        "version": 1,
-        "path": path,
-        "kernel": name,
-        "outcome": verdict.outcome,
-        "reasons": [position(one) for one in verdict.reasons],
-        "schedule": [position(one) for one in verdict.schedule],
-        "clusters": verdict.clusters,
-        "phases": verdict.phases,
-        "waits": verdict.waits,
-        "compared": verdict.accessed,
-        "all_compared": verdict.has_all_accesses,
-        "covered": list(verdict.covered),
-        "assumptions": [position(one) for one in verdict.assumptions],
-        "boxes": dict(verdict.boxes),
-    }
+    except Fault as fault:
+        click.echo(f"ptxkit: {fault.reason}", err=True)
+        sys.exit(2)
+    replay = _replay(path, description, checks)
+    reports = [_report(module, routine, verdict, replay) for routine, verdict in verdicts]
     if format_ == "json":
-        click.echo(json.dumps(report, indent=1))
+        click.echo(json.dumps(reports[0] if len(reports) == 1 else reports, indent=1))
+    elif format_ == "sarif":
+        click.echo(json.dumps(_sarif(module, verdicts), indent=1))
     else:
-        _print(report, setting.clusters)
-    sys.exit(CODES[verdict.outcome])
+        for (routine, verdict), report in zip(verdicts, reports, strict=True):
+            _print(module, routine, verdict, report)
+    outcomes = [verdict.outcome for _, verdict in verdicts]
+    sys.exit(CODES[next(one for one in WORST if one in outcomes)])
 
 
-def _print(report: dict[str, Any], clusters: int) -> None:
-    click.echo(f"{report['kernel']}: {report['outcome']}")
-    _list(report, report["reasons"])
-    if report["boxes"]:
-        click.echo(f"  with these boxes all that is announced would come: {json.dumps(report['boxes'])}")
-    if report["schedule"]:
-        click.echo("  one order in which it comes to this, the last steps:")
-        for step in report["schedule"]:
-            click.echo(f"  {step['line']:6}  {step['text']}")
-    if report["outcome"] == "verified":
-        click.echo(f"  every thread comes to its end: {report['phases']} mbarrier phases, {report['waits']} waits")
-        come, there_are = report["covered"]
-        if come < there_are:
-            click.echo(f"  {come} of {there_are} instructions that synchronize were come to: of the others nothing is said")
-        who = f"one cluster, which stands for all {clusters}" if report["clusters"] < clusters else f"all {clusters} clusters"
-        click.echo(f"  {who if clusters > 1 else 'the whole grid'} was run")
-        if report["all_compared"]:
-            click.echo(f"  no race among the accesses of shared memory whose address is known ({report['compared']} words)")
-        else:
-            click.echo(f"  races in shared memory were looked for in the first {report['compared']} words only")
-    if report["assumptions"]:
-        click.echo("  this is so for this launch if")
-        _list(report, report["assumptions"])
+def _raise_of_launch(verdict: Verdict) -> None:
+    """Raises the fault of a launch that is none of the kernel."""
+    from ptxkit.analyses.execution.execute import NO_LAUNCH
+
+    fault = verdict.executed.fault
+    if fault is not None and fault.kind in NO_LAUNCH:
+        raise fault
 
 
-def _list(report: dict[str, Any], listed: list[dict[str, Any]]) -> None:
-    for one in listed:
-        where = f"{report['path']}:{one['line']}: " if one["line"] else ""
-        click.echo(f"  {where}{one['text']}")
-        if one["instruction"]:
-            click.echo(f"      {one['instruction']}")
+def _chosen(module: Module, kernel: str | None) -> Routine:
+    """The kernel of a name, or the only one. Raises CannotLaunch."""
+    from ptxkit.analyses.framework.routine import routines
 
-
-def _chosen(module: Module, kernel: str | None) -> str:
-    from ptxkit.analyses.simulation.setting import CannotLaunch
-
-    names = [one.name for one in module.functions if one.header.is_entry and one.body is not None]
-    mine = matching(kernel, names) if kernel is not None else []
+    found = {one.name: one for one in routines(module) if one.function.header.is_entry}
+    mine = matching(kernel, list(found)) if kernel is not None else []
     if len(mine) == 1:
-        return mine[0]
-    if kernel is None and len(names) == 1:
-        return str(names[0])
-    if kernel is None or kernel not in names:
+        return found[mine[0]]
+    if kernel is None and len(found) == 1:
+        return next(iter(found.values()))
+    if kernel is None or kernel not in found:
         what = f"no kernel {kernel!r}" if kernel is not None else "say which kernel (-k)"
-        raise CannotLaunch(f"{what}; there are {', '.join(names) or 'none'}")
-    return kernel
+        raise CannotLaunch(f"{what}; there are {', '.join(found) or 'none'}")
+    return found[kernel]
 
 
-def _cluster(module: Module, name: str) -> Shape:
-    """The cluster that a kernel says it is launched with."""
-    from ptxkit.analyses.simulation.setting import declared_cluster
-
-    return declared_cluster(module, name) or (1, 1, 1)
-
-
-def _shape(what: str, text: str) -> Shape:
-    from ptxkit.analyses.simulation.setting import CannotLaunch
-
-    parts = text.replace("x", ",").split(",")
-    if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
-        raise CannotLaunch(f"--{what} takes one to three numbers above 0, as 128,1,1; not {text!r}")
-    x, y, z = [*map(int, parts), 1, 1][:3]
-    if what == "block" and x * y * z > 1024:
-        raise CannotLaunch(f"a CTA has at most 1024 threads, not {x * y * z}")
-    if what == "cluster" and x * y * z > 16:
-        raise CannotLaunch(f"a cluster has at most 16 CTAs, not {x * y * z}")
-    return x, y, z
+def _of_options(module: Module, kernel: str | None, options: Options) -> list[tuple[Routine, Launch]]:
+    routine = _chosen(module, kernel)
+    if not options.block:
+        raise CannotLaunch("--block or --launch is needed: how many threads has a CTA?")
+    return [(routine, of_options(module, routine, options))]
 
 
-def _check_names(module: Module, kernel: str, numbers: Iterable[str]) -> None:
-    """Raises CannotLaunch for a parameter that the kernel has not."""
-    from ptxkit.analyses.simulation.setting import CannotLaunch
+def _of_file(module: Module, path: str, kernel: str | None, description: str) -> list[tuple[Routine, Launch]]:
+    from ptxkit.analyses.framework.routine import routines
+    from ptxkit.cli.profile import _launches
 
-    known = [parameter.name for parameter in module.function(kernel).header.parameters]
-    for word in numbers:
-        name = word.partition("+")[0]
-        if name not in (*known, "*"):
-            raise CannotLaunch(_input.unknown("parameter", name, known))
+    known = {one.name: one for one in routines(module)}
+    described = _launches(description, path, module, (kernel,) if kernel is not None else ())
+    return [(known[one.kernel], of_description(known[one.kernel], one)) for one in described]
 
 
-def _numbers(what: str, parameters: tuple[str, ...]) -> dict[str, int]:
-    from ptxkit.analyses.simulation.setting import CannotLaunch
+def _replay(path: str, description: str | None, checks: str) -> list[str]:
+    """The command that runs the same launch again: without a schedule, which differs between findings."""
+    if description is not None:
+        return ["ptxkit", "run", path, "--launch", description, "--check", checks]
+    return ["ptxkit", "verify", *_given_options()]
 
-    found = {}
-    for text in parameters:
-        name, equals, number = text.partition("=")
-        try:
-            found[name.strip()] = int(number, 0)
-        except ValueError:
-            equals = ""
-        if not equals or not name.strip():
-            raise CannotLaunch(f"--{what} takes NAME=NUMBER, not {text!r}")
+
+def _given_options() -> list[str]:
+    """The options as they stand on the command line, without that of the format."""
+    context = click.get_current_context()
+    found = []
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if parameter.name in ("format_",) or context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.DEFAULT:
+            continue
+        if isinstance(parameter, click.Argument):
+            found.append(str(value))
+            continue
+        values: Sequence[Any] = value if isinstance(value, tuple) else (value,)
+        for one in values:
+            found += [parameter.opts[-1], str(one)]
     return found
 
 
-def _memory(texts: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-    """The first number in memory and by how much each next one is more, by name."""
-    first = _numbers("memory", tuple([text.partition(":")[0] for text in texts]))
-    steps = _numbers("memory", tuple([f"{text.partition('=')[0]}={text.partition(':')[2] or 0}" for text in texts]))
-    return {name: (number, steps[name]) for name, number in first.items()}
+def _report(module: Module, routine: Routine, verdict: Verdict, replay: Sequence[str]) -> dict[str, Any]:
+    """A verdict as JSON has it."""
+    from ptxkit.cli._witnesses import located, with_replay
+
+    findings = []
+    for shown in verdict.findings:
+        command = list(replay)
+        if command[1] == "run":
+            command += ["--kernel", routine.name, "--schedule", str(shown.schedule)]
+        findings.append(with_replay(located(module, [shown.finding])[0], shlex.join(command)).as_json())
+    missing = [f"line {reason.line}: {reason.text}" if reason.line else reason.text for reason in verdict.reasons]
+    return {
+        "version": 1,
+        "kernel": routine.name,
+        "outcome": verdict.outcome,
+        "findings": findings,
+        "covered": dict(verdict.covered),
+        "not_covered": list(dict.fromkeys([*missing, *verdict.not_covered, *verdict.assumptions])),
+    }
 
 
-def _boxes(path: str | None) -> dict[str, int]:
-    """The bytes of a copy by tensor map. Raises CannotLaunch for a file that does not say them."""
-    from ptxkit.analyses.simulation.setting import CannotLaunch, bytes_of_box
+def _sarif(module: Module, verdicts: Sequence[tuple[Routine, Verdict]]) -> dict[str, Any]:
+    from ptxkit.cli._witnesses import located, sarif
 
-    if path is None:
-        return {}
-    try:
-        said = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise CannotLaunch(f"{path}: {error}") from None
-    if not isinstance(said, dict):
-        raise CannotLaunch(f"{path}: an object is needed, with tensor maps as its keys")
-    found = {}
-    for name, box in said.items():
-        size = bytes_of_box(box)
-        if size is None:
-            raise CannotLaunch(f'{path}: {name!r} needs bytes, or {{"box": [64, 32], "type": "f16"}}')
-        found[name] = size
-    return found
+    findings: list[Finding] = []
+    for _, verdict in verdicts:
+        findings += located(module, [shown.finding for shown in verdict.findings])
+    return sarif(module, findings)
+
+
+def _print(module: Module, routine: Routine, verdict: Verdict, report: Mapping[str, Any]) -> None:
+    from rich.console import Console
+
+    from ptxkit.cli._witnesses import located, spoken
+    from ptxkit.report.text import render
+
+    console = Console(soft_wrap=True, highlight=False, markup=False)
+    lines = module.text.replace("\r\n", "\n").split("\n")
+    click.echo(f"{short(routine.name)}: {verdict.outcome}")
+    for shown, record in zip(verdict.findings, report["findings"], strict=True):
+        console.print(render(located(module, [shown.finding])[0].diagnostic, lines), end="")
+        for line in spoken(record["witness"]):
+            click.echo(f"  {line}")
+    for reason in verdict.reasons:
+        where = f"{module.path}:{reason.line}: " if reason.line else ""
+        click.echo(f"  {where}{reason.text}")
+    for example in dict.fromkeys([reason.example for reason in verdict.reasons if reason.example]):
+        click.echo(f"  give what is missing, for example: {example}")
+    for assumption in verdict.assumptions:
+        click.echo(f"  {assumption}")
+    counted = [COVERED[name].format(f"{count:,}") for name, count in verdict.covered.items() if count > 1 or name in ("shared", "global")]
+    rest = "; not covered: " + "; ".join(verdict.not_covered) if verdict.not_covered else "; nothing was left out"
+    click.echo(f"  covered: accesses: {', '.join(counted)}{rest}")

@@ -419,6 +419,9 @@ class _Binding:
             if shape.kind != "list":
                 raise self._fail("operand-kind", f"{_a(shape)} where a list in parentheses is needed", path, "list", shape)
             return
+        if item.kind == "address" and shape.kind == "element" and len(item.parts) == 1:
+            self._name(item.parts[0], shape, path)
+            return
         words = {"address": "an address in brackets", "pair": "a pair", "vector": f"a vector of {len(item.parts)}"}[item.kind]
         if shape.kind != item.kind:
             raise self._fail("operand-kind", f"{_a(shape)} where {words} is needed", path, words, shape)
@@ -541,6 +544,9 @@ class _Binding:
                 raise self._fail("special-register", f"{shape} {text}", path, wanted, shape)
             self._check_special(allowed, shape, path)
             return
+        if shape.kind == "element" and rule.symbol:
+            self._check_index(shape, path)
+            shape = shape.parts[0]
         if shape.kind in ("symbol", "function", "label"):
             if not rule.symbol:
                 raise self._fail("operand-kind", f"{_a(shape)} where {wanted} is needed", path, wanted, shape)
@@ -581,7 +587,10 @@ class _Binding:
         raise self._fail("special-register", message, path, wanted_words(allowed), shape)
 
     def _check_address(self, rule: OperandRule, spaces: tuple[str, ...], shape: OperandShape, path: Path, in_brackets: bool) -> None:
-        if not in_brackets:
+        if shape.kind == "element" and rule.indexed:
+            self._check_index(shape, path)
+            shape = shape.parts[0]
+        elif not in_brackets:
             if shape.kind != "address" or not shape.parts:
                 raise self._fail("operand-kind", f"{_a(shape)} where an address in brackets is needed", path, "address", shape)
             shape = shape.parts[0]
@@ -605,6 +614,17 @@ class _Binding:
             wanted = "a 32-bit or 64-bit integer" if narrow else "a 64-bit integer"
             raise self._fail("operand-type", f"{shape} as an address, where {wanted} is needed", path, wanted, shape)
 
+    def _check_index(self, shape: OperandShape, path: Path) -> None:
+        """Of `a[i]`, a must be an array and i an integer."""
+        array, index = shape.parts
+        if array.kind == "scalar":
+            raise self._fail("operand-kind", "only an array has an element", path, "array", shape)
+        kind = types().get(index.type)
+        is_integer = index.type == "int" if index.kind == "immediate" else kind is None or kind.kind in ("untyped", "unsigned", "signed")
+        if not is_integer or index.kind not in ("register", "immediate", "symbol", "unknown"):
+            message = "the index of an array is a constant, or a register of an integer type with or without a constant added"
+            raise self._fail("operand-type", message, path, "integer", shape)
+
     def _check_space(self, spaces: tuple[str, ...], shape: OperandShape, path: Path) -> None:
         """A variable must be declared in one of the state spaces, if there are any."""
         if not spaces or not shape.space or any(_is_in(shape.space, space) for space in spaces):
@@ -626,7 +646,7 @@ _NAMED: dict[str, tuple[str, ...]] = {
     "label": ("label", "symbol"),
     "func": ("function", "symbol", "register"),
     "sreg": ("special",),
-    "sym": ("symbol", "function", "register"),
+    "sym": ("symbol", "element", "function", "register"),
 }
 _NAMED_WORDS = {"label": "a label", "func": "a function", "sreg": "a special register", "sym": "a variable"}
 

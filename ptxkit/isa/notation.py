@@ -128,6 +128,7 @@ class OperandRule:
     special: bool = False
     symbol: bool = False
     narrow: bool = False
+    indexed: bool = False
     written_out: bool = False
     """It must be written `{…}`, for any width."""
 
@@ -764,6 +765,7 @@ _FLAGS: dict[str, tuple[str, object]] = {
     "sym": ("symbol", True),
     "vector": ("written_out", True),
     "narrow": ("narrow", True),
+    "indexed": ("indexed", True),
 }
 
 

@@ -15,7 +15,7 @@ from ptxkit.frozen import frozen
 class OperandShape:
     """How an operand is written.
 
-    `kind` is one of register, immediate, address, vector, pair, list, sink, symbol, function, label, special, unknown.
+    `kind` is one of register, immediate, address, vector, pair, list, sink, symbol, element, function, label, special, unknown.
     `type` is a register's or variable's declared type (`.f32`; empty if not known), for an immediate the kind of its constant
     (`int`, `f32` as 0f3f800000, `f64` as 1.0), for a special register its name (`%tid.x`).
     """
@@ -40,6 +40,8 @@ class OperandShape:
             return f"`{self.space}` variable" if self.space else "variable"
         if self.kind == "special":
             return f"special register `{self.type}`"
+        if self.kind == "element":
+            return "element of an array"
         return {"address": "address", "sink": "`_`", "pair": "pair", "list": "list", "unknown": "operand"}.get(self.kind, self.kind)
 
 
@@ -48,6 +50,12 @@ UNKNOWN = OperandShape("unknown")
 
 SINK = OperandShape("sink")
 """`_`."""
+
+SCALAR = OperandShape("scalar")
+"""What is indexed and is no array."""
+
+COMPUTED = OperandShape("computed")
+"""An index that is neither a constant nor a register with a constant added."""
 
 LABEL = OperandShape("label")
 FUNCTION = OperandShape("function")
@@ -71,6 +79,12 @@ def immediate(kind: str) -> OperandShape:
 def symbol(space: str = "", type: str = "") -> OperandShape:
     """The name of a variable, with or without an offset, declared in a state space (`.shared`) with a type."""
     return OperandShape("symbol", type, space)
+
+
+@lru_cache(maxsize=4096)
+def element(array: OperandShape, index: OperandShape) -> OperandShape:
+    """`a[i]`: the address of an element of a variable that is an array."""
+    return OperandShape("element", array.type, array.space, (array, index))
 
 
 @lru_cache(maxsize=4096)

@@ -8,8 +8,8 @@ from urllib.request import url2pathname
 
 import attrs
 
-from ptxkit.analyses.framework.linting import lint
 from ptxkit.analyses.framework.rule import Rule
+from ptxkit.analyses.linting.linting import lint
 from ptxkit.cli._job import Job, rules_of
 from ptxkit.configuration import OFF, BadConfiguration, Configuration, find, severity_of
 from ptxkit.diagnostics import Diagnostic, Severity
@@ -38,7 +38,7 @@ def findings(document: Document, quick: bool = False) -> tuple[Diagnostic, ...]:
     rules = _rules(document.settings)
     if quick:
         rules = tuple([rule for rule in rules if rule.family in QUICK])
-    found = lint(document.module, rules, facts=document.facts)
+    found = lint(document.module, rules, facts=document.facts, run=False)
     return tuple([_settled(diagnostic, document.settings) for diagnostic in found])
 
 

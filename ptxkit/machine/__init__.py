@@ -212,7 +212,7 @@ class Machine:
 
     def exported(self, name: str, code: Code) -> tuple[Code, Symbol] | None:
         """The definition of a name in what was loaded before, the last one; None if there is none."""
-        for other in reversed(self.codes):
+        for other in reversed(self.codes if code.beside is None else code.beside):
             if other is code:
                 continue
             symbol = other.names.root.lookup(name)

@@ -35,6 +35,7 @@ from ptxkit.syntax import (
     Path,
     Prototype,
     Targets,
+    Vector,
 )
 
 STACK = 0
@@ -47,6 +48,8 @@ FIRST = 3
 """Registers of the program are numbered from here on."""
 
 _COMPONENTS = "xyzwrgba"
+HOLDING = ("wgmma", "tcgen05.ld")
+"""The groups of asynchronous operations that hold registers."""
 
 
 @attrs.define(eq=False)
@@ -132,6 +135,7 @@ class Body:
         self._numbers: dict[tuple[int, str], tuple[int, ...]] = {}
         self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
         self._plans: dict[int, _Plan] = {}
+        self._held = -1
         self._votes: dict[tuple[int, np.dtype[Any]], int] = {}
         self._flatten(bounds, index)
         self.formals = self._formals()
@@ -300,6 +304,40 @@ class Body:
                 if symbol.kind is Kind.REGISTER:
                     reads |= 1 << number
         return reads, writes
+
+    @property
+    def held(self) -> int:
+        """The registers that asynchronous operations hold, and those that these are copied from or to, as bits."""
+        if self._held < 0:
+            self._held = 0
+            for site in self.sites:
+                for numbers in self.holds(site):
+                    for number in numbers:
+                        self._held |= 1 << number
+            copies = [self.reads_writes(i) for i, site in enumerate(self.sites) if is_copy(site.bound)] if self._held else []
+            before = 0
+            while before != self._held:
+                before = self._held
+                for reads, writes in copies:
+                    if (reads | writes) & self._held:
+                        self._held |= reads | writes
+        return self._held
+
+    def holds(self, site: Site) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The registers that an asynchronous instruction writes, and those that it reads, until it has been waited for."""
+        bound = site.bound
+        group = next((one.group for one in bound.asynchronous if one.action == "open"), "") if isinstance(bound, Bound) else ""
+        if group not in HOLDING or not isinstance(bound, Bound):
+            return (), ()
+        results: tuple[int, ...] = ()
+        sources: tuple[int, ...] = ()
+        for operand in bound.operands:
+            node = part(site.instruction.operands[operand.path[0]], operand.path[1:])
+            if operand.writes:
+                results += self.registers_of(site.scope, node)
+            elif type(node) is Vector:
+                sources += self.registers_of(site.scope, node)
+        return results, sources
 
     def _call_reads_writes(self, site: Site) -> tuple[int, int]:
         called = call_parts(site.instruction)
@@ -500,6 +538,17 @@ class Body:
             if count > most.get(number, 0):
                 most[number] = count
                 self.dtypes[number] = dtype
+
+
+def is_copy(bound: Bound | Mismatch) -> bool:
+    """Whether an instruction puts one register into another."""
+    if not isinstance(bound, Bound) or bound.memory or bound.converges is not None:
+        return False
+    reads = [operand for operand in bound.operands if operand.reads]
+    writes = [operand for operand in bound.operands if operand.writes]
+    if len(reads) != 1 or len(writes) != 1 or reads[0].types != writes[0].types or reads[0].shape.kind != "register":
+        return False
+    return any(one.what.value == reads[0].name and bound.holds(one.when) for one in bound.form.computes)
 
 
 @attrs.frozen

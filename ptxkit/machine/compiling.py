@@ -20,14 +20,14 @@ from ptxkit.isa.registers import special_register
 from ptxkit.machine.code import CARRY, STACK, TOP, BasicBlock, Body, Site, part
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.memory.operands import SplitAddress
-from ptxkit.machine.monitoring import is_observed, observed
+from ptxkit.machine.monitoring import is_observed, observed, used
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 from ptxkit.machine.semantics._moves import same
 from ptxkit.machine.semantics.special import special_value
-from ptxkit.machine.types import B128, dtype_of
+from ptxkit.machine.types import B128, element_bytes
 from ptxkit.names import Kind
 from ptxkit.operands import COMPONENTS
-from ptxkit.syntax import Address, Component, Element, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
+from ptxkit.syntax import Address, Component, Element, Expression, Group, Guard, Name, Node, Number, Unary, Vector, constant_value
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Program
@@ -94,6 +94,8 @@ class Compiler:
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
+            if self.program.is_watched:
+                writer.parting(block.last, result)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
@@ -367,15 +369,28 @@ class _Writer:
         found = constant(node, dtype)
         if found is not None:
             return self.constant(found)
-        if isinstance(node, Element) and (symbol := site.scope.lookup(node.base.text)) is not None:
-            at = int(constant_value(node.number) or 0) * dtype_of(symbol.type).itemsize
-            return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(at, object).astype(np.int64).astype(dtype)[()])})"
+        if isinstance(node, Element):
+            return self.element(site, node, dtype)
         # a symbol with something added
         named = [child for child in node.children if type(child) is Name]
         if named and (symbol := site.scope.lookup(named[0].text)) is not None:
             rest = _offset(node)
             return f"({self.symbol(symbol, dtype)} + {self.constant(np.array(rest, object).astype(np.int64).astype(dtype)[()])})"
         raise Stop("unsupported", "an operand that is not understood")
+
+    def element(self, site: Site, node: Element, dtype: np.dtype[Any], space: str = "") -> str:
+        """The address of an element of an array, as a dtype; with a space, as `address` gives it."""
+        symbol = site.scope.lookup(node.base.text)
+        if symbol is None:
+            raise Stop("unsupported", "an element of an array that is not declared")
+        array = self.address(site, node.base, space) if space else self.symbol(symbol, dtype)
+        index = node.number
+        constant = 0
+        if isinstance(index, Expression) and constant_value(index) is None:
+            constant, index = _offset(index), index.terms[0]
+        number = self.value(site, index, dtype)
+        size = self.constant(np.asarray(element_bytes(symbol.type) * symbol.vector).astype(dtype)[()])
+        return f"({array} + ({number} + {self.constant(np.array(constant, object).astype(np.int64).astype(dtype)[()])}) * {size})"
 
     def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:
         """The address of a variable or function, in its own state space."""
@@ -403,6 +418,8 @@ class _Writer:
 
     def address(self, site: Site, node: Node, space: str) -> str:
         """The expression of an address as uint64, in the window of the state space."""
+        if isinstance(node, Element):
+            return self.element(site, node, U64, space)
         base = node.base if isinstance(node, Address) else node
         offset = 0
         if isinstance(node, Address) and node.offset is not None:
@@ -558,19 +575,36 @@ class _Writer:
         self.lines.append("; ".join(self._store(results, call, known)))
         self.places.append(i)
 
+    def parting(self, i: int, taken: str) -> None:
+        """The event of a branch of which the program says that all threads of a warp go one way."""
+        site = self.body.sites[i]
+        if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):
+            return
+        self.lines.append(f"{self.object(observed)}(L.on({self.object(site)}), ({taken},))")
+        self.places.append(i)
+
     def _watched(self, i: int, site: Site, guard: Guard | None, arguments: list[str]) -> None:
         """Lines for the events of an instruction."""
         assert isinstance(site.bound, Bound)
         self.lines.append(f"L = L.on({self.object(site)})")
         self.places.append(i)
+        held = self.body.held
+        if held:
+            reads, writes = self.body.reads_writes(i)
+            if (reads | writes) & held:
+                self._event(i, site, guard, used, [self.object((reads & held, writes & held), ("used", reads & held, writes & held))])
         if not is_observed(site.bound):
             return
         values = f"({', '.join(arguments)}{',' if arguments else ''})"
-        call = f"{self.object(observed)}(L, {values})"
+        self._event(i, site, guard, observed, [values])
+
+    def _event(self, i: int, site: Site, guard: Guard | None, tell: Any, arguments: list[str]) -> None:
+        """A line that tells the monitors something of the lanes for which the guard holds."""
+        call = f"{self.object(tell)}({', '.join(['L', *arguments])})"
         if guard is not None:
             predicate = self.value(site, guard.predicate, BOOL)
             predicate = f"(~{predicate})" if guard.negated else predicate
-            call = f"guarded({predicate}, L, {self.object((observed, True, (), ()))}, ({values},), ())"
+            call = f"guarded({predicate}, L, {self.object((tell, True, (), ()), ('event', tell))}, ({', '.join(arguments)},), ())"
         self.lines.append(call)
         self.places.append(i)
 

@@ -276,7 +276,7 @@ def launch(
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
-    limit = _shared_limit(machine.target)
+    limit = shared_limit(machine.target)
     if one.shared_bytes > limit:
         raise Fault(
             "shared", f"`{kernel}` takes {one.shared_bytes} bytes of shared memory, a CTA of {machine.target} has {limit}", path=code.path
@@ -318,7 +318,7 @@ def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster:
         raise Fault("launch", f"a grid of {'x'.join(map(str, grid))} CTAs is no multiple of the cluster, {'x'.join(map(str, cluster))}")
 
 
-def _shared_limit(target: str) -> int:
+def shared_limit(target: str) -> int:
     digits = "".join([letter for letter in target if letter.isdigit()])
     return _SHARED_LIMITS.get(int(digits or 90), SHARED_LIMIT >> 10) << 10
 

@@ -14,7 +14,7 @@ from ptxkit.machine.fault import Fault, Stop
 from ptxkit.machine.memory import PARAM_FRAME, windows
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
-from ptxkit.machine.types import dtype_of
+from ptxkit.machine.types import dtype_of, element_bytes
 from ptxkit.memo import collector_paused
 from ptxkit.names import Kind, Names, Symbol, resolve
 from ptxkit.syntax import Alias, Apply, Braces, Declarator, Function, Group, Index, Module, Name, Node, Numbers, constant_value
@@ -42,6 +42,8 @@ class Code:
             self.names: Names = resolve(module)
         self.bounds = Bounds(self.names)
         self.kernels = tuple([function.name for function in module.kernels])
+        self.beside: list[Code] | None = None
+        """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
         self._bodies: dict[str, Body] = {}
         self._programs: dict[tuple[str, bool, bool], Program] = {}
@@ -145,7 +147,7 @@ class Code:
             return at
         at = int(machine.new_global(size, symbol.name, align_of(symbol)))
         self._addresses[id(symbol)] = at
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is not None and declarator.initializer is not None:
             data = bytearray(size)
             self._initialise(symbol, data)
@@ -153,7 +155,7 @@ class Code:
         return at
 
     def _initialise(self, symbol: Symbol, data: bytearray) -> None:
-        declarator = _declarator(self.module, symbol)
+        declarator = declarator_of(self.module, symbol)
         if declarator is None or declarator.initializer is None or symbol.type not in types():
             return
         dtype = dtype_of(symbol.type)
@@ -435,16 +437,9 @@ class Program:
         return Compiler(self, body)
 
 
-def element_bytes(symbol: Symbol) -> int:
-    known = types().get(symbol.type or "")
-    if known is None:
-        return 8
-    return 8 if known.kind == "opaque" else max(1, known.bytes)
-
-
 def size_of(symbol: Symbol) -> int:
     """The bytes that a variable takes. Raises `Fault` if that is more than there can be."""
-    size = element_bytes(symbol) * symbol.vector
+    size = element_bytes(symbol.type) * symbol.vector
     for number in symbol.dimensions:
         size *= number if number is not None else _unsized(symbol)
     if size > MOST_BYTES or size < 0:
@@ -462,10 +457,10 @@ def _unsized(symbol: Symbol) -> int:
 
 
 def align_of(symbol: Symbol) -> int:
-    return symbol.align or element_bytes(symbol) * symbol.vector
+    return symbol.align or element_bytes(symbol.type) * symbol.vector
 
 
-def _declarator(module: Module, symbol: Symbol) -> Declarator | None:
+def declarator_of(module: Module, symbol: Symbol) -> Declarator | None:
     for declarator in getattr(symbol.declares, "declarators", ()):
         if declarator.name.text == symbol.name:
             return declarator  # type: ignore[no-any-return]

@@ -42,13 +42,18 @@ class Monitor:
 
     def instruction(self, lanes: Lanes, arguments: tuple[Any, ...]) -> None:
         """An instruction that synchronizes is about to be executed, before anybody waits: fences, barriers and mbarriers, collectives,
-        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them."""
+        asynchronous operations, commits and waits. `arguments` are its operands, as its semantics get them. Also a branch that says
+        `.uni`: then the argument is who takes it."""
+
+    def registers(self, lanes: Lanes, reads: int, writes: int) -> None:
+        """Registers that asynchronous operations may hold are about to be read and written: numbers as bits, as `Body.held` has them."""
 
     def passed(self, lanes: Lanes, arguments: tuple[Any, ...], token: Any) -> None:
         """Lanes go on from an instruction at which they may have waited. `token` is what its `enter` gave (`(key, phase)` of a barrier)."""
 
     def partial(self, lanes: Lanes, missing: Array) -> None:
-        """An instruction for a whole warp, or the lanes of a mask, is executed without some: which of each warp, as bits."""
+        """An instruction for a whole warp or warpgroup, or the lanes of a mask, is executed without some: which of each warp, as bits.
+        Of a warpgroup whole warps may be missing."""
 
     def started(self, flight: Flight) -> None:
         """An operation is in flight from now on: `flight.lanes`, `flight.queue`, `flight.group`; `flight.touches` says what it accesses."""
@@ -108,6 +113,12 @@ def observed(lanes: WatchedLanes, arguments: tuple[Any, ...]) -> None:
     """Tells the monitors of an instruction."""
     for monitor in lanes.launch.monitors:
         monitor.instruction(lanes, arguments)
+
+
+def used(lanes: WatchedLanes, registers: tuple[int, int]) -> None:
+    """Tells the monitors of registers that are read and written."""
+    for monitor in lanes.launch.monitors:
+        monitor.registers(lanes, *registers)
 
 
 def is_observed(bound: Bound) -> bool:

@@ -28,6 +28,7 @@ from ptxkit.machine.code import FIRST, STACK, TOP, BasicBlock, Body
 from ptxkit.machine.compiling import FILE, Waiting
 from ptxkit.machine.fault import SHOWN, Fault, Stop, Thread, Wait
 from ptxkit.machine.groups import WARP, Frame, Group, Lanes, joined, take
+from ptxkit.machine.monitoring import used
 
 if TYPE_CHECKING:
     from ptxkit.machine.interfaces import Launch
@@ -551,9 +552,14 @@ class Scheduler:
     def watched(self, group: Group, block: BasicBlock, wait: Waiting, arguments: tuple[Any, ...]) -> Lanes:
         """Tells the monitors of an instruction at which lanes may wait; gives the lanes at it."""
         lanes = group.lanes.on(group.body.sites[block.last])  # type: ignore[attr-defined]
+        held = group.body.held
+        if held:
+            reads, writes = group.body.reads_writes(block.last)
+            if (reads | writes) & held and not any(group.body.holds(lanes.site)):
+                used(lanes, (reads & held, writes & held))
         for monitor in self.launch.monitors:
             monitor.instruction(lanes, arguments)
-        if wait.level == "warp" and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
+        if wait.level and not lanes.is_whole and not self.is_complete(lanes, wait, arguments):
             missing = self.residents.alive_mask[lanes.warps] & ~lanes.warp_mask
             for monitor in self.launch.monitors:
                 monitor.partial(lanes, missing)

@@ -28,3 +28,11 @@ def dtype_of(type: str) -> np.dtype[Any]:
         return np.dtype(_NATIVE[type])
     bits = types()[type].bits if type in types() else 64
     return B128 if bits == 128 else np.dtype(f"uint{max(8, 1 << (bits - 1).bit_length())}")
+
+
+def element_bytes(type: str | None) -> int:
+    """The bytes of one element of a variable of a type; 8 of an opaque one."""
+    known = types().get(type or "")
+    if known is None:
+        return 8
+    return 8 if known.kind == "opaque" else max(1, known.bytes)

@@ -82,6 +82,8 @@ def _result(
         "locations": [here],
         "partialFingerprints": {"ptxkit/v1": fingerprint(diagnostic, lines)},
     }
+    if diagnostic.witness is not None:
+        result["properties"] = {"witness": dict(diagnostic.witness)}
     if diagnostic.rule in numbers:
         result["ruleIndex"] = numbers[diagnostic.rule]
     others = [_placed(path, related.span, related.origin, lines, at, related.message) for related in diagnostic.related]
@@ -123,6 +125,12 @@ def _location(path: str, span: Span, lines: list[str], message: str | None = Non
     if message is not None:
         found["message"] = {"text": message}
     return found
+
+
+def at_line(path: str, line: int, lines: Sequence[str], message: str) -> dict[str, Any]:
+    """The location of a line of a file, with what is said of it."""
+    end = len(lines[line - 1]) + 1 if line <= len(lines) else 1
+    return _location(path, Span(0, 0, line, 1, line, end), list(lines), message)
 
 
 def _source(origin: Origin | None, beside: str) -> list[dict[str, Any]]:

@@ -87,7 +87,10 @@ class Address(Composite):
 
 
 class Element(Composite):
-    """`a[3]`: an element of an array by its number, standing for its address (6.4.2)."""
+    """`a[3]`: an element of an array by its number, standing for its address (6.4.2).
+
+    The number is a constant expression, or a register with or without a constant added.
+    """
 
     __slots__ = ()
 

@@ -38,14 +38,11 @@ def execute(
     """Runs a launch on a `ptxkit.machine.Machine`. Raises `Fault`; OSError or BadFile for files of arrays."""
     arguments: list[Any] = []
     held: dict[int, bytearray] = {}
-    for i, argument in enumerate(launch.arguments):
-        if isinstance(argument, Raw):
-            arguments.append(argument.data)
-        elif isinstance(argument, Scalar):
-            arguments.append(of_scalar(argument))
-        else:
-            held[i] = bytearray(of_array(argument, launch.seed_of(i)))
-            arguments.append(_given(argument, held[i]))
+    for i in range(len(launch.arguments)):
+        argument, data = made(launch, i)
+        arguments.append(argument)
+        if data is not None:
+            held[i] = data
     run = machine.launch(
         code,
         launch.kernel,
@@ -61,6 +58,17 @@ def execute(
         progress=progress,
     )
     return Execution(launch, run.instructions, run.seconds, {i: bytes(held[i]) for i in compared(launch)}, run.output, run.findings)
+
+
+def made(launch: Launch, number: int) -> tuple[Any, bytearray | None]:
+    """An argument of a launch as the machine takes it, and of an array the bytes that the kernel may change. Raises OSError or BadFile."""
+    argument = launch.arguments[number]
+    if isinstance(argument, Raw):
+        return argument.data, None
+    if isinstance(argument, Scalar):
+        return of_scalar(argument), None
+    data = bytearray(of_array(argument, launch.seed_of(number)))
+    return _given(argument, data), data
 
 
 def _given(array: Array, data: bytearray) -> Any:

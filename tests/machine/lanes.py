@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class Lanes:
         self.lane, self.warp, self.cta = self.index % 32, self.index // 32, self.index // 128
         self.thread = self.index % 128
         self.agents = Agents()
+        self.memory = SimpleNamespace(watch=None)
         self.bytes = np.zeros((max(1, (warps + 3) // 4), memory), np.uint8)
 
     def broadcast(self, x: Any) -> Any:

@@ -367,7 +367,10 @@ def test_components(text: str, base: str, selector: str) -> None:
     assert isinstance(found, nodes.Component) and (found.base.text, found.selector) == (base, selector)
 
 
-@pytest.mark.parametrize("text, base, number", [("a[0]", "a", 0), ("tile[ 3 ]", "tile", 3), ("a[N - 1]", "a", None), ("a[1+2]", "a", 3)])
+@pytest.mark.parametrize(
+    "text, base, number",
+    [("a[0]", "a", 0), ("tile[ 3 ]", "tile", 3), ("a[N - 1]", "a", None), ("a[1+2]", "a", 3), ("a[%r1 + 2]", "a", None)],
+)
 def test_elements_of_arrays(text: str, base: str, number: int | None) -> None:
     found = operand(text)
     assert isinstance(found, nodes.Element) and (found.base.text, constant_value(found.number)) == (base, number)

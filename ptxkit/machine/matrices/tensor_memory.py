@@ -16,6 +16,11 @@ Index = NDArray[np.intp]
 
 LANES, COLUMNS = 128, 512
 
+CELL = 4
+"""Bytes."""
+SPACE = ".tensor"
+"""What monitors call it."""
+
 UNDEFINED = 0xFFFF_FFFF
 """What is in cells that nobody has written: NaN as a float of any width."""
 
@@ -43,6 +48,12 @@ class TensorMemory:
         for start, count in self.taken.items():
             columns[start : start + count] = True
         return bool(columns[first : last + 1].all())
+
+
+def offsets(cta: int, rows: Array, columns: Array) -> Array:
+    """Where cells lie, in bytes, if the tensor memories of the resident CTAs come one after another."""
+    found: Array = ((cta * LANES + rows) * COLUMNS + columns).astype(np.int64) * CELL
+    return found
 
 
 def split(address: int) -> tuple[int, int]:

@@ -6,11 +6,15 @@ from collections.abc import Callable, Sequence
 
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
+from ptxkit.machine.monitors.barriers import Barriers
+from ptxkit.machine.monitors.matrices import Matrices
 from ptxkit.machine.monitors.races import FAMILIES, Races
 
 CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     **dict.fromkeys(FAMILIES, Races),
     "addresses": lambda _: Addresses(),
+    "barriers": lambda _: Barriers(),
+    "matrices": lambda _: Matrices(),
 }
 """What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 
@@ -25,4 +29,16 @@ def monitors_of(checks: str | Sequence[str]) -> tuple[Monitor, ...]:
     return tuple([make(asked) for make in dict.fromkeys(CHECKS[name] for name in asked)])
 
 
-__all__ = ["CHECKS", "monitors_of"]
+def not_covered(monitors: Sequence[Monitor]) -> list[str]:
+    """What monitors have not looked at in a launch, in words."""
+    found = []
+    for monitor in monitors:
+        name = next((check for check, make in CHECKS.items() if isinstance(monitor, type(make(())))), type(monitor).__name__)
+        for count, what in (("unwatched", "accesses were not watched"), ("unchecked", "pairs of accesses were too many to compare")):
+            number = getattr(monitor, count, 0)
+            if number:
+                found.append(f"{name}: {number:,} {what}")
+    return found
+
+
+__all__ = ["CHECKS", "monitors_of", "not_covered"]

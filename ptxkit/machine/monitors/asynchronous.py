@@ -17,8 +17,9 @@ import numpy as np
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Touched
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
-from ptxkit.machine.monitors.shadow import Entries, Shadow, code_of
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
     from ptxkit.machine.asynchronous import Flight
@@ -44,7 +45,9 @@ RULES = {
     "A015": "wrong-async-group-kind",
     "M018": "slot-released-before-last-read",
     "M019": "async-data-read-without-wait",
+    "T004": "tmem-dealloc-before-readers",
     "T005": "tcgen05-mma-not-committed",
+    "T006": "tcgen05-missing-thread-fence",
     "W007": "wgmma-operand-slot-released",
 }
 
@@ -277,7 +280,8 @@ class InFlight:
                 continue
             rows = np.flatnonzero(one.left & np.isin(one.place, lanes.place))
             if len(rows):
-                self.races.left_behind(one, int(rows[0]), len(rows))
+                rule, why = self._lacking(one, int(rows[0]))
+                self.races.left_behind(one, int(rows[0]), len(rows), rule or "A014", why)
 
     # --- from flight to the past
 
@@ -299,7 +303,7 @@ class InFlight:
         code = code_of(size[row], (piece * shadow.grain + shadow.origin) - at[row])
         shadow.use(piece)
         if touched.kind == "read":
-            races.add_reads(shadow, piece, thread[row], code, one.kind)
+            races.add_reads(shadow, touched.space, piece, thread[row], code, one.kind)
         else:
             races.add_writes(shadow, piece, thread[row], code, one.kind)
 
@@ -330,6 +334,9 @@ class InFlight:
             for one in self.flying:
                 if one.touched.space == space and not (how == "read" == one.touched.kind) and not self._commute(one.kind, kind, how):
                     left = np.flatnonzero(one.left)
+                    if space == TENSOR and kind.group == one.kind.group:
+                        # products and copies of a thread follow one another (9.1: 9.7.16.11)
+                        left = left[~np.isin(one.place[left] + self.races.knowledge.first, thread)]
                     now, row = overlaps(at, size, one.touched.at[left], one.touched.size[left])
                     if len(now):
                         self._report(one, left[row], now, at, size, how, kind, thread)
@@ -392,15 +399,19 @@ class InFlight:
             rows = np.flatnonzero(~known)
             if touched.kind == "update" and one.kind.strength:
                 rows = rows[before.strength[rows] == 0]
+            if touched.space == TENSOR:
+                mine = np.array([self.issuer(thread) for thread in before.thread.tolist()]) == place + races.knowledge.first
+                piped = mine & np.array([races.kind_at(number).group == one.kind.group for number in before.site.tolist()])
+                rows = rows[~piped[rows]]
             self._notes(one, shadow, row[now], before, rows, what)
-            if races.fences.concerns(one.kind):
+            if races.fences.concerns(one.kind, touched.space):
                 races.fences.check(one, shadow, row[now], place, before, np.flatnonzero(known), what)
 
     def _before(self, shadow: Shadow, piece: Array, one: Flying, row: Array) -> Iterator[tuple[str, Array, Entries]]:
         """The accesses that conflict: writes, and, where it writes, reads."""
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
-            yield "write", there, last_writes(shadow, piece[there])
+            yield "write", there, shadow.last_writes(piece[there])
         if shadow.many_writers[piece].any():
             yield from self._logged("write", shadow.writes.of(piece), piece)
         if one.touched.kind != "read":
@@ -409,8 +420,12 @@ class InFlight:
             if len(there) and not self.races.fences.by_the_letter:
                 place = one.place[row[there]]
                 cta = (place + self.races.knowledge.first) // self.races.knowledge.threads
-                fine = (shadow.read_cta[piece[there]] == cta + 1) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
+                fine = (shadow.read_by(piece[there]) == cta) & (shadow.read[piece[there]] <= self.races.knowledge.floor_cta[place])
                 there = there[~fine]
+            one_reader = there[shadow.reader[piece[there]] != MANY]
+            if len(one_reader):
+                yield "read", one_reader, shadow.only_reads(piece[one_reader])
+            there = there[shadow.reader[piece[there]] == MANY]
             if len(there):
                 asked = piece[there]
                 for what, now, before in self._logged("read", shadow.reads.of(asked), asked):
@@ -466,20 +481,27 @@ class InFlight:
             return ("A011" if source else "M019"), "nobody has observed the mbarrier that tells of its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
-        waited = self.waited.get(queue, {}).get(issuer, 0)
-        everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) - int(one.waits[row])
-        is_open = bool(one.flight.group[one.touched.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
         if kind.group == queue and issuer == place and how == "write" == one.touched.kind:
             return "A006", "both are in flight"
-        if everywhere and not waited:
+        rule, why = self._lacking(one, row)
+        return rule or ("A011" if source else "A001"), why or "nothing has waited for it"
+
+    def _lacking(self, one: Flying, row: int) -> tuple[str, str]:
+        """What is wrong with the waits for an operation of a group; nothing if there are none."""
+        queue, issuer = one.flight.queue, int(one.place[row])
+        waited = self.waited.get(queue, {})
+        everywhere = sum(by.get(issuer, 0) for by in self.waited.values()) > one.waits[row]
+        is_open = bool(one.flight.group[one.touched.lane[row]] >= self.committed.get(queue, {}).get(issuer, 0))
+        if everywhere and not waited.get(issuer):
             return "A015", "the wait between is for groups of another kind"
         if is_open and (everywhere or queue == "bulk"):
             return ("A012" if queue == "bulk" else "A002"), "the copy is in no group that was waited for: it has not been committed"
         if everywhere:
-            return ("A011" if source else "A003"), "the wait between lets this group stay in flight"
-        if place != issuer and self.waited.get(queue, {}).get(place, 0):
+            return ("A011" if one.touched.kind == "read" else "A003"), "the wait between lets this group stay in flight"
+        threads = self.races.knowledge.threads
+        if any(place != issuer and place // threads == issuer // threads for place in waited):
             return ("A013" if queue == "bulk" else "A005"), "a wait is for the groups of the thread that waits only"
-        return ("A011" if source else "A001"), "nothing has waited for it"
+        return "", ""
 
 
 def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:
@@ -497,10 +519,4 @@ def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:
     return ""
 
 
-def last_writes(shadow: Shadow, piece: Array) -> Entries:
-    """The last write of each piece."""
-    columns = (shadow.written, shadow.write_site, shadow.write_strength, shadow.write_code)
-    return Entries(piece, shadow.writer[piece] - 1, *[column[piece] for column in columns])
-
-
-__all__ = ["RULES", "Flying", "InFlight", "after", "expanded", "group_of", "last_writes"]
+__all__ = ["RULES", "Flying", "InFlight", "after", "expanded", "group_of"]

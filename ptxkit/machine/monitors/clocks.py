@@ -2,12 +2,15 @@
 
 A stamp is a number that grows with every synchronization; each access has one. A clock says up to which stamp the accesses of a thread, of
 all threads of a warp, or of all threads of a CTA happen before. Clocks never change and are numbered; 0 is the one that knows nothing.
+
+A clock has what it adds and the clocks below it, so that to join two takes no time in proportion to what they know. Who asks looks through
+those below, the latest first; where these are many, what all of them know is put into one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -16,42 +19,31 @@ Array = np.ndarray[Any, Any]
 NOTHING = 0
 CTA, CLUSTER, GPU = 1, 2, 3
 """Scopes; that of the system is the GPU's, as there is one."""
+NEAR = 4
+"""So many clocks below one are looked at for whether another is among them."""
+DEEP = 48
+"""A clock of which more than so many below are looked at is flattened."""
 
 
-@attrs.frozen(eq=False)
-class Clock:
-    """Stamps by thread, warp and CTA of the launch."""
+class Clock(NamedTuple):
+    """Stamps by thread, warp and CTA of the launch, besides what the clocks `below` know."""
 
-    threads: Mapping[int, int] = attrs.field(factory=dict)
-    warps: Mapping[int, int] = attrs.field(factory=dict)
-    ctas: Mapping[int, int] = attrs.field(factory=dict)
+    threads: Mapping[int, int] = {}
+    warps: Mapping[int, int] = {}
+    ctas: Mapping[int, int] = {}
+    below: tuple[int, ...] = ()
 
-    def of(self, thread: int, warp: int, cta: int) -> int:
-        """Up to which stamp the accesses of a thread happen before; -1: none."""
-        return max(self.threads.get(thread, -1), self.warps.get(warp, -1), self.ctas.get(cta, -1))
-
-
-def _larger(one: Mapping[int, int], other: Mapping[int, int]) -> Mapping[int, int]:
-    if not other or one is other:
-        return one
-    if not one:
-        return other
-    found = dict(one)
-    for key, stamp in other.items():
-        if found.get(key, -1) < stamp:
-            found[key] = stamp
-    return one if len(found) == len(one) and found == one else found
+    def knows(self, stamp: int, thread: int, warp: int, cta: int) -> bool:
+        """Whether an access of a thread with this stamp happens before, as far as the clock itself says."""
+        return self.threads.get(thread, -1) >= stamp or self.warps.get(warp, -1) >= stamp or self.ctas.get(cta, -1) >= stamp
 
 
 class Clocks:
-    """The clocks of a launch, by number."""
+    """The clocks of a launch, by number. Those below one have lower numbers."""
 
     def __init__(self) -> None:
         self.all = [Clock()]
         self._joined: dict[tuple[int, int], int] = {}
-
-    def __getitem__(self, number: int) -> Clock:
-        return self.all[number]
 
     def add(self, clock: Clock) -> int:
         self.all.append(clock)
@@ -63,16 +55,10 @@ class Clocks:
             return one
         if one == NOTHING:
             return other
-        key = (one, other) if one < other else (other, one)
+        key = (one, other) if one > other else (other, one)
         found = self._joined.get(key)
         if found is None:
-            a, b = self.all[key[1]], self.all[key[0]]
-            threads, warps, ctas = _larger(a.threads, b.threads), _larger(a.warps, b.warps), _larger(a.ctas, b.ctas)
-            if threads is a.threads and warps is a.warps and ctas is a.ctas:
-                found = key[1]
-            else:
-                found = self.add(Clock(threads, warps, ctas))
-            self._joined[key] = found
+            found = self._joined[key] = key[0] if self._is_below(*key) else self.add(Clock(below=key))
         return found
 
     def join_all(self, numbers: Iterable[int]) -> int:
@@ -80,6 +66,57 @@ class Clocks:
         for number in numbers:
             found = self.join(found, number)
         return found
+
+    def _is_below(self, number: int, other: int) -> bool:
+        """Whether a clock is among the nearest ones below another: then to join them adds nothing."""
+        clocks = self.all
+        near = [number]
+        for one in near:
+            below = clocks[one].below
+            if other in below:
+                return True
+            if len(near) < NEAR:
+                near += [lower for lower in below if lower > other]
+        return False
+
+    def knows(self, number: int, stamp: int, thread: int, warp: int, cta: int) -> bool:
+        """Whether an access of a thread with this stamp happens before, to whom knows the clock."""
+        clocks = self.all
+        near = [number]
+        seen = {number}
+        for one in near:
+            clock = clocks[one]
+            if clock.knows(stamp, thread, warp, cta):
+                return True
+            for below in clock.below:
+                if below not in seen:
+                    seen.add(below)
+                    near.append(below)
+            if len(near) > DEEP:
+                self._flatten(number)
+                return clocks[number].knows(stamp, thread, warp, cta)
+        return False
+
+    def _flatten(self, number: int) -> None:
+        """Puts what all clocks below one know into it."""
+        clocks = self.all
+        found: tuple[dict[int, int], dict[int, int], dict[int, int]] = ({}, {}, {})
+        left = [number]
+        seen = {number}
+        while left:
+            clock = clocks[left.pop()]
+            for mine, theirs in zip(found, clock[:3], strict=True):
+                if not mine:
+                    mine.update(theirs)
+                    continue
+                for key, stamp in theirs.items():
+                    if mine.get(key, -1) < stamp:
+                        mine[key] = stamp
+            for below in clock.below:
+                if below not in seen:
+                    seen.add(below)
+                    left.append(below)
+        clocks[number] = Clock(found[0], found[1], found[2])
 
 
 @attrs.define(eq=False)

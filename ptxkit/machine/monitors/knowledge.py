@@ -34,6 +34,8 @@ class Knowledge:
         self.extra = np.empty(0, np.int64)
         self.fences = np.empty((4, 4, 0), np.int64)
         """By scope: stamp (-1: none), floors and extra at the latest release fence."""
+        self.widths: set[int] = set()
+        """The scopes of all release fences so far."""
         self.pending: dict[int, Releases] = {}
         """What relaxed reads have observed: a later fence acquires it."""
         self.grow(count)
@@ -74,14 +76,21 @@ class Knowledge:
         found = (self.warp_of(mine) == self.warp_of(thread)) & (stamp <= self.floor_warp[place])
         asked = np.flatnonzero(~found & (self.extra[place] != NOTHING))
         if len(asked):
-            pairs, which = np.unique(np.stack([self.extra[place[asked]], thread[asked]]), axis=1, return_inverse=True)
-            until = [
-                self.clocks[number].of(other, int(self.warp_of(other)), other // self.threads)
-                for number, other in zip(*pairs.tolist(), strict=True)
-            ]
-            found[asked] = stamp[asked] <= np.array(until)[which.reshape(-1)]
+            found[asked] = self.told(self.extra[place[asked]], thread[asked], stamp[asked])
         known[rest] = found
         return known
+
+    def told(self, extra: Array, thread: Array, stamp: Array) -> Array:
+        """Whether clocks know of accesses of threads, each with its stamp."""
+        answers: dict[tuple[int, int, int], bool] = {}
+        found = []
+        for question in zip(extra.tolist(), thread.tolist(), stamp.tolist(), strict=True):
+            answer = answers.get(question)
+            if answer is None:
+                clock, other, when = question
+                answer = answers[question] = self.clocks.knows(clock, when, other, int(self.warp_of(other)), other // self.threads)
+            found.append(answer)
+        return np.array(found)
 
     def snapshot(self, place: int) -> int:
         """All that a thread knows, itself included, as a clock."""
@@ -96,25 +105,23 @@ class Knowledge:
         thread = place + self.first
         warps = {int(self.warp_of(thread)): floor_warp} if floor_warp >= 0 else {}
         ctas = {thread // self.threads: floor_cta} if floor_cta >= 0 else {}
-        return self.clocks.join(self.clocks.add(Clock({thread: stamp}, warps, ctas)), extra)
+        return self.clocks.add(Clock({thread: stamp}, warps, ctas, (extra,) if extra != NOTHING else ()))
 
     def together(self, places: Array) -> int:
         """All that some threads know, themselves included; whole warps as such."""
         thread = places + self.first
         warp = self.warp_of(thread)
         cta = thread // self.threads
-        numbers, counts = np.unique(warp, return_counts=True)
-        first = numbers % self.warps_per_cta * WARP
-        whole = counts == np.minimum(WARP, self.threads - first)
+        numbers, starts, counts = np.unique(warp, return_index=True, return_counts=True)
+        whole = counts == np.minimum(WARP, self.threads - numbers % self.warps_per_cta * WARP)
         warps = dict.fromkeys(numbers[whole].tolist(), self.stamp)
         threads = dict.fromkeys(thread[~whole[np.searchsorted(numbers, warp)]].tolist(), self.stamp)
-        for number, floor in zip(warp.tolist(), self.floor_warp[places].tolist(), strict=True):
+        for number, floor in zip(numbers.tolist(), np.maximum.reduceat(self.floor_warp[places], starts).tolist(), strict=True):
             if floor >= 0 and warps.get(number, -1) < floor:
                 warps[number] = floor
-        ctas: dict[int, int] = {}
-        for number, floor in zip(cta.tolist(), self.floor_cta[places].tolist(), strict=True):
-            if floor >= 0 and ctas.get(number, -1) < floor:
-                ctas[number] = floor
+        numbers, starts = np.unique(cta, return_index=True)
+        floors = np.maximum.reduceat(self.floor_cta[places], starts)
+        ctas = {number: floor for number, floor in zip(numbers.tolist(), floors.tolist(), strict=True) if floor >= 0}
         return self.clocks.join_all([self.clocks.add(Clock(threads, warps, ctas)), *np.unique(self.extra[places]).tolist()])
 
     # --- what is learned
@@ -127,8 +134,20 @@ class Knowledge:
         for number in np.unique(old).tolist():
             self.extra[places[old == number]] = self.clocks.join(number, clock)
 
+    def share(self, places: Array, clock: int) -> None:
+        """These threads get to know what a clock knows, which is all that each of them knew, and more."""
+        if clock != NOTHING:
+            self.extra[places] = clock
+
+    def settled(self, alive: Array) -> Array:
+        """By CTA: up to which stamp the accesses of its threads happen before all that its threads do from now on."""
+        floor = np.where(alive, self.floor_cta, np.iinfo(np.int64).max)
+        found: Array = floor.reshape(-1, self.threads).min(axis=1)
+        return found
+
     def fence(self, places: Array, scope: int) -> None:
         """A release fence."""
+        self.widths.add(scope)
         self.fences[scope, 0, places] = self.stamp
         self.fences[scope, 1, places] = self.floor_cta[places]
         self.fences[scope, 2, places] = self.floor_warp[places]
@@ -141,7 +160,7 @@ class Knowledge:
         cta = thread // self.threads
         if is_release:
             found.add(self.clocks, scope, cta // self.cluster, cta, self.snapshot(place))
-        for width in (1, 2, 3):
+        for width in self.widths:
             clock = self.at_fence(place, width)
             if clock != NOTHING:
                 found.add(self.clocks, width, cta // self.cluster, cta, clock)

@@ -7,26 +7,32 @@ proxy need none between them, not even in different CTAs, once one is known to b
 of one CTA.
 
 What the generic proxy has only read and a copy overwrites needs a fence by the letter (P004). Hardly a program has it: it is a note, and
-only looked for with `by_the_letter`.
+only looked for with `by_the_letter`. A fence that not the thread executes that has written, but one of its CTA after a barrier, satisfies
+the letter; as it has been seen to fail (P003), it is a warning.
 """
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
 
 from ptxkit.isa.binding import Bound
+from ptxkit.machine.matrices.tensor_memory import CELL
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
-from ptxkit.machine.monitors.shadow import Entries, Shadow
+from ptxkit.machine.monitors.shadow import Entries, Shadow, last_writes
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
+    from ptxkit.machine.monitors.knowledge import Knowledge
     from ptxkit.machine.monitors.races import Races, _Kind
 
 Array = np.ndarray[Any, Any]
 EFFECT = "proxy-fence-"
+AFTER_SYNCHRONIZATION = "tcgen05-after-thread-sync"
 RULES = {
     "P001": "generic-write-async-read",
     "P002": "generic-write-tensorcore-read",
@@ -66,6 +72,8 @@ class Fences:
     def reset(self) -> None:
         """Other CTAs are resident."""
         self.of: dict[int, list[_Fence]] = {}
+        self.synced: Knowledge | None = None
+        """What threads knew at their latest `tcgen05.fence::after_thread_sync`."""
 
     def executed(self, lanes: Any, bound: Bound) -> None:
         """Threads execute a fence to another proxy."""
@@ -81,9 +89,56 @@ class Fences:
             self.of.setdefault(cta, []).append(fence)
         knowledge.tick()
 
-    def concerns(self, kind: _Kind) -> bool:
+    def concerns(self, kind: _Kind, space: str) -> bool:
         """Whether accesses are made through another proxy than the generic one."""
-        return kind.proxy not in ("", "generic")
+        return kind.proxy not in ("", "generic") and space != TENSOR
+
+    # --- tcgen05.fence::after_thread_sync (9.1: 9.7.16.11)
+
+    def synchronized(self, lanes: Any) -> None:
+        """What threads know of tensor memory they may rely on from now on."""
+        knowledge = self.races.knowledge
+        if self.synced is None or self.synced.count < knowledge.count:
+            synced = copy.copy(knowledge)
+            for name in ("floor_cta", "floor_warp", "extra"):
+                column = np.full(knowledge.count, NOTHING if name == "extra" else -1)
+                if self.synced is not None:
+                    column[: self.synced.count] = getattr(self.synced, name)
+                setattr(synced, name, column)
+            self.synced = synced
+        for name in ("floor_cta", "floor_warp", "extra"):
+            getattr(self.synced, name)[lanes.place] = getattr(knowledge, name)[lanes.place]
+
+    def after_synchronization(self, access: Any, kind: _Kind) -> None:
+        """An access of tensor memory by threads: has each a fence since it synchronized with who wrote it?"""
+        races, lanes = self.races, access.lanes
+        shadow = races.shadows[TENSOR]
+        piece = access.at // shadow.grain
+        if access.kind == "write":
+            if "dealloc" in lanes.site.bound.effects:
+                races.forget(TENSOR, piece)
+            return
+        there = np.flatnonzero(shadow.writer[piece])
+        if len(there):
+            before = last_writes(shadow, piece[there])
+            self._without_fence(lanes.place[there], before, kind, access.kind, there)
+
+    def _without_fence(self, place: Array, before: Entries, kind: _Kind, how: str, rows: Array) -> None:
+        """Of accesses of tensor memory that happen before, by other warps, those that no fence comes after."""
+        races = self.races
+        knowledge, flying = races.knowledge, races.flying
+        known = knowledge.known(place, before.thread, before.stamp)
+        issuers = np.array([flying.issuer(thread) for thread in before.thread.tolist()])
+        known &= knowledge.warp_of(issuers) != knowledge.warp_of(place + knowledge.first)
+        if self.synced is not None:
+            known &= ~self.synced.known(place, before.thread, before.stamp)
+        if known.any():
+            i = int(np.flatnonzero(known)[0])
+            start = int(before.piece[i]) * CELL
+            threads = int(before.thread[i]), int(place[i]) + knowledge.first
+            earlier = races.kind_at(int(before.site[i]))
+            why = "no tcgen05.fence::after_thread_sync follows the synchronization between"
+            races.conflict(TENSOR, start, start + CELL, threads, (earlier, kind), ("write", how), int(known.sum()), "T006", why)
 
     def check(self, one: Flying, shadow: Shadow, row: Array, place: Array, before: Entries, rows: Array, what: str) -> None:
         """Accesses that happen before an operation that begins, through another proxy: is there a fence between?"""
@@ -95,11 +150,15 @@ class Fences:
             return
         for number in np.unique(place[rows]).tolist():
             mine = rows[place[rows] == number]
-            left = self.unfenced(number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind)
+            asked = (number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind)
+            left = self.unfenced(*asked)
             self._notes(one, shadow, row, before, mine[left], what)
+            if what == "write":
+                foreign = self.unfenced(*asked, own=True) & ~left
+                self._notes(one, shadow, row, before, mine[foreign], what, "P003")
 
-    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind) -> Array:
-        """Which accesses no fence comes after that happens before what a thread does now."""
+    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, own: bool = False) -> Array:
+        """Which accesses no fence comes after that happens before what a thread does now; `own`: no fence by the thread of the access."""
         knowledge, flying = self.races.knowledge, self.races.flying
         left = np.ones(len(thread), bool)
         for fence in reversed(self.of.get(place // knowledge.threads, [])):
@@ -110,16 +169,18 @@ class Fences:
             if not known.any():
                 continue
             rows = np.flatnonzero(left)
-            left[rows] = ~self._knew(fence, known, thread[rows], stamp[rows])
+            left[rows] = ~self._knew(fence, known, thread[rows], stamp[rows], own)
             if not left.any():
                 break
         return left
 
-    def _knew(self, fence: _Fence, chosen: Array, thread: Array, stamp: Array) -> Array:
+    def _knew(self, fence: _Fence, chosen: Array, thread: Array, stamp: Array, own: bool) -> Array:
         """Whether accesses happen before a fence of some of its threads."""
         knowledge = self.races.knowledge
         threads = fence.places[chosen] + knowledge.first
         found: Array = np.isin(thread, threads) & (stamp <= fence.stamp)
+        if own:
+            return found
         found |= (thread // knowledge.threads == threads[0] // knowledge.threads) & (stamp <= fence.floor_cta[chosen].max())
         warps, at = np.unique(knowledge.warp_of(threads), return_inverse=True)
         floors = np.full(len(warps), -1)
@@ -130,22 +191,20 @@ class Fences:
         clock = knowledge.clocks.join_all(np.unique(fence.extra[chosen]).tolist())
         rows = np.flatnonzero(~found)
         if clock != NOTHING and len(rows):
-            one = knowledge.clocks[clock]
-            pairs, which = np.unique(thread[rows], return_inverse=True)
-            until = np.array([one.of(t, int(knowledge.warp_of(t)), t // knowledge.threads) for t in pairs.tolist()])
-            found[rows] = stamp[rows] <= until[which.reshape(-1)]
+            found[rows] = knowledge.told(np.full(len(rows), clock), thread[rows], stamp[rows])
         return found
 
-    def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str) -> None:
+    def _notes(self, one: Flying, shadow: Shadow, row: Array, before: Entries, rows: Array, what: str, rule: str = "") -> None:
         races = self.races
         _, first, counts = np.unique(before.site[rows], return_index=True, return_counts=True)
         for i, count in zip(rows[first].tolist(), counts.tolist(), strict=True):
             start = int(before.piece[i]) * shadow.grain + shadow.origin
             threads = int(before.thread[i]), int(one.place[row[i]]) + races.knowledge.first
-            rule = "P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001"
+            named = rule or ("P004" if what == "read" else "P002" if one.kind.group in ("wgmma", "tcgen05") else "P001")
+            lies = "between" if not rule else "between in the thread that writes, only in another one"
             races.conflict(
                 one.touched.space, start, start + shadow.grain, threads, (races.kind_at(int(before.site[i])), one.kind),
-                (what, one.touched.kind), count, rule, f"no fence.proxy.{one.kind.proxy} lies between",
+                (what, one.touched.kind), count, named, f"no fence.proxy.{one.kind.proxy} lies {lies}",
             )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ between proxies what `proxies` does.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -16,14 +17,17 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
+from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
-from ptxkit.machine.monitors.proxies import Fences, fenced_proxy
+from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
-from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, code_of
+from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
 from ptxkit.machine.operation import Operation
 
 if TYPE_CHECKING:
@@ -34,13 +38,12 @@ if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.interfaces import Launch, Residents
     from ptxkit.machine.memory import Access
-    from ptxkit.machine.memory.buffer import Buffer
 
 Array = np.ndarray[Any, Any]
 _SCOPES = {"cta": CTA, "cluster": CLUSTER, "gpu": GPU, "gl": GPU, "sys": GPU}
 _STRONG = ("relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
 _BARRIERS = ("bar", "barrier")
-SPACES = (".global", ".shared")
+SPACES = (".global", ".shared", TENSOR)
 FAMILIES = ("races", "async", "proxies")
 """What findings are of: races of any accesses, those with an operation in flight among them, and races between proxies."""
 PAIRS, CHUNK, OBSERVERS = 1 << 24, 1 << 20, 256
@@ -102,6 +105,7 @@ class Races(Monitor):
         self.clocks = Clocks()
         self.knowledge = Knowledge(self.clocks, launch.threads, launch.cluster_size)
         self.shadows: dict[str, Shadow] = {}
+        self._cells: Buffer | None = None
         self.flying = InFlight(self)
         self.fences = Fences(self, self.by_the_letter)
         self.chains: dict[tuple[str, int], _Chain] = {}
@@ -123,6 +127,7 @@ class Races(Monitor):
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
         self.shadows.pop(".shared", None)
+        self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
         self.ordered = {key for key in self.ordered if key[0] == ".global"}
         self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
@@ -160,6 +165,10 @@ class Races(Monitor):
         if getattr(lanes, "site", None) is None:
             return
         kind = self.kind(lanes.site)
+        if space == TENSOR:
+            self._access(access, space, kind)
+            self.fences.after_synchronization(access, kind)
+            return
         if kind.group or not kind.is_watched:
             # what is in flight is followed from its beginning on; objects that synchronize are no data
             return
@@ -194,20 +203,33 @@ class Races(Monitor):
         """An access of the generic proxy."""
         lanes = access.lanes
         shadow = self._shadow(space, access.size)
-        at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
-        first = (at - shadow.origin) // shadow.grain
-        pieces = -(-access.size // shadow.grain)
-        place, code = lanes.place, np.full(lanes.count, code_of(access.size, 0), np.int64)
-        piece = first
-        if pieces > 1:
-            piece = (first[:, None] + np.arange(pieces)).ravel()
-            place = np.repeat(place, pieces)
-            code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
-        shadow.use(piece)
-        reads, writes = access.kind != "write", access.kind != "read"
-        rows = _Rows(piece, place, place + self.knowledge.first, code, kind)
+        at = access.at
+        at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         self._now = access
-        self.flying.check(space, at, access.size, access.kind, kind, lanes.place + self.knowledge.first)
+        self.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        pieces = -(-access.size // shadow.grain)
+        place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
+        is_uniform = at.strides == (0,) and lanes.count > 0
+        if is_uniform:
+            first = (int(at[0]) - shadow.origin) // shadow.grain
+            for n in range(pieces):
+                offset = code_of(access.size, n * shadow.grain)
+                rows = _Rows(repeated(first + n, lanes.count), place, thread, repeated(offset, lanes.count), kind)
+                self._accessed(shadow, space, rows, access)
+        else:
+            piece = (at - shadow.origin) >> (shadow.grain.bit_length() - 1)
+            if pieces > 1:
+                piece = (piece[:, None] + np.arange(pieces)).ravel()
+                place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
+                code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
+            self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
+        if kind.strength or self.chains:
+            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+
+    def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
+        """Accesses of pieces: checked, and remembered."""
+        shadow.use(rows.piece)
+        reads, writes = access.kind != "write", access.kind != "read"
         if reads:
             self._check_writers(shadow, space, rows, "read" if not writes else "update")
         if writes:
@@ -215,15 +237,20 @@ class Races(Monitor):
             self._check_readers(shadow, space, rows)
             self._write(shadow, space, rows, access)
         if reads and not writes:
-            self._read(shadow, rows)
-        if kind.strength or self.chains:
-            self._order(space, lanes, at, access.size, kind, reads, writes)
+            self._read(shadow, space, rows)
 
     def buffer(self, space: str) -> Buffer:
         """The bytes of a space."""
         memory = self.launch.machine.memory
         found: Buffer = memory.globals if space == ".global" else memory.shared
-        return found
+        return found if space != TENSOR else self.cells()
+
+    def cells(self) -> Buffer:
+        """As many bytes as the tensor memories of all resident CTAs have; what is in them does not matter."""
+        size = self.residents.ctas * LANES * COLUMNS * CELL
+        if self._cells is None or len(self._cells.data) < size:
+            self._cells = Buffer.of_size(size)
+        return self._cells
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
@@ -234,7 +261,7 @@ class Races(Monitor):
         buffer = self.buffer(space)
         shadow = self.shadows.get(space)
         if shadow is None:
-            shadow = self.shadows[space] = Shadow(buffer.origin, 4)
+            shadow = self.shadows[space] = Shadow(buffer.origin, 4, self.knowledge.threads)
         if shadow.grain > 1 and size % shadow.grain:
             shadow.refine(2 if size % 2 == 0 else 1)
         shadow.reach(len(buffer.data))
@@ -244,15 +271,16 @@ class Races(Monitor):
         """The last write of each piece, and those that are in the log, against these accesses."""
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
+        if len(others) and not rows.kind.strength:
+            known = self.knowledge.known(rows.place[others], writer[others] - 1, shadow.written[rows.piece[others]])
+            others = others[~known]
         if len(others):
-            piece = rows.piece[others]
-            before = Entries(
-                piece, writer[others] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
-                shadow.write_code[piece],
-            )  # fmt: skip
+            before = shadow.last_writes(rows.piece[others])
             self._judge(space, shadow, rows.at(others), before, how, "write")
         log = shadow.writes
-        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == set(np.unique(bytes_of(rows.code)[0]).tolist()):
+        if not log.size:
+            return
+        if rows.kind.strength >= GPU and (log.least or 0) >= GPU and log.sizes == {int(bytes_of(rows.code[0])[0])}:
             # all of them are morally strong with these
             return
         many = np.flatnonzero(shadow.many_writers[rows.piece])
@@ -266,10 +294,17 @@ class Races(Monitor):
             return
         rows, reader = rows.at(others), reader[others]
         cta = rows.thread // self.knowledge.threads
-        fine = (shadow.read_cta[rows.piece] == cta + 1) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
+        fine = (shadow.read_by(rows.piece) == cta) & (shadow.read[rows.piece] <= self.knowledge.floor_cta[rows.place])
         left = np.flatnonzero(~fine)
-        if len(left):
-            rows = rows.at(left)
+        if not len(left):
+            return
+        rows, reader = rows.at(left), reader[left]
+        one = np.flatnonzero(reader != MANY)
+        if len(one):
+            self._judge(space, shadow, rows.at(one), shadow.only_reads(rows.piece[one]), "write", "read")
+        many = np.flatnonzero(reader == MANY)
+        if len(many):
+            rows = rows.at(many)
             self._search(shadow.reads.of(rows.piece), space, shadow, rows, "write", "read")
 
     def _search(self, found: Entries | None, space: str, shadow: Shadow, rows: _Rows, how: str, before: str) -> None:
@@ -318,11 +353,16 @@ class Races(Monitor):
 
     def _judge(self, space: str, shadow: Shadow, rows: _Rows, before: Entries, how: str, what: str) -> None:
         """Pairs of accesses of different threads: those that nothing orders and that are not morally strong are races."""
+        if rows.kind.strength:
+            weak = np.flatnonzero(~self._morally_strong(rows, before))
+            if len(weak) < len(rows.piece):
+                rows, before = rows.at(weak), before.at(weak)
         bad = ~self.knowledge.known(rows.place, before.thread, before.stamp)
+        if space == TENSOR:
+            # warps access tensor memory as one
+            bad &= self.knowledge.warp_of(rows.thread) != self.knowledge.warp_of(before.thread)
         if not bad.any():
             return
-        if rows.kind.strength:
-            bad &= ~self._morally_strong(rows, before)
         if what == "write" and (bad & (before.strength > 0)).any():
             bad &= ~self._observed(shadow, rows, before, bad)
         if not bad.any():
@@ -392,8 +432,7 @@ class Races(Monitor):
 
     def _held(self, space: str, shadow: Shadow, piece: Array) -> Array:
         """The bytes that lie there, a row for each piece."""
-        memory = self.launch.machine.memory
-        data = (memory.globals if space == ".global" else memory.shared).data
+        data = self.buffer(space).data
         held: Array = data[(piece * shadow.grain)[:, None] + np.arange(shadow.grain)]
         return held
 
@@ -408,45 +447,23 @@ class Races(Monitor):
         """Pieces have been written to by an operation that was in flight."""
         self._put(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
-    def add_reads(self, shadow: Shadow, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
+    def add_reads(self, shadow: Shadow, space: str, piece: Array, thread: Array, code: Array, kind: _Kind) -> None:
         """Pieces have been read by an operation that was in flight."""
-        self._read(shadow, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
+        self._read(shadow, space, _Rows(piece, thread - self.knowledge.first, thread, code, kind))
 
     def _write(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """These accesses are the last writes of their pieces from now on."""
-        self._put(shadow, rows)
-        lost = np.flatnonzero(shadow.writer[rows.piece] != rows.thread + 1)
+        lost = self._put(shadow, rows)
         if len(lost):
             self._collide(shadow, space, rows, lost, access)
 
-    def _put(self, shadow: Shadow, rows: _Rows) -> None:
-        piece, kind = rows.piece, rows.kind
-        stamp = self.knowledge.stamp
-        strength = np.full(len(piece), kind.strength)
-        entries = Entries(piece, rows.thread, np.full(len(piece), stamp), np.full(len(piece), kind.number), strength, rows.code)
-        if kind.strength:
-            # morally strong writes are no races, but do not order one another: all of them are remembered
-            shadow.writes.add(entries)
-            shadow.many_writers[piece] = 1
-        elif shadow.many_writers[piece].any():
-            shadow.writes.add(entries)
-        shadow.writer[piece] = rows.thread + 1
-        shadow.written[piece] = stamp
-        shadow.write_site[piece] = kind.number
-        shadow.write_strength[piece] = kind.strength
-        shadow.write_code[piece] = rows.code
-        if not kind.strength:
-            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
-            shadow.reader[piece] = 0
-            shadow.read_cta[piece] = 0
+    def _put(self, shadow: Shadow, rows: _Rows) -> Array:
+        kind = rows.kind
+        return shadow.note_writes(rows.piece, rows.thread, self.knowledge.stamp, kind.number, kind.strength, rows.code)
 
     def _collide(self, shadow: Shadow, space: str, rows: _Rows, lost: Array, access: Access) -> None:
         """Lanes that write the same bytes with one instruction."""
-        piece = rows.piece[lost]
-        before = Entries(
-            piece, shadow.writer[piece] - 1, shadow.written[piece], shadow.write_site[piece], shadow.write_strength[piece],
-            shadow.write_code[piece],
-        )  # fmt: skip
+        before = shadow.last_writes(rows.piece[lost])
         here = rows.at(lost)
         if rows.kind.strength:
             weak = np.flatnonzero(~self._morally_strong(here, before))
@@ -460,26 +477,24 @@ class Races(Monitor):
             same = (mine == winners).all(axis=1)
         self._note(space, shadow, here, before, how, how, same)
 
-    def _read(self, shadow: Shadow, rows: _Rows) -> None:
-        piece, thread = rows.piece, rows.thread
-        old = shadow.reader[piece]
-        mine = thread + 1
-        shadow.reader[piece] = np.where((old == 0) | (old == mine), mine, MANY)
-        clash = shadow.reader[piece] != mine
-        if clash.any():
-            shadow.reader[piece[clash]] = MANY
-        cta = thread // self.knowledge.threads + 1
-        old = shadow.read_cta[piece]
-        shadow.read_cta[piece] = np.where((old == 0) | (old == cta), cta, MANY)
-        clash = shadow.read_cta[piece] != cta
-        if clash.any():
-            shadow.read_cta[piece[clash]] = MANY
-        stamp = self.knowledge.stamp
-        shadow.read[piece] = stamp
-        count = len(piece)
-        shadow.reads.add(
-            Entries(piece, thread, np.full(count, stamp), np.full(count, rows.kind.number), np.full(count, rows.kind.strength), rows.code)
-        )
+    def _read(self, shadow: Shadow, space: str, rows: _Rows) -> None:
+        kind, keeps_all = rows.kind, self.fences.by_the_letter
+        floor = repeated(-1, len(rows.place)) if keeps_all else self.knowledge.floor_cta[rows.place]
+        shadow.note_reads(rows.piece, rows.thread, floor, self.knowledge.stamp, kind.number, kind.strength, rows.code)
+        reads = shadow.reads
+        if reads.size <= reads.most:
+            return
+        within = space == ".shared" and self.knowledge.cluster == 1 and not keeps_all
+        # only threads of its CTA access shared memory
+        settled = self.knowledge.settled(self.residents.alive) if within else np.full(self.residents.ctas, -1)
+        reads.compact(int(settled.min()), lambda entries: self._is_needed(shadow, settled, entries))
+
+    def _is_needed(self, shadow: Shadow, settled: Array, reads: Entries) -> Array:
+        """Which reads a later write may race with, or may be what shows that a write was observed."""
+        overwritten = (shadow.written[reads.piece] > reads.stamp) & (shadow.write_strength(reads.piece) == 0)
+        cta = reads.thread // self.knowledge.threads - self.residents.first_cta
+        needed: Array = (reads.strength > 0) | ~(overwritten | (reads.stamp <= settled.take(cta, mode="clip")))
+        return needed
 
     # --- release and acquire
 
@@ -515,10 +530,10 @@ class Races(Monitor):
                 released = released or Releases()
                 released.merge(self.clocks, self.given[place, key])
             if reads and linked and chain is not None:
-                carried = chain.released.copy()
+                # the chain is replaced: what it has is the new one's
                 if released is not None:
-                    carried.merge(self.clocks, released)
-                released = carried
+                    chain.released.merge(self.clocks, released)
+                released = chain.released
             if released is None:
                 self.chains.pop(key, None)
             else:
@@ -547,6 +562,8 @@ class Races(Monitor):
             self._fence(lanes, bound)
         elif fenced_proxy(bound):
             self.fences.executed(lanes, bound)
+        elif AFTER_SYNCHRONIZATION in bound.effects:
+            self.fences.synchronized(lanes)
         elif bound.form.mnemonic == "mbarrier":
             self._mbarrier(lanes, bound, arguments, passed=False)
         elif bound.barrier and bound.form.mnemonic in _BARRIERS:
@@ -602,13 +619,14 @@ class Races(Monitor):
         number = np.asarray(arguments[0])
         keys = lanes.cta * 16 + number
         waits = not bound.has(".arrive")
-        for key in np.unique(keys).tolist():
-            phase = int(residents.barriers.phase[key])
-            self.arrivals.pop((key, phase - 2), None)
-            self.arrivals.setdefault((key, phase), []).append((lanes.place[keys == key], knowledge.stamp, waits))
+        for barrier, which in apart(keys):
+            phase = int(residents.barriers.phase[barrier])
+            places = lanes.place[which]
+            self.arrivals.pop((barrier, phase - 2), None)
+            self.arrivals.setdefault((barrier, phase), []).append((places, knowledge.stamp, waits))
             if not waits:
                 # they go on at once: what they know now is what they bring
-                self.arrivals[key, phase][-1] = (lanes.place[keys == key], -knowledge.together(lanes.place[keys == key]), False)
+                self.arrivals[barrier, phase][-1] = (places, -knowledge.together(places), False)
         knowledge.tick()
 
     def _leave(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], token: Any) -> None:
@@ -619,8 +637,9 @@ class Races(Monitor):
         keys = lanes.cta * 16 + np.asarray(arguments[0])
         phases = np.asarray(token[1]) if token is not None else residents.barriers.phase[keys]
         phases = np.broadcast_to(phases, lanes.count)
-        for key, phase in sorted(set(zip(keys.tolist(), phases.tolist(), strict=True))):
-            mine = lanes.place[(keys == key) & (phases == phase)]
+        for both, which in apart(keys << 32 | phases):
+            key, phase = both >> 32, both & 0xFFFFFFFF
+            mine = lanes.place[which]
             came = self.arrivals.get((key, phase), [])
             everyone = sum(len(places) for places, _, waits in came if waits)
             if all(waits for _, _, waits in came) and everyone >= residents.alive_of_cta[key // 16]:
@@ -628,7 +647,7 @@ class Races(Monitor):
                 extras = np.unique(np.concatenate([knowledge.extra[places] for places, _, _ in came]))
                 knowledge.floor_cta[mine] = np.maximum(knowledge.floor_cta[mine], stamp)
                 if len(extras) > 1 or extras[0] != NOTHING:
-                    knowledge.learn(mine, self.clocks.join_all(extras.tolist()))
+                    knowledge.share(mine, self.clocks.join_all(extras.tolist()))
                 if token is None:
                     # all threads came together, and the barrier did not count a phase
                     self.arrivals.pop((key, phase), None)
@@ -639,7 +658,7 @@ class Races(Monitor):
                     # they still wait, or have just gone on: what they brought is fixed when the first one goes on
                     came[n] = (places, -knowledge.together(places), False)
                 clock = self.clocks.join(clock, -came[n][1])
-            knowledge.learn(mine, clock)
+            knowledge.share(mine, clock)
         knowledge.tick()
 
     def _leave_cluster(self, lanes: Any, token: Any) -> None:
@@ -666,7 +685,7 @@ class Races(Monitor):
             named = (bits >> lanes.lane) & 1
             mine = places[(lanes.warp == warp) & (masks == bits) & (named == 1)]
             if len(mine):
-                knowledge.learn(mine, knowledge.together(mine))
+                knowledge.share(mine, knowledge.together(mine))
         knowledge.tick()
 
     def _mbarrier(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], passed: bool) -> None:
@@ -736,6 +755,11 @@ class Races(Monitor):
         """The races, each pair of instructions once."""
         return [reported(race, self.launch) for race in self.races.values() if self.families & race.families]
 
+    def forget(self, space: str, pieces: Array) -> None:
+        """Whoever accesses these pieces from now on comes after all who have."""
+        shadow = self.shadows[space]
+        shadow.writer[pieces] = shadow.reader[pieces] = shadow.many_writers[pieces] = 0
+
     def kind_at(self, number: int) -> _Kind:
         """The accesses of an instruction, by its number."""
         return self._kinds[id(self._sites[number])]
@@ -750,21 +774,21 @@ class Races(Monitor):
         if known is not None:
             known.count += count
             return
-        variable, offset = self.names.variable(space, start)
+        variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         named = [self.names.thread(self.flying.issuer(thread)) for thread in threads]
         sides = [Side(*name, kind.line, done) for name, kind, done in zip(named, kinds, does, strict=True)]
         sites = (self._sites[kinds[0].number], self._sites[kinds[1].number])
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int) -> None:
+    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
         touched = one.touched
         start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
         end = start + int(touched.size[row])
-        why = "its thread ends without having waited for that: the memory may belong to another CTA by then"
+        why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, "A014", why)
+        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
@@ -809,13 +833,13 @@ class Races(Monitor):
         end = min(piece - offset + size, piece - earlier_offset + earlier_size)
         earlier_kind = self._kinds[id(self._sites[int(before.site[i])])]
         collide = earlier_kind is rows.kind and what == how and self._is_now(int(before.thread[i]), int(before.stamp[i]))
-        value: str | None = self.names.bytes_at(space, start, end)
+        value: str | None = self.names.bytes_at(space, start, end) if space != TENSOR else None
         earlier_value = None if earlier_kind.strength or earlier_kind.group else value
         if how == "write":
             value = self._written(int(rows.thread[i]), start - (piece - offset), end - start)
         if collide:
             earlier_value = self._written(int(before.thread[i]), start - (piece - earlier_offset), end - start)
-        variable, offset = self.names.variable(space, start)
+        variable, offset = self.names.variable(space, start) if space != TENSOR else cell_named(start)
         first = Side(*self.names.thread(self.flying.issuer(int(before.thread[i]))), earlier_kind.line, what, earlier_value)
         second = Side(*self.names.thread(int(rows.thread[i])), rows.kind.line, how, value)
         if collide:
@@ -845,7 +869,25 @@ class _Rows:
     kind: _Kind
 
     def at(self, rows: Array) -> _Rows:
-        return _Rows(self.piece[rows], self.place[rows], self.thread[rows], self.code[rows], self.kind)
+        return _Rows(chosen(self.piece, rows), self.place[rows], self.thread[rows], chosen(self.code, rows), self.kind)
+
+
+def apart(keys: Array) -> Iterator[tuple[int, Any]]:
+    """The positions of each key, ascending: as a slice if all keys ascend."""
+    starts = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    firsts, ends = [0, *starts.tolist()], [*starts.tolist(), len(keys)]
+    if (keys[starts] > keys[starts - 1]).all():
+        for first, end in zip(firsts, ends, strict=True):
+            yield int(keys[first]), slice(first, end)
+        return
+    for key in np.unique(keys).tolist():
+        yield key, np.flatnonzero(keys == key)
+
+
+def cell_named(at: int) -> tuple[str, int]:
+    """A cell of tensor memory, by lane and column."""
+    lane, column = divmod(at // CELL, COLUMNS)
+    return f"lane {lane % LANES}, column {column} of tensor memory", 0
 
 
 def residents_mask(lanes: Any) -> Array:

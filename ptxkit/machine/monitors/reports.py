@@ -9,6 +9,7 @@ import attrs
 from ptxkit.diagnostics import Diagnostic, Related, Severity
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.findings import Finding, launch_as_json
+from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors import asynchronous, proxies
 from ptxkit.machine.monitors.naming import Dimensions, Side
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 WARP = 32
 _DOES = {"read": "reads", "write": "writes", "update": "updates"}
 _NAMES = {**asynchronous.RULES, **proxies.RULES}
-_SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO}
+_SEVERITIES = {"P003": Severity.WARNING, "P004": Severity.INFO, "T006": Severity.WARNING}
 
 
 @attrs.define
@@ -77,6 +78,8 @@ def reported(race: Race, launch: Launch) -> Finding:
 
 
 def _rule(race: Race, launch: Launch) -> tuple[str, str]:
+    if any("dealloc" in site.bound.effects for site in race.sites if isinstance(site.bound, Bound)):
+        return "T004", _NAMES["T004"]
     if race.rule:
         return race.rule, _NAMES[race.rule]
     if race.space == ".global":
@@ -111,6 +114,8 @@ def _who(race: Race, number: int) -> str:
 
 def _bytes(race: Race) -> str:
     last = race.offset + race.bytes - 1
+    if race.space == TENSOR:
+        return race.variable
     if not race.variable:
         where = f"{race.offset:#x}" if race.space == ".global" else str(race.offset)
         return f"{race.bytes} byte{'s' if race.bytes > 1 else ''} of {race.space.removeprefix('.')} memory at {where}"

@@ -1,19 +1,23 @@
 """What is remembered of each piece of memory: who wrote it last and who has read it since.
 
-A piece is as large as the smallest access so far, 4 bytes at first. Where one column is not enough, as many threads have read a piece, or
+A piece is as large as the smallest access so far, 4 bytes at first. Where columns are not enough, as many threads have read a piece, or
 written it with operations that are morally strong, the accesses are in a log, which is searched when it matters.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import attrs
 import numpy as np
 
 Array = np.ndarray[Any, Any]
-COMPACT = 4_000_000
-"""That many entries of the log are made fewer: the last access of each kind that a thread made to a piece stands for those before."""
+COMPACT, MERGE = 1 << 21, 1 << 24
+"""From that many entries on a log is made smaller: those that nobody can race with go; then the last access of each kind that a thread made
+to a piece stands for those before."""
+SPAN = 1 << 26
+"""So many pieces are looked up in a table."""
 MANY = -1
 
 
@@ -30,7 +34,17 @@ def bytes_of(code: Any) -> tuple[Any, Any]:
     return code & (1 << _SIZE_BITS) - 1, code >> _SIZE_BITS
 
 
-@attrs.frozen(eq=False)
+def repeated(value: int, count: int) -> Array:
+    """As many elements, all the same, in the memory of one. Not to be changed."""
+    return np.ndarray((count,), np.int64, np.int64(value).tobytes(), 0, (0,))
+
+
+def chosen(column: Array, rows: Array) -> Array:
+    """Some rows of a column."""
+    return repeated(int(column[0]), len(rows)) if column.strides == (0,) and len(rows) else column[rows]
+
+
+@attrs.define(eq=False)
 class Entries:
     """Accesses, a row each. `code` says which bytes an access has: of two with one code at a piece, the bytes are the same."""
 
@@ -42,11 +56,26 @@ class Entries:
     code: Array
 
     def at(self, rows: Array) -> Entries:
-        return Entries(*[getattr(self, name.name)[rows] for name in attrs.fields(Entries)])
+        return Entries(*[chosen(getattr(self, name.name), rows) for name in attrs.fields(Entries)])
+
+    def replaces(self, before: Entries) -> bool:
+        """Whether these are the weak accesses of another one again, later."""
+        if self.strength[0] or self.strength.strides != (0,):
+            return False
+        for name in ("piece", "thread", "strength", "code"):
+            mine, other = getattr(self, name), getattr(before, name)
+            if mine is not other and (mine[-1] != other[-1] or mine[0] != other[0] or not np.array_equal(mine, other)):
+                return False
+        return bool(before.stamp.strides == (0,) == self.stamp.strides)
 
 
 def _joined(entries: list[Entries]) -> Entries:
     return Entries(*[np.concatenate([getattr(one, name.name) for one in entries]) for name in attrs.fields(Entries)])
+
+
+def _size(entries: Entries) -> int:
+    """What entries count for: those of one piece take no memory."""
+    return 1 if entries.piece.strides == (0,) else len(entries.piece)
 
 
 class Log:
@@ -55,48 +84,85 @@ class Log:
     def __init__(self) -> None:
         self.entries: list[Entries] = []
         self.size = 0
+        self.most = COMPACT
+        """So many entries are too many."""
         self.least: int | None = None
         """The narrowest scope of what was ever added (0: weak accesses)."""
         self.sizes: set[int] = set()
+        self._last: dict[tuple[int, int, int], Entries] = {}
+        """By instruction, first thread and number of threads: what was added last."""
 
     def add(self, entries: Entries) -> None:
-        least = int(entries.strength.min(initial=1 << 30))
+        strengths = entries.strength[:1] if entries.strength.strides == (0,) else entries.strength
+        codes = entries.code[:1] if entries.code.strides == (0,) else entries.code
+        least = int(strengths.min(initial=1 << 30))
         self.least = least if self.least is None else min(self.least, least)
-        self.sizes.update(np.unique(bytes_of(entries.code)[0]).tolist())
+        self.sizes.update(np.unique(bytes_of(codes)[0]).tolist())
+        key = (int(entries.site[0]), int(entries.thread[0]), len(entries.thread))
+        before = self._last.get(key)
+        if before is not None and entries.replaces(before):
+            # a loop that accesses the same again
+            before.stamp = entries.stamp
+            return
+        self._last[key] = entries
         self.entries.append(entries)
-        self.size += len(entries.piece)
-        if self.size > COMPACT:
-            self._compact()
+        self.size += _size(entries)
 
-    def _compact(self) -> None:
+    def compact(self, since: int, is_needed: Callable[[Entries], Array]) -> None:
+        """Makes the entries fewer, if they are too many: weak ones up to a stamp go, those that are not needed, and those that later ones
+        stand for."""
+        if self.size <= self.most:
+            return
+        left = [one for one in self.entries if one.stamp[-1] > since or one.strength[0]]
+        self.size = sum([_size(one) for one in left])
+        if self.size > COMPACT:
+            rows = [np.flatnonzero(is_needed(one)) for one in left]
+            left = [one if len(which) == len(one.piece) else one.at(which) for one, which in zip(left, rows, strict=True) if len(which)]
+            self.size = sum([_size(one) for one in left])
+        self.entries, self._last = left, {}
+        if self.size > MERGE:
+            self._merge()
+        self.most = max(COMPACT, 2 * self.size)
+
+    def _merge(self) -> None:
         all_ = _joined(self.entries)
         order = np.lexsort((all_.stamp, all_.code, all_.strength, all_.thread, all_.piece))
         last = np.ones(len(order), bool)
         same = [getattr(all_, name)[order] for name in ("piece", "thread", "strength", "code")]
         last[:-1] = np.any([column[1:] != column[:-1] for column in same], axis=0)
         kept = all_.at(order[last])
-        self.entries, self.size = [kept], len(kept.piece) // 2
+        self.entries, self.size = [kept], len(kept.piece)
 
     def of(self, pieces: Array) -> Entries | None:
         """All accesses to some pieces."""
-        if not self.entries:
+        if not self.entries or not len(pieces):
             return None
-        if len(self.entries) > 1:
-            self.entries = [_joined(self.entries)]
-        whole = self.entries[0]
-        rows = np.flatnonzero(np.isin(whole.piece, pieces))
-        return whole.at(rows) if len(rows) else None
+        low, high = int(pieces.min()), int(pieces.max())
+        table = None
+        if high - low < SPAN:
+            table = np.zeros(high - low + 3, bool)
+            table[pieces - (low - 1)] = True
+        found = []
+        for one in self.entries:
+            where = one.piece[:1] if one.piece.strides == (0,) else one.piece
+            # what is outside comes to lie at an end of the table, where nothing is
+            hits = table[np.clip(where, low - 1, high + 1) - (low - 1)] if table is not None else np.isin(where, pieces)
+            if not hits.any():
+                continue
+            found.append(one if hits.all() else one.at(np.flatnonzero(hits)))
+        return _joined(found) if found else None
 
     def split(self, parts: int, grain: int) -> None:
         """Pieces become `parts` pieces of `grain` bytes each."""
         if not self.entries:
             return
+        self._last = {}
         whole = _joined(self.entries)
         rows = np.repeat(np.arange(len(whole.piece)), parts)
         finer = whole.at(rows)
         part = np.tile(np.arange(parts), len(whole.piece))
         self.entries = [attrs.evolve(finer, piece=finer.piece * parts + part, code=finer.code + code_of(0, part * grain))]
-        self.size = len(part)
+        self.size = len(self.entries[0].piece)
 
 
 class Shadow:
@@ -108,26 +174,33 @@ class Shadow:
     PAGE = 1 << 12
     """Pieces."""
 
-    COLUMNS = ("writer", "written", "write_site", "write_strength", "write_code", "many_writers", "reader", "read", "read_cta")
+    COLUMNS = ("writer", "written", "write_how", "many_writers", "reader", "read", "read_how", "read_cta")
 
-    def __init__(self, origin: int, grain: int) -> None:
+    def __init__(self, origin: int, grain: int, threads: int) -> None:
         self.origin = origin
         self.grain = grain
+        self.threads = threads
+        """Of a CTA."""
         self.length = 0
         self.used = np.zeros(0, bool)
         self.reads, self.writes = Log(), Log()
+        self._hows: dict[tuple[int, int, int], int] = {}
+        self._how = np.zeros((3, 0), np.int64)
         for name in self.COLUMNS:
             setattr(self, name, np.zeros(0, np.int64))
 
     writer: Array
     written: Array
-    write_site: Array
-    write_strength: Array
-    write_code: Array
+    write_how: Array
+    """The number of what there is besides of the write: instruction, strength, code."""
     many_writers: Array
+    """Whether writes are in the log."""
     reader: Array
+    """`MANY`: reads are in the log."""
     read: Array
+    read_how: Array
     read_cta: Array
+    """Of pieces that many have read: the CTA of all of them plus one, or `MANY`."""
 
     def reach(self, size: int) -> None:
         """Makes room for that many bytes."""
@@ -146,7 +219,132 @@ class Shadow:
 
     def use(self, pieces: Array) -> None:
         """These pieces are accessed."""
-        self.used[pieces // self.PAGE] = True
+        low, high = int(pieces.min()) // self.PAGE, int(pieces.max()) // self.PAGE
+        if (high - low) * self.PAGE <= 4 * len(pieces):
+            self.used[low : high + 1] = True
+        else:
+            self.used[pieces // self.PAGE] = True
+
+    def how(self, site: int, strength: int, code: Array) -> Array:
+        """The numbers of accesses of an instruction."""
+        codes = code[:1] if code.strides == (0,) else code
+        distinct, which = np.unique(codes, return_inverse=True) if len(codes) > 1 else (codes, np.zeros(1, np.int64))
+        numbers = []
+        for one in distinct.tolist():
+            key = (site, strength, one)
+            number = self._hows.get(key)
+            if number is None:
+                number = self._hows[key] = self._how.shape[1]
+                self._how = np.concatenate([self._how, np.array(key)[:, None]], axis=1)
+            numbers.append(number)
+        return repeated(numbers[0], len(code)) if len(codes) == 1 else np.array(numbers)[which]
+
+    def last_writes(self, pieces: Array) -> Entries:
+        """Of pieces that somebody has written, the last write."""
+        site, strength, code = self._how[:, self.write_how[pieces]]
+        return Entries(pieces, self.writer[pieces] - 1, self.written[pieces], site, strength, code)
+
+    def write_strength(self, pieces: Array) -> Array:
+        """The strength of the last write of pieces."""
+        return self._how[1, self.write_how[pieces]]  # type: ignore[no-any-return]
+
+    def only_reads(self, pieces: Array) -> Entries:
+        """Of pieces that one thread has read since, its last read."""
+        site, strength, code = self._how[:, self.read_how[pieces]]
+        return Entries(pieces, self.reader[pieces] - 1, self.read[pieces], site, strength, code)
+
+    def read_by(self, pieces: Array) -> Array:
+        """Of pieces that somebody has read since they were written, the CTA of all who have; `MANY` if there are several."""
+        reader = self.reader[pieces]
+        return np.where(reader == MANY, self.read_cta[pieces], (reader - 1) // self.threads + 1) - 1
+
+    def note_writes(self, piece: Array, thread: Array, stamp: int, site: int, strength: int, code: Array) -> Array:
+        """These are the last writes from now on; gives the rows whose piece a later row has written, too."""
+        count, mine = len(piece), thread + 1
+        if strength or (self.writes.size and self.many_writers[piece].any()):
+            # morally strong writes are no races, but do not order one another: all of them are remembered
+            self.writes.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(strength, count), code))
+            self.many_writers[piece] = 1
+            self.writes.compact(-1, lambda entries: np.ones(len(entries.piece), bool))
+        self.writer[piece] = mine
+        self.written[piece] = stamp
+        self.write_how[piece] = self.how(site, strength, code)
+        if not strength:
+            # a thread that read before this and is not ordered before it has been found; who writes after this is after them too
+            self.reader[piece] = 0
+        return np.flatnonzero(self.writer[piece] != mine)
+
+    def note_reads(self, piece: Array, thread: Array, floor: Array, stamp: int, site: int, strength: int, code: Array) -> None:
+        """Threads read pieces: the columns remember it of a piece that one thread reads, and weakly; else it is in the log.
+
+        `floor` says up to which stamp what the CTA of each did happens before: a write that is after this read is after those, too.
+        """
+        mine, how = thread + 1, self.how(site, strength, code)
+        old = self.reader[piece]
+        if not strength and self._read_again(piece, thread, mine, old, how, stamp, site, code):
+            return
+        fine = old == 0
+        if not fine.all():
+            fine |= (old == mine) & (self.read_how[piece] == how)
+        if not fine.all():
+            fine |= (self.read[piece] <= floor) & (self.read_by(piece) == thread // self.threads)
+        if strength:
+            fine[:] = False
+        alone = fine.all()
+        if alone:
+            self.reader[piece] = mine
+            clash = np.flatnonzero(self.reader[piece] != mine)
+            if not len(clash):
+                self.read[piece], self.read_how[piece] = stamp, how
+                return
+            self.reader[piece[clash]], self.read_cta[piece[clash]] = MANY, 0
+        else:
+            self._make_many(piece, mine, old, fine)
+        rows = np.flatnonzero(self.reader[piece] == MANY)
+        self.read[piece] = stamp
+        if len(rows) < len(piece):
+            self.read_how[piece] = how
+            piece, thread, code = piece[rows], thread[rows], code[rows]
+        count = len(piece)
+        self.reads.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(strength, count), code))
+        cta = thread // self.threads + 1
+        known = self.read_cta[piece]
+        self.read_cta[piece] = np.where((known == 0) | (known == cta), cta, MANY)
+        clash = self.read_cta[piece] != cta
+        if clash.any():
+            self.read_cta[piece[clash]] = MANY
+
+    def _read_again(self, piece: Array, thread: Array, mine: Array, old: Array, how: Array, stamp: int, site: int, code: Array) -> bool:
+        """Whether every piece has been read by the same thread before, or by threads of several CTAs: then that is all there is to note."""
+        if not old[0]:
+            return False
+        many = old == MANY
+        if not (many | ((old == mine) & (self.read_how[piece] == how))).all():
+            return False
+        rows = np.flatnonzero(many)
+        if not (self.read_cta[piece[rows]] == MANY).all():
+            return False
+        self.read[piece] = stamp
+        if len(rows):
+            if len(rows) < len(piece):
+                piece, thread, code = piece[rows], thread[rows], chosen(code, rows)
+            count = len(piece)
+            self.reads.add(Entries(piece, thread, repeated(stamp, count), repeated(site, count), repeated(0, count), code))
+        return True
+
+    def _make_many(self, piece: Array, mine: Array, old: Array, fine: Array) -> None:
+        """Marks the pieces that not one thread alone reads any more; what the columns had is in the log then."""
+        left = np.flatnonzero(~fine)
+        moved = np.unique(piece[left[old[left] > 0]])
+        if len(moved):
+            self.reads.add(self.only_reads(moved))
+            self.read_cta[moved] = (self.reader[moved] - 1) // self.threads + 1
+        self.read_cta[piece[left[old[left] == 0]]] = 0
+        fresh = np.flatnonzero(fine)
+        self.reader[piece[fresh]] = mine[fresh]
+        clash = piece[fresh[self.reader[piece[fresh]] != mine[fresh]]]
+        self.reader[clash], self.read_cta[clash] = MANY, 0
+        self.reader[piece[left]] = MANY
 
     def refine(self, grain: int) -> None:
         """Makes pieces smaller."""
@@ -154,12 +352,21 @@ class Shadow:
         for name in self.COLUMNS:
             finer = np.zeros(self.length * parts, np.int64)
             used = np.repeat(self._pages(getattr(self, name))[self.used], parts, axis=1)
-            if name == "write_code":
-                used += code_of(0, np.tile(np.arange(parts) * grain, self.PAGE))
+            if name in ("write_how", "read_how"):
+                used = used * parts + np.tile(np.arange(parts), self.PAGE)
             finer.reshape(-1, self.PAGE * parts)[self.used] = used
             setattr(self, name, finer)
+        self._how = np.repeat(self._how, parts, axis=1)
+        self._how[2] += code_of(0, np.tile(np.arange(parts) * grain, self._how.shape[1] // parts))
+        self._hows = {(site, strength, code): n for n, (site, strength, code) in enumerate(self._how.T.tolist())}
         self.used = np.repeat(self.used, parts)
         self.reads.split(parts, grain)
         self.writes.split(parts, grain)
         self.length *= parts
         self.grain = grain
+
+
+def last_writes(shadow: Shadow, piece: Array) -> Entries:
+    """The last write of each piece."""
+    columns = (shadow.written, shadow.write_site, shadow.write_strength, shadow.write_code)
+    return Entries(piece, shadow.writer[piece] - 1, *[column[piece] for column in columns])

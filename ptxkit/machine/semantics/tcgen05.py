@@ -9,20 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from ptxkit.machine.asynchronous.agents import Flight
+from ptxkit.machine.asynchronous.agents import Flight, Touched
 from ptxkit.machine.asynchronous.arguments import by_name
 from ptxkit.machine.asynchronous.mbarrier import change
-from ptxkit.machine.asynchronous.transfers import mbarriers_at
+from ptxkit.machine.asynchronous.transfers import mbarriers_at, places
 from ptxkit.machine.fault import Stop
 from ptxkit.machine.matrices import descriptors, sparsity, tensor_memory
 from ptxkit.machine.matrices import tcgen05 as products
 from ptxkit.machine.matrices.elements import BITS, unpacked, widened
 from ptxkit.machine.matrices.fragments import as_written
 from ptxkit.machine.matrices.tensor_memory import COLUMNS, LANES, TensorMemory
-from ptxkit.machine.memory import windows
+from ptxkit.machine.memory import Access, windows
 from ptxkit.machine.operation import Operation, Semantics, Unsupported
 
 Array = NDArray[Any]
@@ -97,6 +98,7 @@ def _dealloc(op: Operation) -> Semantics:
             if memory.taken.get(address) != columns:
                 one = lanes.subset(np.array([first]))
                 one.fault(None, f"tcgen05.dealloc of {columns} columns at {address:#x}, which were not allocated so", "tensor memory")
+            _tell(lanes.subset(np.array([first])), "write", np.arange(LANES)[:, None], address + np.arange(columns))
             del memory.taken[address]
 
     return Semantics(run, lanes=True)
@@ -120,7 +122,20 @@ def _check(lanes: Any, memory: TensorMemory, lane: int, column: int, rows: int, 
         lanes.fault(None, f"access to {what}, not all of which are allocated", "tensor memory")
 
 
-def _cells(op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], packed: bool) -> Iterator[tuple[int, Array, Array, Array]]:
+def _tell(lanes: Any, kind: str, rows: Array, columns: Array) -> None:
+    """Tells the monitors of cells of tensor memory that lanes of a CTA access: for each lane some, or the same ones for the only lane."""
+    if lanes.memory.watch is None:
+        return
+    at = tensor_memory.offsets(int(lanes.cta[0]), rows, columns)
+    if at.shape[0] != lanes.count or lanes.count == 1:
+        lanes, at = lanes.at(np.zeros(at.size, np.int64)), at.reshape(-1, 1)
+    for column in range(at.shape[1]):
+        lanes.memory.watch(Access(kind, lanes, tensor_memory.SPACE, np.ascontiguousarray(at[:, column]), tensor_memory.CELL))
+
+
+def _cells(
+    op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], packed: bool, kind: str
+) -> Iterator[tuple[int, Array, Array, Array]]:
     """For each warp its row in `by_warp`, the cells of its CTA, and the lane and column of each register of each of its lanes."""
     memories = _memories(lanes)
     rows, columns = table
@@ -134,6 +149,7 @@ def _cells(op: Operation, lanes: Any, taddr: Any, table: tuple[Array, Array], pa
                 None, f"lane {lane} of tensor memory: warp {quarter} of a warpgroup reaches lanes {32 * quarter} and on", "tensor memory"
             )
         _check(one, memory, lane, column, int(rows.max()) + 1, int(columns.max()) + (2 if packed else 1))
+        _tell(lanes.subset(lanes.warp == lanes.warp[first]), kind, rows + lane, columns + column)
         yield number, memory.cells, rows + lane, columns + column
 
 
@@ -146,7 +162,7 @@ def _load(op: Operation) -> Semantics:
 
     def run(lanes: Any, taddr: Any, *_: Any) -> Any:
         held = np.zeros((*lanes.by_warp(np.arange(lanes.count)).shape, registers), np.uint32)
-        for number, cells, rows, columns in _cells(op, lanes, taddr, table, packed):
+        for number, cells, rows, columns in _cells(op, lanes, taddr, table, packed, "read"):
             held[number] = cells[rows, columns]
             if packed:
                 held[number] = held[number] & 0xFFFF | cells[rows, columns + 1] << np.uint32(16)
@@ -184,7 +200,7 @@ def _store(op: Operation) -> Semantics:
     def run(lanes: Any, taddr: Any, *rest: Any) -> None:
         r = rest[-1] if isinstance(rest[-1], tuple) else (rest[-1],)
         held = np.stack([lanes.by_warp(x) for x in r], -1).view(np.uint32)
-        for number, cells, rows, columns in _cells(op, lanes, taddr, table, packed):
+        for number, cells, rows, columns in _cells(op, lanes, taddr, table, packed, "write"):
             if packed:
                 cells[rows, columns + 1] = held[number] >> np.uint32(16)
                 cells[rows, columns] = held[number] & 0xFFFF
@@ -197,7 +213,7 @@ def _store(op: Operation) -> Semantics:
 # -- what is in flight
 
 
-def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None]) -> None:
+def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None], touches: Callable[[int], list[Touched]]) -> None:
     """Something of each lane is in flight: `one(lane, position)` does it, after what the lane's thread has started before."""
 
     def land(positions: Array) -> None:
@@ -208,8 +224,38 @@ def _start(op: Operation, lanes: Any, one: Callable[[Any, int], None]) -> None:
             except Stop as stop:  # by now the launch is elsewhere: say who it was
                 raise Stop(stop.kind, f"`{op.bound.opcode}`, when it completed: {stop.reason}", stop.mask) from None
 
-    flight = Flight(lanes, land)
+    def touched() -> list[Touched]:
+        try:
+            return [attrs.evolve(two, lane=two.lane + position) for position in range(lanes.count) for two in touches(position)]
+        except ValueError:
+            return []  # descriptors that say nothing sensible are a fault when it completes
+
+    flight = Flight(lanes, land, touches=touched)
     lanes.agents.start(flight, QUEUE)
+
+
+def _touched(kind: str, space: str, at: Array, size: int) -> Touched:
+    """Bytes that a thread's operation accesses."""
+    at = at.reshape(-1)
+    return Touched(kind, space, np.zeros(len(at), np.int64), at, np.full(len(at), size))
+
+
+def _in_tensor_memory(op: Operation, lanes: Any, position: int, kind: str, rows: Array, columns: Array) -> list[Touched]:
+    """Cells of the CTAs that take part."""
+    pair = _pair(op, lanes.at(np.array([position])))
+    return [_touched(kind, tensor_memory.SPACE, tensor_memory.offsets(cta, rows, columns), tensor_memory.CELL) for cta, _ in pair]
+
+
+def _in_shared(op: Operation, lanes: Any, position: int, descriptor: int, lines: int, chunks: int, k_major: bool) -> list[Touched]:
+    """The chunks of a tile in the shared memory of the CTAs that take part."""
+    lane = lanes.at(np.array([position]))
+    found = []
+    for _, rank in _pair(op, lane):
+        where = _where(descriptor, rank, lines, chunks, k_major).reshape(-1)
+        readers = lane.at(np.zeros(len(where), np.int64))
+        _, at = places(readers, ".shared" if rank < 0 else ".shared::cluster", where, 16, "read", 16)
+        found.append(_touched("read", ".shared", at, 16))
+    return found
 
 
 def _commit(op: Operation) -> Semantics:
@@ -237,7 +283,7 @@ def _commit(op: Operation) -> Semantics:
                 if len(chosen):
                     change(lanes.at(chosen), name, where[chosen], 1, 0)
 
-        flight = Flight(lanes, land, signals)
+        flight = Flight(lanes, land, signals, after=QUEUE)
         lanes.agents.start(flight)
 
     return Semantics(by_name(op, run), lanes=True)
@@ -252,16 +298,19 @@ def _pair(op: Operation, lane: Any) -> list[tuple[Any, int]]:
     return [(cta - rank + r, r) for r in (rank & ~1, rank | 1)]
 
 
+def _where(descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
+    """The addresses of the chunks of a tile. Raises ValueError for a descriptor that says nothing sensible."""
+    where = descriptors.addresses(descriptors.decode(np.array([descriptor], np.uint64), "tcgen05"), lines, chunks, k_major)
+    return where if rank < 0 else windows.cluster_address(where, rank)
+
+
 def _tile(lane: Any, descriptor: Any, rank: int, lines: int, chunks: int, k_major: bool) -> Array:
     """The bytes of a tile in the shared memory of a CTA: (lines, bytes)."""
     try:
-        fields = descriptors.decode(np.array([descriptor], np.uint64), "tcgen05")
+        where = _where(descriptor, rank, lines, chunks, k_major)
     except ValueError as wrong:
         lane.fault(None, str(wrong), "tensor memory")
         raise
-    where = descriptors.addresses(fields, lines, chunks, k_major)
-    if rank >= 0:
-        where = windows.cluster_address(where, rank)
     tile: Array = descriptors.load(lane, np.zeros(1, np.intp), where, ".shared" if rank < 0 else ".shared::cluster")[0]
     return tile
 
@@ -291,7 +340,14 @@ def _copy(op: Operation) -> Semantics:
                 for at in copies:
                     memories[cta].cells[(base + at + lane_of) % LANES, column : column + words.shape[1]] = words
 
-        _start(op, lanes, one)
+        def touches(position: int) -> list[Touched]:
+            base, column = tensor_memory.split(int(address[position]))
+            into = (base + np.array(copies)[:, None] + lane_of).reshape(-1, 1) % LANES
+            columns = column + np.arange(bits // 32 * 8 // width)
+            source = _in_shared(op, lanes, position, int(descriptor[position]), rows, bits // 128, True)
+            return [*source, *_in_tensor_memory(op, lanes, position, "write", into, columns)]
+
+        _start(op, lanes, one, touches)
 
     return Semantics(run, lanes=True)
 
@@ -310,7 +366,11 @@ def _shift(op: Operation) -> Semantics:
                 part = memories[cta].cells[base : base + 32, column : column + 8]
                 part[:] = tensor_memory.moved_down(part)
 
-        _start(op, lanes, one)
+        def touches(position: int) -> list[Touched]:
+            base, column = tensor_memory.split(int(address[position]))
+            return _in_tensor_memory(op, lanes, position, "update", base + np.arange(32)[:, None], column + np.arange(8))
+
+        _start(op, lanes, one, touches)
 
     return Semantics(run, lanes=True)
 
@@ -336,7 +396,23 @@ def _multiply(op: Operation) -> Semantics:
                 lane.fault(None, "a mask of columns of B that are zero is not modelled", "tensor memory")
             _multiply_one(op, lane, mine, what, in_memory, stationary)
 
-        _start(op, lanes, one)
+        def touches(position: int) -> list[Touched]:
+            mine = {name: int(x[0][position]) for name, x in values.items()}
+            what = products.decode(mine["idesc"], kind, sparse)
+            parts = len(_pair(op, lanes.at(np.array([position]))))
+            rows, share, kept = what.m // parts, what.n // parts, what.k // 2 if sparse else what.k
+            base, column = tensor_memory.split(mine["d"])
+            lane, place = tensor_memory.accumulator(rows, what.n, stationary, parts == 2, sparse)
+            found = _in_tensor_memory(op, lanes, position, "update", base + lane, column + place)
+            found += _in_shared(op, lanes, position, mine["b"], *_lines(share, what.k, what.btype, what, what.b_transposed))
+            if in_memory:
+                base, column = tensor_memory.split(mine["a"])
+                lines = tensor_memory.rows_of(rows, stationary or (parts == 2 and not sparse))
+                width = kept * (4 if what.packed else BITS[what.atype]) // 32
+                return found + _in_tensor_memory(op, lanes, position, "read", base + lines[:, None], column + np.arange(width))
+            return found + _in_shared(op, lanes, position, mine["a"], *_lines(rows, kept, what.atype, what, what.a_transposed))
+
+        _start(op, lanes, one, touches)
 
     return Semantics(by_name(op, run), lanes=True)
 
@@ -402,11 +478,17 @@ def _scale_count(op: Operation, what: Any) -> int:
     return 4 if op.slot(".scale") in (".scale_vec::4X", ".block16") else 2
 
 
+def _lines(size: int, k: int, type: str, what: Any, transposed: bool) -> tuple[int, int, bool]:
+    """How A or B lies in shared memory: lines, chunks of 16 bytes in each, and whether lines go along K."""
+    lines, line = (k, size) if transposed else (size, k)
+    return lines, line * (4 if what.packed else BITS[type]) // 128, not transposed
+
+
 def _multiplicand(lane: Any, descriptor: int, rank: int, size: int, k: int, type: str, what: Any, transposed: bool) -> Array:
     """A or B in shared memory: (rows of A or columns of B, K) as bits. Elements of 6 and 4 bits have gaps, unless the kind packs them."""
     bits = 4 if what.packed else BITS[type]
-    lines, line = (k, size) if transposed else (size, k)
-    octets = _tile(lane, descriptor, rank, lines, line * bits // 128, not transposed)
+    lines, chunks, k_major = _lines(size, k, type, what, transposed)
+    octets = _tile(lane, descriptor, rank, lines, chunks, k_major)
     narrow = {".e3m2": 6, ".e2m3": 6, ".e2m1": 4}.get(type)
     if narrow and not what.packed:
         octets = widened(octets.reshape(lines, -1, 16), narrow).reshape(lines, -1) << (2 if narrow == 4 else 0)

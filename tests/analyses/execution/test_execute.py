@@ -19,7 +19,7 @@ def executed(body: str, threads: int = 64, declared: str = ".param .u64 a", grid
     text = f"{HEAD}.visible .entry k({declared})\n{{\n{REGISTERS}\n{body}\nret;\n}}\n"
     module = ptxkit.parse(text)
     kernel = routines(module)[0]
-    arguments = tuple([one.made_up(threads * grid, 1 << 16) for one in parameters(kernel)])
+    arguments = tuple([one.made_up(threads * grid) for one in parameters(kernel)])
     return execute(loaded(module), Launch("k", (grid, 1, 1), (threads, 1, 1), arguments), budget=budget)
 
 
@@ -110,7 +110,8 @@ class TestFindings:
         )
 
         assert not found.is_complete
-        assert any("deadlock" in name for name in names(found))
+        assert found.fault is not None and found.fault.kind == "deadlock"
+        assert found.findings
         assert all(one.witness["launch"]["block"] == [64, 1, 1] for one in found.findings)
 
     def test_what_the_machine_cannot_go_on_with_is_none(self) -> None:

@@ -444,3 +444,27 @@ def test_long_chains_take_time_in_proportion() -> None:
         lines.append(("xor.b32 %r1, %r1, %r0;", "add.s32 %r1, %r1, 12345;", "mad.lo.s32 %r1, %r1, %r1, %r0;")[i % 3])
     routine = routine_of("\n".join(lines))
     assert values(routine).written(len(lines) - 1)[0].width == 32
+
+
+ELEMENTS = [
+    ("mov.u64 %rd1, {};", "table[2]", "table+16"),
+    ("cvta.global.u64 %rd1, {};", "table[2]", "table+16"),
+    ("mov.u64 %rd1, {};", "table[1+2]", "table+24"),
+    ("mov.u64 %rd1, {};", "table[-1]", "table+-8"),
+]
+
+
+@pytest.mark.parametrize(("form", "element", "sum"), ELEMENTS)
+def test_an_element_of_an_array_is_at_its_index_times_its_size(form: str, element: str, sum: str) -> None:
+    declared = ".global .align 8 .b64 table[4];"
+    found, same = (str(term_of(declared + form.format(text), "%rd1")) for text in (element, sum))
+
+    assert found == same != "None"
+
+
+def test_an_element_at_a_register_is_at_the_index_times_the_size() -> None:
+    declared = ".global .align 8 .b64 table[4]; mov.u32 %r1, %tid.x;"
+    found = term_of(declared + "mov.u64 %rd1, table[%r1+2];", "%rd1")
+    same = term_of(declared + "mov.u64 %rd1, table; mad.wide.u32 %rd1, %r1, 8, %rd1; add.u64 %rd1, %rd1, 16;", "%rd1")
+
+    assert str(found) == str(same)

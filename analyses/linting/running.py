@@ -1,0 +1,90 @@
+"""The kernels of a module, executed with launches that were made up, and what that showed as findings of rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+
+from ptxkit.analyses.dynamic.exercise import Exercise, Exercised, Found
+from ptxkit.analyses.execution.execute import loaded
+from ptxkit.analyses.framework.bindings import has_such
+from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.framework.rule import Facts, Rule
+from ptxkit.analyses.inputs.shapes import reached
+from ptxkit.analyses.inputs.words import spoken
+from ptxkit.diagnostics import Diagnostic, Severity
+from ptxkit.frozen import frozen
+from ptxkit.isa.binding import Bound
+
+
+@frozen(eq=False)
+class Shown:
+    """A kernel that was executed, and the findings; `is_complete`: all its threads ran to completion."""
+
+    kernel: str
+    functions: frozenset[str]
+    """The kernel and what it may call."""
+    findings: tuple[Diagnostic, ...]
+    is_complete: bool
+
+
+def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
+    """What the kernels show, as findings of these rules. Nothing runs if none of them speaks of executions, or if the module has errors."""
+    by_id = {rule.id: rule for rule in rules if is_executable(rule)}
+    kernels = [routine for routine in facts.routines if routine.function.header.is_entry and has_something_to_see(routine)]
+    if not by_id or not kernels:
+        return ()
+    found = []
+    for kernel in kernels:
+        try:
+            code = loaded(facts.module, facts.target or "")
+        except ValueError:
+            return ()
+        done = Exercise(kernel, code).run()
+        if done.example is not None:
+            findings = [_diagnostic(one, by_id[rule]) for one in done.found if (rule := one.finding.diagnostic.rule) in by_id]
+            found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
+    return tuple(found)
+
+
+FAMILIES = "CBAMWTPSGR"
+"""The rules of which an execution can show a violation, by the first letter of their ids."""
+
+
+def is_executable(rule: Rule) -> bool:
+    """Whether an execution can show what a rule is about."""
+    return rule.id[0] in FAMILIES
+
+
+def has_something_to_see(routine: Routine) -> bool:
+    """Whether a kernel, or what it calls, does anything that can go wrong between threads or with an address."""
+
+    def holds(bound: Bound) -> bool:
+        return bool(bound.barrier or bound.asynchronous or bound.converges is not None or bound.memory)
+
+    return any(has_such(one, holds) for one in reached(routine))
+
+
+def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
+    """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
+    severity = one.finding.diagnostic.severity
+    notes = [f"so it goes with {spoken(one.example)}"]
+    if one.other_sizes is False:
+        severity = Severity.INFO
+        notes.append("it does not with other sizes")
+    elif not one.other_contents:
+        severity = Severity.INFO
+        notes.append("it does not with all contents of memory: these were made up")
+    elif one.depends or one.other_sizes is None:
+        severity = Severity.WARNING if severity is Severity.ERROR else severity
+        contents = "whether a thread comes there depends on contents of memory that were made up"
+        notes.append(contents if one.depends else "it was not tried with other sizes")
+    if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
+        severity = rule.severity
+    diagnostic = one.finding.diagnostic
+    witness = {**one.finding.witness, "inputs": spoken(one.example)}
+    return attrs.evolve(diagnostic, name=rule.name, severity=severity, notes=(*diagnostic.notes, *notes), witness=witness)
+
+
+__all__ = ["Exercised", "Shown", "has_something_to_see", "is_executable", "shown"]

@@ -1,0 +1,57 @@
+"""PTX of the kernels that Warp ships in its tests and examples, for a target, without a GPU.
+
+python warp_modules.py FOLDER [TARGET]
+"""
+
+import importlib
+import pkgutil
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+import warp
+
+PACKAGES = (
+    "warp.tests",
+    "warp.tests.geometry",
+    "warp.tests.tile",
+    "warp.examples.core",
+    "warp.examples.tile",
+    "warp.optim",
+    "warp.sparse",
+    "warp.utils",
+)
+
+
+def names():
+    for package in PACKAGES:
+        try:
+            found = importlib.import_module(package)
+        except Exception:
+            continue
+        inner = [f"{package}.{one.name}" for one in pkgutil.iter_modules(getattr(found, "__path__", []))]
+        yield from sorted(inner) or [package]
+
+
+def main():
+    out, arch = Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 86
+    warp.config.quiet = True
+    warp.init()
+    made = 0
+    for name in names():
+        if made >= 60:
+            break
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                importlib.import_module(name)
+                warp.compile_aot_module(name, arch=arch, module_dir=folder, use_ptx=True)
+            except BaseException:
+                continue
+            for path in Path(folder).glob("*.ptx"):
+                shutil.copy(path, out / f"{name}.sm_{arch}.ptx")
+                made += 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,308 @@
+"""PTX that nobody tuned on: files of sources that are not in ../shared/corpus, and what is found in them.
+
+    python benchmarks/unseen.py make DIR [--only SOURCE,…]     get the files again; says which differ from the manifest
+    python benchmarks/unseen.py manifest DIR                   write the manifest from DIR (SHA-256, source, version, tool)
+    python benchmarks/unseen.py check DIR [--half 0|1]         ptxas against `ptxkit check`
+    python benchmarks/unseen.py lint DIR --half 0|1 [--record FILE]   every error and warning
+
+A source is a wheel, of which the fat binaries are taken apart (`ptxkit extract`), or a generator (`generators/`), which runs in a virtual
+environment of its own, or a public repository, compiled with nvcc. Of each, so many files are taken, by the hash of their names, none larger
+than `MOST` bytes. The two halves are by the hash of the source: files of one source stay together. Half 0 is for tuning; half 1 is judged, once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import multiprocessing
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ptxkit.analyses import lint
+from ptxkit.analyses.framework.rule import select
+from ptxkit.diagnostics import Severity
+from ptxkit.files import decode
+from ptxkit.syntax import parse
+
+HERE = Path(__file__).resolve().parent
+MANIFEST = HERE.parent / "fixtures" / "unseen" / "manifest.tsv"
+EACH = 48
+MOST = 250_000
+
+
+@attrs.frozen
+class Source:
+    """Where files come from: `packages` go into a virtual environment for a generator, or are the one wheel that is taken apart."""
+
+    name: str
+    tool: str
+    packages: tuple[str, ...] = ()
+    generator: tuple[str, ...] = ()
+    unpacked: str = ""
+    """A package of which the generator only reads the source: it is unpacked, not installed."""
+
+
+WHEELS = (
+    "bitsandbytes==0.45.0",
+    "ctranslate2==4.5.0",
+    "spconv-cu120==2.3.6",
+    "implicit==0.7.2",
+    "gpu4pyscf-cuda12x==1.9.0",
+    "gpu4pyscf-libxc-cuda12x==0.9.0",
+    "nvidia-curand-cu12==10.3.10.19",
+    "nvidia-npp-cu12==12.4.1.87",
+    "nvidia-nvjpeg-cu12==12.4.0.76",
+    "nvidia-cusparselt-cu12==0.8.1",
+    "nvidia-nvtiff-cu12==0.8.0.82",
+    "xformers==0.0.28.post3",
+    "xgboost==2.1.1",
+    "cuequivariance-ops-cu12==0.13.0",
+    "nvidia-nvshmem-cu12==3.8.0",
+)
+SOURCES = (
+    *[Source(wheel.partition("==")[0], "fat binary", (wheel,)) for wheel in WHEELS],
+    Source("tinygrad-0.14", "tinygrad", ("tinygrad==0.14.0", "numpy"), ("tinygrad_schedules.py",)),
+    Source("tinygrad-0.10", "tinygrad", ("tinygrad==0.10.0", "numpy"), ("tinygrad_schedules.py",)),
+    Source("numba-cuda-0.11", "Numba", ("numba-cuda==0.11.0", "numba==0.61.2"), ("numba_tests.py",)),
+    Source("warp-1.10", "Warp (NVRTC)", ("warp-lang==1.10.0", "numpy"), ("warp_modules.py", "86")),
+    Source("pyptx-0.1", "pyptx", ("pyptx==0.1.1", "numpy"), ("pyptx_examples.py",)),
+    Source(
+        "liger-kernel",
+        "Triton 3.5.1",
+        ("triton==3.5.1", "packaging"),
+        ("triton_kernels.py", "liger_kernel.ops", "90", "100"),
+        "liger-kernel==0.6.2",
+    ),
+    Source("fla-core", "Triton 3.4.0", ("triton==3.4.0", "packaging"), ("triton_kernels.py", "fla.ops", "90", "80"), "fla-core==0.3.2"),
+    Source("cuda-samples", "nvcc"),
+)
+
+
+def half(source: str) -> int:
+    return hashlib.sha256(source.encode()).digest()[0] & 1
+
+
+def chosen(paths: list[Path]) -> list[Path]:
+    """So many of the files, by lot; texts that are equal count once."""
+    small = sorted((path for path in paths if path.stat().st_size <= MOST), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
+    texts = {hashlib.sha256(path.read_bytes()).digest(): path for path in reversed(small)}
+    kept = set(texts.values())
+    return [path for path in small if path in kept][:EACH]
+
+
+def make(folder: Path, only: set[str]) -> None:
+    for source in SOURCES:
+        if only and source.name not in only:
+            continue
+        work, out = folder / "work" / source.name, folder / "files" / source.name
+        work.mkdir(parents=True, exist_ok=True)
+        if source.name == "cuda-samples":
+            samples(work)
+        elif source.generator:
+            generate(source, folder, work)
+        else:
+            wheel = download(source.packages[0], folder / "wheels")
+            subprocess.run([sys.executable, "-m", "ptxkit", "extract", str(wheel), "-o", str(work)], check=False, stdout=subprocess.DEVNULL)
+        take(source, work, out)
+
+
+def take(source: Source, work: Path, out: Path) -> None:
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    for path in chosen(sorted(work.rglob("*.ptx"))):
+        shutil.copy(path, out / path.name)
+    print(f"{source.name}: {len(list(out.iterdir()))} files")
+
+
+def download(package: str, folder: Path) -> Path:
+    stem = package.partition("==")[0].replace("-", "_")
+    if not list(folder.glob(f"{stem}-*.whl")):
+        command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:", "-d", str(folder), package]
+        subprocess.run(command, check=True)
+    return next(folder.glob(f"{stem}-*.whl"))
+
+
+def generate(source: Source, folder: Path, work: Path) -> None:
+    home = folder / "venvs" / source.name
+    if not home.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        subprocess.run([str(home / "bin" / "pip"), "install", "-q", *source.packages], check=True)
+    environment = {
+        "PATH": "/usr/local/cuda/bin:/usr/bin:/bin",
+        "HOME": str(folder),
+        "DEV": "CPU",
+        "TRITON_CACHE_DIR": str(folder / "triton"),
+    }
+    if source.unpacked:
+        unpacked = folder / "unpacked" / source.name
+        with zipfile.ZipFile(download(source.unpacked, folder / "wheels")) as wheel:
+            wheel.extractall(unpacked)
+        environment["PYTHONPATH"] = str(unpacked)
+    command = [str(home / "bin" / "python"), str(HERE / "generators" / source.generator[0]), str(work), *source.generator[1:]]
+    with (folder / f"{source.name}.log").open("w") as log:
+        subprocess.run(command, env=environment, stdout=log, stderr=log, cwd=folder, timeout=900, check=False)
+
+
+SAMPLES = ("https://github.com/NVIDIA/cuda-samples", "c94ff366aed18c797b8a85dfaac7817b0228b420")
+
+
+def samples(work: Path) -> None:
+    """Compiles what of NVIDIA's samples compiles alone."""
+    clone = work / "clone"
+    if not clone.exists():
+        subprocess.run(["git", "clone", "-q", SAMPLES[0], str(clone)], check=True)
+        subprocess.run(["git", "-C", str(clone), "checkout", "-q", SAMPLES[1]], check=True)
+    sources = sorted(clone.rglob("*.cu"), key=lambda path: hashlib.sha256(path.name.encode()).hexdigest())
+    made = 0
+    for path in sources:
+        if made >= EACH + 8:
+            break
+        target = ("sm_80", "sm_90a")[made % 2]
+        out = work / f"{path.stem}.{target}.ptx"
+        command = [
+            "nvcc",
+            "-ptx",
+            f"-arch={target}",
+            "-std=c++17",
+            "-I",
+            str(clone / "Common"),
+            "-I",
+            str(path.parent),
+            str(path),
+            "-o",
+            str(out),
+        ]
+        done = subprocess.run(command, capture_output=True, check=False, timeout=120)
+        made += done.returncode == 0
+
+
+def files(folder: Path, which: int | None) -> list[tuple[str, Path]]:
+    found = [(path.parent.name, path) for path in sorted((folder / "files").rglob("*.ptx"))]
+    return [(source, path) for source, path in found if which is None or half(source) == which]
+
+
+def manifest(folder: Path) -> None:
+    MANIFEST.parent.mkdir(exist_ok=True)
+    sources = {source.name: source for source in SOURCES}
+    with MANIFEST.open("w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, delimiter="\t", lineterminator="\n")
+        out.writerow(("file", "sha256", "half", "source", "tool", "version", "target", "bytes"))
+        for name, path in files(folder, None):
+            data = path.read_bytes()
+            version = re.search(rb"^\.version\s+([0-9.]+)", data, re.MULTILINE)
+            target = re.search(rb"^\.target\s+([^\s,]+)", data, re.MULTILINE)
+            source = sources[name]
+            made_of = " ".join(filter(None, (source.unpacked or " ".join(source.packages[:1]) or "@".join(SAMPLES), source.tool)))
+            words = [one[1].decode() if one else "" for one in (version, target)]
+            out.writerow((f"{name}/{path.name}", hashlib.sha256(data).hexdigest(), half(name), made_of, source.tool, *words, len(data)))
+
+
+def compare(folder: Path) -> None:
+    """Says which files are not those of the manifest."""
+    with MANIFEST.open(encoding="utf-8", newline="") as file:
+        known = {row["file"]: row["sha256"] for row in csv.DictReader(file, delimiter="\t")}
+    made = {f"{name}/{path.name}": hashlib.sha256(path.read_bytes()).hexdigest() for name, path in files(folder, None)}
+    differ = sum(made[name] != known[name] for name in made.keys() & known.keys())
+    print(
+        f"{len(made)} files; {len(known.keys() - made.keys())} of the manifest missing, {len(made.keys() - known.keys())} new, {differ} other texts"
+    )
+
+
+# --- what is found
+
+
+def checked(path: Path) -> tuple[str, str, list[str]]:
+    """What ptxas says at the file's own target, and the errors of `check`."""
+    text = decode(path.read_bytes())
+    target = re.search(r"^\.target\s+([^\s,]+)", text, re.MULTILINE)
+    rules = tuple(rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR)
+    errors = [f"{one.span.line}: {one.rule} {one.message}" for one in lint(parse(text, str(path)), rules) if one.severity is Severity.ERROR]
+    command = ["ptxas", "-O0", "-c", f"-arch={target[1] if target else 'sm_80'}", str(path), "-o", "/dev/null"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    return path.name, "" if done.returncode == 0 else done.stderr.strip().splitlines()[0], errors
+
+
+def check(folder: Path, which: int | None) -> bool:
+    wrong = refused = 0
+    chosen_files = files(folder, which)
+    with multiprocessing.Pool(2) as pool:
+        for name, said, errors in pool.imap(checked, [path for _, path in chosen_files]):
+            refused += bool(said)
+            if said:
+                print(f"ptxas refuses {name}: {said[:150]}; check: {errors[0] if errors else 'nothing'}")
+            elif errors:
+                wrong += 1
+                print(f"FALSE {name}: {errors[0]} ({len(errors)})")
+    print(f"{len(chosen_files)} files, {refused} refused by ptxas; of the others {wrong} have an error of check")
+    return not wrong
+
+
+def linted(path: Path) -> tuple[list[dict[str, Any]], float]:
+    start = time.process_time()
+    module = parse(decode(path.read_bytes()), str(path))
+    found = [one for one in lint(module, select()) if one.severity in (Severity.ERROR, Severity.WARNING)]
+    rows = [{"rule": one.rule, "severity": one.severity.name.lower(), "line": one.span.line, "message": one.message} for one in found]
+    return rows, time.process_time() - start
+
+
+def findings(folder: Path, which: int | None, record: Path | None, jobs: int) -> None:
+    chosen_files = files(folder, which)
+    known: dict[str, Any] = {}
+    if record and record.is_file():
+        known = {row["file"]: row for row in map(json.loads, record.read_text().splitlines())}
+    rest = [(source, path) for source, path in chosen_files if f"{source}/{path.name}" not in known]
+    with multiprocessing.Pool(jobs, maxtasksperchild=1) as pool:
+        for (source, path), (rows, seconds) in zip(rest, pool.imap(linted, [path for _, path in rest]), strict=True):
+            row = {"file": f"{source}/{path.name}", "findings": rows, "seconds": round(seconds, 2)}
+            known[row["file"]] = row
+            if record:
+                with record.open("a") as out:
+                    out.write(json.dumps(row) + "\n")
+    rules: Counter[str] = Counter()
+    with_rule: dict[str, set[str]] = {}
+    for row in known.values():
+        for one in row["findings"]:
+            key = f"{one['rule']} {one['severity']}"
+            rules[key] += 1
+            with_rule.setdefault(key, set()).add(row["file"])
+    print(f"{len(known)} files, {sum(row['seconds'] for row in known.values()):.0f} s")
+    for key, count in rules.most_common():
+        print(f"  {key:16} {count:5} in {len(with_rule[key])} files")
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("action", choices=("make", "manifest", "check", "lint"))
+    arguments.add_argument("folder", type=Path)
+    arguments.add_argument("--only", default="")
+    arguments.add_argument("--half", type=int, choices=(0, 1))
+    arguments.add_argument("--record", type=Path)
+    arguments.add_argument("--jobs", type=int, default=2)
+    options = arguments.parse_args()
+    folder = options.folder.resolve()
+    if options.action == "make":
+        make(folder, set(filter(None, options.only.split(","))))
+        if MANIFEST.is_file():
+            compare(folder)
+    elif options.action == "manifest":
+        manifest(folder)
+    elif options.action == "check":
+        return 0 if check(folder, options.half) else 1
+    else:
+        findings(folder, options.half, options.record, options.jobs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,278 @@
+"""A launch for `verify` from its options: parameters by their names, arrays, tensor maps, and what is made up for the rest."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from ptxkit.analyses.execution.launch import Argument, Launch, Shape
+    from ptxkit.analyses.execution.parameters import Parameter
+    from ptxkit.analyses.framework.routine import Routine
+    from ptxkit.rewriters.profiling.launch import Launch as Described
+    from ptxkit.syntax import Module
+
+_FLOAT = re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+(?=e))(e[-+]?\d+)?")
+DYNAMIC = 32 << 10
+"""Bytes of dynamic shared memory, where nobody says how many."""
+SWIZZLES = ("none", "32B", "64B", "128B")
+
+
+class CannotLaunch(Exception):
+    """Options that are no launch of the kernel."""
+
+
+@attrs.frozen
+class Options:
+    """What the command line says of a launch."""
+
+    block: str
+    grid: str = "1"
+    cluster: str | None = None
+    shared: int | None = None
+    parameters: tuple[str, ...] = ()
+    arrays: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    boxes: str | None = None
+
+
+def names_of(module: Module, kernel: Routine) -> tuple[str, ...]:
+    """What the parameters of a kernel are called: as in the source if debugging data tells, else as in the PTX.
+
+    Compilers write `KERNEL_param_0`: then it is `param_0`.
+    """
+    from ptxkit.debug_info import parameter_names
+
+    declared = [parameter.name for parameter in kernel.function.header.parameters]
+    known = parameter_names(module).get(kernel.name, ())
+    own = [name.removeprefix(f"{kernel.name}_") if name == f"{kernel.name}_param_{i}" else name for i, name in enumerate(declared)]
+    return tuple([known[i] if i < len(known) and known[i] else name for i, name in enumerate(own)])
+
+
+def of_options(module: Module, kernel: Routine, options: Options) -> Launch:
+    """The launch that options describe; what they leave open is made up. Raises CannotLaunch."""
+    from ptxkit.analyses.execution.launch import Launch, Variable
+    from ptxkit.analyses.execution.parameters import parameters, variables
+
+    grid, block = shape("grid", options.grid), shape("block", options.block)
+    cluster = shape("cluster", options.cluster) if options.cluster is not None else None
+    known = parameters(kernel)
+    names = names_of(module, kernel)
+    threads = math.prod(grid) * math.prod(block)
+    given = _Given(known, names)
+    arguments = given.arguments(options, threads)
+    rest = [Variable(one.name, one.made_up(threads)) for one in variables(kernel)]
+    shared = options.shared
+    if shared is None:
+        shared = DYNAMIC if re.search(r"\.extern\s+\.shared", module.text) else 0
+    return Launch(kernel.name, grid, block, arguments, cluster, shared, tuple(rest))
+
+
+def of_description(kernel: Routine, described: Described) -> Launch:
+    """A launch of a launch file. Raises CannotLaunch if it is none of the kernel."""
+    from ptxkit.analyses.execution.launch import Launch, Variable
+    from ptxkit.analyses.execution.parameters import parameters, variables
+
+    sizes = [one.size for one in parameters(kernel)]
+    mismatch = described.mismatch(sizes)
+    if mismatch is not None:
+        raise CannotLaunch(mismatch)
+    arguments = tuple([_described(described, i) for i in range(len(described.arguments))])
+    rest = tuple([Variable(one.name, one.made_up(described.threads)) for one in variables(kernel)])
+    return Launch(kernel.name, described.grid, described.block, arguments, described.cluster, described.shared, rest)
+
+
+def _described(described: Described, number: int) -> Argument:
+    from ptxkit.analyses.execution.launch import Given
+    from ptxkit.rewriters.profiling.execution import made
+
+    return Given(lambda: made(described, number)[0])
+
+
+def shape(what: str, text: str) -> Shape:
+    """One to three numbers. Raises CannotLaunch."""
+    parts = text.replace("x", ",").split(",")
+    if not 1 <= len(parts) <= 3 or not all(part.strip().isascii() and part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise CannotLaunch(f"--{what} takes one to three numbers above 0, as 128,1,1; not {text!r}")
+    x, y, z = [*map(int, parts), 1, 1][:3]
+    if what == "block" and x * y * z > 1024:
+        raise CannotLaunch(f"a CTA has at most 1024 threads, not {x * y * z}")
+    if what == "cluster" and x * y * z > 16:
+        raise CannotLaunch(f"a cluster has at most 16 CTAs, not {x * y * z}")
+    return x, y, z
+
+
+class _Given:
+    """The arguments that options give, by the parameter."""
+
+    def __init__(self, known: Sequence[Parameter], names: Sequence[str]) -> None:
+        self.known = known
+        self.names = names
+        self.numbers: dict[int, dict[int, float]] = {}
+        self.makers: dict[int, Callable[[], Any]] = {}
+
+    def arguments(self, options: Options, threads: int) -> tuple[Argument, ...]:
+        from ptxkit.analyses.execution.launch import Given
+
+        for text in options.parameters:
+            self._number(text)
+        for text in options.arrays:
+            self._array(text)
+        for text in options.memory:
+            self._memory(text, threads)
+        self._maps(options.boxes)
+        found: list[Argument] = []
+        for i, one in enumerate(self.known):
+            if i in self.makers:
+                found.append(Given(self.makers[i]))
+            elif i in self.numbers and one.size <= 8:
+                found.append(Given(_constant(self._part(i, self.numbers[i].get(0, 0), one.size))))
+            elif i in self.numbers:
+                parts = [
+                    (at, self._part(i, value, 4 if one.size - at < 8 or abs(value) < 1 << 31 else 8))
+                    for at, value in self.numbers[i].items()
+                ]
+                found.append(attrs.evolve(one.made_up(threads), given=tuple(sorted(parts))))
+            else:
+                found.append(one.made_up(threads))
+        return tuple(found)
+
+    def _which(self, name: str, what: str) -> list[int]:
+        """The parameters that a name stands for: its own name, its name in the PTX, its number, or `*` for all. Raises CannotLaunch."""
+        name = name.strip()
+        if name == "*":
+            return list(range(len(self.known)))
+        for i, one in enumerate(self.known):
+            if name in (self.names[i], one.name):
+                return [i]
+        if name.isdecimal() and int(name) < len(self.known):
+            return [int(name)]
+        close = difflib.get_close_matches(name, self.names, 1, 0.4)
+        hint = f", did you mean {close[0]!r}?" if close else ";"
+        raise CannotLaunch(f"{what}: there is no parameter {name!r}{hint} there are {', '.join(self.names) or 'none'}")
+
+    def _number(self, text: str) -> None:
+        name, equals, number = text.partition("=")
+        name, _, offset = name.partition("+")
+        try:
+            value = float(number) if _FLOAT.fullmatch(number.strip()) else int(number, 0)
+            at = int(offset, 0) if offset else 0
+        except ValueError:
+            equals = ""
+        if not equals or not name.strip():
+            raise CannotLaunch(f"--param takes NAME=NUMBER, not {text!r}")
+        for i in self._which(name, "--param"):
+            if name.strip() == "*" and (i in self.numbers or not self.known[i].is_number):
+                continue
+            if at and at >= self.known[i].size:
+                raise CannotLaunch(f"--param: {self.names[i]} has {self.known[i].size} bytes, and none at {at}")
+            self.numbers.setdefault(i, {})[at] = value
+
+    def _part(self, number: int, value: float, size: int) -> bytes:
+        """A number in so many bytes. Raises CannotLaunch if it does not fit."""
+        if isinstance(value, float) or self.known[number].is_float:
+            return struct.pack({2: "<e", 4: "<f", 8: "<d"}.get(size, "<f"), value)
+        if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
+            raise CannotLaunch(f"--param: {value} does not fit {self.names[number]}, which has {size} bytes")
+        return (value % (1 << 8 * size)).to_bytes(size, "little")
+
+    def _array(self, text: str) -> None:
+        """NAME=TYPE:COUNT[:zeros|ones|iota|random|VALUE|FILE]."""
+        from ptxkit.rewriters.profiling.array_files import BadFile, shape_of_file
+        from ptxkit.rewriters.profiling.elements import SIZES
+        from ptxkit.rewriters.profiling.launch import Array
+        from ptxkit.rewriters.profiling.launch import Launch as Described
+
+        name, _, said = text.partition("=")
+        parts = said.split(":", 2)
+        if len(parts) < 2 or parts[0] not in SIZES or not (parts[1].isdecimal() or parts[1] == ""):
+            raise CannotLaunch(f"--array takes NAME=TYPE:COUNT, as a=f32:4096, a=i32:100:zeros or a=f32::a.npy; not {text!r}")
+        fill = parts[2] if len(parts) > 2 else "random"
+        count = int(parts[1]) if parts[1] else 0
+        array = Array(parts[0], (count,))
+        if fill in ("zeros", "ones", "iota", "random"):
+            array = attrs.evolve(array, fill=fill)
+        elif re.fullmatch(r"[-+]?[\d.]+(e[-+]?\d+)?", fill):
+            array = attrs.evolve(array, value=float(fill) if parts[0].startswith(("f", "b")) else int(float(fill)))
+        else:
+            try:
+                array = attrs.evolve(array, file=fill, shape=shape_of_file(fill, parts[0]))
+            except (OSError, BadFile) as error:
+                raise CannotLaunch(f"--array: {fill}: {error}") from None
+        for i in self._which(name, "--array"):
+            described = Described("", (1, 1, 1), (1, 1, 1), (array,), seed=i)
+            self.makers[i] = _maker(described)
+
+    def _memory(self, text: str, threads: int) -> None:
+        """NAME=N[:S]: words of 4 bytes, N and each S more than the one before."""
+        name, _, said = text.partition("=")
+        first, _, step = said.partition(":")
+        try:
+            numbers = int(first, 0), int(step or "0", 0)
+        except ValueError:
+            raise CannotLaunch(f"--memory takes NAME=NUMBER or NAME=NUMBER:STEP, not {text!r}") from None
+        for i in self._which(name, "--memory"):
+            if self.known[i].pointers and i not in self.makers:
+                self.makers[i] = _words(numbers, self.known[i].made_up(threads).room)
+
+    def _maps(self, path: str | None) -> None:
+        """The tensor maps that a file describes by their boxes."""
+        if path is None:
+            return
+        try:
+            said = json.loads(Path(path).read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise CannotLaunch(f"{path}: {error}") from None
+        if not isinstance(said, dict):
+            raise CannotLaunch(f"{path}: an object is needed, with tensor maps as its keys")
+        for name, box in said.items():
+            for i in self._which(name, path):
+                self.makers[i] = _tensor_map(path, name, box)
+
+
+def _constant(data: bytes) -> Callable[[], bytes]:
+    return lambda: data
+
+
+def _maker(described: Described) -> Callable[[], Any]:
+    from ptxkit.rewriters.profiling.execution import made
+
+    return lambda: made(described, 0)[0]
+
+
+def _words(numbers: tuple[int, int], room: int) -> Callable[[], Any]:
+    def make() -> Any:
+        import numpy as np
+
+        first, step = numbers
+        return (np.arange(room // 4, dtype=np.int64) * step + first).astype(np.uint32)
+
+    return make
+
+
+def _tensor_map(path: str, name: str, box: Any) -> Callable[[], Any]:
+    """A tensor eight boxes long in each dimension, and its map. Raises CannotLaunch for what is no box."""
+    if not isinstance(box, dict) or not isinstance(box.get("box"), list) or not box["box"]:
+        raise CannotLaunch(f'{path}: {name!r} needs {{"box": [64, 32], "type": "f16"}}')
+    sizes, kind, swizzle = box["box"], str(box.get("type", "f16")), box.get("swizzle", "none")
+    bits = {"bf16": "u2", **{f"{letter}{bits}": f"{letter}{bits // 8}" for letter in "iuf" for bits in (8, 16, 32, 64)}}
+    if kind not in bits or swizzle not in SWIZZLES or not all(isinstance(size, int) and 0 < size <= 256 for size in sizes):
+        raise CannotLaunch(f"{path}: {name!r}: a box of numbers from 1 to 256, a type as f16, a swizzle of {', '.join(SWIZZLES)}")
+
+    def make() -> Any:
+        import numpy as np
+
+        from ptxkit import machine
+
+        tensor = np.zeros([size * 8 for size in sizes], bits[kind])
+        return machine.TensorMap(tensor=tensor, box=tuple(sizes), swizzle=swizzle, **({"type": ".bf16"} if kind == "bf16" else {}))
+
+    return make

@@ -1,0 +1,75 @@
+"""The witnesses of findings: with their lines in the source, the command that shows them again, as text and as SARIF."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
+    from ptxkit.syntax import Module
+
+SHOWN = 4
+"""So many accesses of a witness are printed."""
+
+
+def located(module: Module, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings with their lines in the program that was compiled, where `.loc` says."""
+    from ptxkit.origins import with_origins
+    from ptxkit.syntax import Index
+
+    diagnostics = with_origins(module, Index(module), [finding.diagnostic for finding in findings]) if findings else []
+    return [attrs.evolve(finding, diagnostic=one) for finding, one in zip(findings, diagnostics, strict=True)]
+
+
+def with_replay(finding: Finding, command: str) -> Finding:
+    """The finding with the command that shows it again in its witness."""
+    return attrs.evolve(finding, witness={**finding.witness, "replay": command})
+
+
+def spoken(witness: Mapping[str, Any]) -> Iterator[str]:
+    """A witness as lines of text: who did what, and how to see it again."""
+    accesses = witness.get("accesses", ())
+    for access in accesses[:SHOWN]:
+        value = f" {access['value']}" if "value" in access else ""
+        line = f"line {access['line']}: " if access.get("line") else ""
+        yield f"witness: {line}thread {_index(access['thread'])} of CTA {_index(access['cta'])}: {access['kind']}{value}"
+    if len(accesses) > SHOWN:
+        yield f"witness: and {len(accesses) - SHOWN} more"
+    if "replay" in witness:
+        yield f"replay: {witness['replay']}"
+
+
+def _index(index: Sequence[int]) -> str:
+    return f"({','.join(map(str, index))})"
+
+
+def sarif(module: Module, findings: Sequence[Finding]) -> dict[str, Any]:
+    """The findings as a SARIF log; the witness of each is a code flow with a thread flow for each thread."""
+    from ptxkit.report.baseline import fingerprint
+    from ptxkit.report.sarif import document
+
+    lines = module.text.replace("\r\n", "\n").split("\n")
+    log = document([finding.diagnostic for finding in findings], (), lambda _: lines, fingerprint)
+    for result, finding in zip(log["runs"][0]["results"], findings, strict=True):
+        flows = list(_flows(module.path or "", lines, finding.witness))
+        if flows:
+            result["codeFlows"] = [{"message": {"text": finding.diagnostic.message}, "threadFlows": flows}]
+        result["properties"] = {"witness": dict(finding.witness), "count": finding.count}
+    return log
+
+
+def _flows(path: str, lines: Sequence[str], witness: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A thread flow for each thread of a witness, its accesses in the order in which they were made."""
+    from ptxkit.report.sarif import at_line
+
+    threads: dict[str, list[dict[str, Any]]] = {}
+    for order, access in enumerate(witness.get("accesses", ()), 1):
+        who = f"thread {_index(access['thread'])} of CTA {_index(access['cta'])}"
+        value = f" {access['value']}" if "value" in access else ""
+        location = at_line(path, access.get("line") or 1, lines, f"{access['kind']}{value}")
+        threads.setdefault(who, []).append({"location": location, "executionOrder": order})
+    for who, steps in threads.items():
+        yield {"id": who, "locations": steps}

@@ -1,0 +1,121 @@
+"""The CUDA driver's interface, with the machine as the only device.
+
+    from ptxkit.machine import driver
+
+    driver.install("sm_90a")           # libcuda.so.1 of this process
+    import cuda.core                   # and whatever else uses the driver
+
+After `install`, programs of this process that load `libcuda.so.1` get functions that are written here: so `cuda.bindings.driver`,
+cuda.core, numba-cuda, or tinygrad work as they are. Without cuda-bindings, or where no library can be made, `cuda.bindings.driver`
+is a module of the same names, enumerations and results (`python.py`).
+
+What was found, and what went wrong, is in `STATE`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ptxkit.machine.driver import contexts, copies, devices, launching, library, memory, modules, pools, python, streams, tensor_maps
+from ptxkit.machine.driver.interface import BY_BASE, CALLS, LOG, Failure, absent, as_c, call
+from ptxkit.machine.driver.python import Python
+from ptxkit.machine.driver.state import DEFAULT_TARGET, STATE, Settings
+
+_PARTS = (contexts, copies, devices, launching, memory, modules, pools, streams, tensor_maps)
+"""Importing them declares their functions."""
+
+SONAME = "libcuda.so.1"
+
+_functions: dict[str, Any] = {}
+"""What C calls, by name; kept for as long as the process lives."""
+
+_installed: list[Any] = []
+
+
+def install(
+    target: str = DEFAULT_TARGET,
+    checks: str | Sequence[str] = (),
+    schedule: str | int | None = None,
+    seconds: float | None = None,
+) -> None:
+    """Makes the machine what this process finds as its GPU. `checks`, `schedule` and `seconds` (the budget) are those of each launch.
+
+    Raises OSError if a driver has been loaded already.
+    """
+    STATE.settings = Settings(target, (checks,) if isinstance(checks, str) else tuple(checks), schedule, seconds)
+    if _installed:
+        STATE.clear()
+        return
+    if library.supported() and has_bindings():
+        _installed.append(library.load(SONAME, {name: address(name) for name in CALLS}))
+        return
+    module = Python("cuda.bindings.driver")
+    _installed.append(module)
+    packages = [python.package(name) for name in ("cuda", "cuda.bindings")]
+    for package in packages:
+        sys.modules.setdefault(package.__name__, package)
+    sys.modules["cuda.bindings.driver"] = module
+    sys.modules["cuda.bindings"].driver = module  # type: ignore[attr-defined]
+
+
+def has_bindings() -> bool:
+    """Whether cuda-bindings is installed."""
+    try:
+        return importlib.util.find_spec("cuda.bindings.driver") is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def address(name: str) -> int:
+    """The address of a function, as C calls it; that of one which says CUDA_ERROR_NOT_SUPPORTED if it is not here."""
+    found = _functions.get(name)
+    if found is None:
+        found = _functions[name] = as_c(CALLS[name]) if name in CALLS else absent(name, _note)
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+def _note(name: str) -> None:
+    STATE.absent[name] = STATE.absent.get(name, 0) + 1
+    LOG.append(f"{name}: not here")
+
+
+def _named(name: str, version: int) -> str:
+    """The form of a function that a program for a version of CUDA means."""
+    if name in CALLS and name not in BY_BASE:
+        return name
+    forms = BY_BASE.get(name, ())
+    return next((one.name for one in forms if one.since <= version), name)
+
+
+@call("s *q i q", base="cuGetProcAddress")
+def cuGetProcAddress(name: bytes, version: int, flags: int) -> int:
+    return _found(name, version)
+
+
+@call("s *q i q *i", since=12000, base="cuGetProcAddress")
+def cuGetProcAddress_v2(name: bytes, version: int, flags: int) -> tuple[int, int]:
+    return _found(name, version), 0
+
+
+def _found(name: bytes, version: int) -> int:
+    word = name.decode(errors="replace")
+    if not word.startswith("cu"):
+        raise Failure("NOT_FOUND")
+    return address(_named(word, version))
+
+
+@call("*q q")
+def cuGetExportTable(identifier: int) -> int:
+    raise Failure("NOT_SUPPORTED")
+
+
+__all__ = ["LOG", "SONAME", "STATE", "address", "has_bindings", "install"]
+
+
+def __getattr__(name: str) -> Callable[..., Any]:
+    """The functions and enumerations as cuda.bindings.driver has them."""
+    return getattr(python.MODULE, name)  # type: ignore[no-any-return]

@@ -1,0 +1,251 @@
+"""Copies and fills, in one to three dimensions. Asynchronous ones have ended when the call returns."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ptxkit.machine.driver.interface import Failure, call
+from ptxkit.machine.driver.memory import check, read, write
+from ptxkit.machine.driver.state import STATE
+from ptxkit.machine.driver.streams import stream_of
+from ptxkit.machine.memory.windows import CONST
+
+
+def _copy(target: int, source: int, size: int) -> None:
+    STATE.current()
+    if not size:
+        return
+    if target >= CONST or source >= CONST:
+        write(target, read(source, size))
+    else:
+        ctypes.memmove(target, source, size)
+
+
+@call("q q q", settles=True)
+def cuMemcpy(target: int, source: int, size: int) -> None:
+    _copy(target, source, size)
+
+
+@call("q q q q", settles=True)
+def cuMemcpyAsync(target: int, source: int, size: int, stream: int) -> None:
+    stream_of(stream)
+    _copy(target, source, size)
+
+
+@call("q q q", "cuMemcpyHtoD_v2", settles=True)
+def cuMemcpyHtoD(target: int, source: int, size: int) -> None:
+    check(target, size)
+    _copy(target, source, size)
+
+
+@call("q q q q", "cuMemcpyHtoDAsync_v2", settles=True)
+def cuMemcpyHtoDAsync(target: int, source: int, size: int, stream: int) -> None:
+    stream_of(stream)
+    check(target, size)
+    _copy(target, source, size)
+
+
+@call("q q q", "cuMemcpyDtoH_v2", settles=True)
+def cuMemcpyDtoH(target: int, source: int, size: int) -> None:
+    check(source, size)
+    _copy(target, source, size)
+
+
+@call("q q q q", "cuMemcpyDtoHAsync_v2", settles=True)
+def cuMemcpyDtoHAsync(target: int, source: int, size: int, stream: int) -> None:
+    stream_of(stream)
+    check(source, size)
+    _copy(target, source, size)
+
+
+@call("q q q", "cuMemcpyDtoD_v2", settles=True)
+def cuMemcpyDtoD(target: int, source: int, size: int) -> None:
+    check(source, size)
+    check(target, size)
+    _copy(target, source, size)
+
+
+@call("q q q q", "cuMemcpyDtoDAsync_v2", settles=True)
+def cuMemcpyDtoDAsync(target: int, source: int, size: int, stream: int) -> None:
+    stream_of(stream)
+    cuMemcpyDtoD(target, source, size)
+
+
+@call("q q q q q", settles=True)
+def cuMemcpyPeer(target: int, target_context: int, source: int, source_context: int, size: int) -> None:
+    cuMemcpyDtoD(target, source, size)
+
+
+@call("q q q q q q", settles=True)
+def cuMemcpyPeerAsync(target: int, target_context: int, source: int, source_context: int, size: int, stream: int) -> None:
+    cuMemcpyDtoD(target, source, size)
+
+
+class _Side(ctypes.Structure):
+    _fields_ = (
+        ("x", ctypes.c_uint64),
+        ("y", ctypes.c_uint64),
+        ("kind", ctypes.c_uint32),
+        ("host", ctypes.c_uint64),
+        ("device", ctypes.c_uint64),
+        ("array", ctypes.c_uint64),
+        ("pitch", ctypes.c_uint64),
+    )
+
+
+class Copy2D(ctypes.Structure):
+    """CUDA_MEMCPY2D."""
+
+    _fields_ = (("source", _Side), ("target", _Side), ("width", ctypes.c_uint64), ("height", ctypes.c_uint64))
+
+
+class _Side3(ctypes.Structure):
+    _fields_ = (
+        ("x", ctypes.c_uint64),
+        ("y", ctypes.c_uint64),
+        ("z", ctypes.c_uint64),
+        ("level", ctypes.c_uint64),
+        ("kind", ctypes.c_uint32),
+        ("host", ctypes.c_uint64),
+        ("device", ctypes.c_uint64),
+        ("array", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint64),
+        ("pitch", ctypes.c_uint64),
+        ("height", ctypes.c_uint64),
+    )
+
+
+class Copy3D(ctypes.Structure):
+    """CUDA_MEMCPY3D."""
+
+    _fields_ = (
+        ("source", _Side3),
+        ("target", _Side3),
+        ("width", ctypes.c_uint64),
+        ("height", ctypes.c_uint64),
+        ("depth", ctypes.c_uint64),
+    )
+
+
+_HOST, _ARRAY = 1, 3
+
+
+def _start(side: _Side | _Side3) -> int:
+    if side.kind == _ARRAY:
+        raise Failure("NOT_SUPPORTED", "a copy of a CUDA array")
+    return int(side.host if side.kind == _HOST else side.device)
+
+
+def _rows(address: int) -> None:
+    copy = Copy2D.from_address(address)
+    source, target = copy.source, copy.target
+    from_, to = _start(source), _start(target)
+    for row in range(copy.height):
+        _copy(
+            to + (target.y + row) * (target.pitch or copy.width) + target.x,
+            from_ + (source.y + row) * (source.pitch or copy.width) + source.x,
+            copy.width,
+        )
+
+
+@call("q", "cuMemcpy2D_v2", settles=True)
+def cuMemcpy2D(copy: int) -> None:
+    _rows(copy)
+
+
+@call("q", "cuMemcpy2DUnaligned_v2", settles=True)
+def cuMemcpy2DUnaligned(copy: int) -> None:
+    _rows(copy)
+
+
+@call("q q", "cuMemcpy2DAsync_v2", settles=True)
+def cuMemcpy2DAsync(copy: int, stream: int) -> None:
+    _rows(copy)
+
+
+def _planes(address: int) -> None:
+    copy = Copy3D.from_address(address)
+    places = []
+    for side in (copy.target, copy.source):
+        pitch, height = side.pitch or copy.width, side.height or copy.height
+        places.append((_start(side) + side.z * pitch * height + side.y * pitch + side.x, pitch, height))
+    (to, to_pitch, to_height), (from_, pitch, height) = places
+    for plane in range(copy.depth):
+        for row in range(copy.height):
+            _copy(to + (plane * to_height + row) * to_pitch, from_ + (plane * height + row) * pitch, copy.width)
+
+
+@call("q", "cuMemcpy3D_v2", settles=True)
+def cuMemcpy3D(copy: int) -> None:
+    _planes(copy)
+
+
+@call("q q", "cuMemcpy3DAsync_v2", settles=True)
+def cuMemcpy3DAsync(copy: int, stream: int) -> None:
+    _planes(copy)
+
+
+def _fill(address: int, value: int, size: int, count: int) -> None:
+    STATE.current()
+    check(address, size * count)
+    if address % size:
+        raise Failure("INVALID_VALUE")
+    write(address, (value % (1 << 8 * size)).to_bytes(size, "little") * count)
+
+
+def _fill_rows(address: int, pitch: int, value: int, size: int, width: int, height: int) -> None:
+    for row in range(height):
+        _fill(address + row * pitch, value, size, width)
+
+
+@call("q u q", "cuMemsetD8_v2", settles=True)
+def cuMemsetD8(address: int, value: int, count: int) -> None:
+    _fill(address, value, 1, count)
+
+
+@call("q u q", "cuMemsetD16_v2", settles=True)
+def cuMemsetD16(address: int, value: int, count: int) -> None:
+    _fill(address, value, 2, count)
+
+
+@call("q u q", "cuMemsetD32_v2", settles=True)
+def cuMemsetD32(address: int, value: int, count: int) -> None:
+    _fill(address, value, 4, count)
+
+
+@call("q u q q", settles=True)
+def cuMemsetD8Async(address: int, value: int, count: int, stream: int) -> None:
+    stream_of(stream)
+    _fill(address, value, 1, count)
+
+
+@call("q u q q", settles=True)
+def cuMemsetD16Async(address: int, value: int, count: int, stream: int) -> None:
+    stream_of(stream)
+    _fill(address, value, 2, count)
+
+
+@call("q u q q", settles=True)
+def cuMemsetD32Async(address: int, value: int, count: int, stream: int) -> None:
+    stream_of(stream)
+    _fill(address, value, 4, count)
+
+
+@call("q q u q q", "cuMemsetD2D8_v2", settles=True)
+def cuMemsetD2D8(address: int, pitch: int, value: int, width: int, height: int) -> None:
+    _fill_rows(address, pitch, value, 1, width, height)
+
+
+@call("q q u q q", "cuMemsetD2D32_v2", settles=True)
+def cuMemsetD2D32(address: int, pitch: int, value: int, width: int, height: int) -> None:
+    _fill_rows(address, pitch, value, 4, width, height)
+
+
+@call("q q u q q q", settles=True)
+def cuMemsetD2D8Async(address: int, pitch: int, value: int, width: int, height: int, stream: int) -> None:
+    _fill_rows(address, pitch, value, 1, width, height)
+
+
+@call("q q u q q q", settles=True)
+def cuMemsetD2D32Async(address: int, pitch: int, value: int, width: int, height: int, stream: int) -> None:
+    _fill_rows(address, pitch, value, 4, width, height)

@@ -1,0 +1,635 @@
+"""Who comes to barriers and to what a warp does together, and who does not (ISA 9.7.14.1 to 9.7.14.3, 9.7.10.6, 9.7.15, 9.7.19.5).
+
+| rule | what is seen |
+| --- | --- |
+| B001, B002 | a barrier's number or thread count that none may have |
+| B003 | a barrier's thread count is not that of the threads that come to it |
+| B005 | `bar.red` and `bar.sync` or `bar.arrive` in one phase of a barrier |
+| B006 | a thread arrives again in the same phase; all arrive and nobody waits |
+| C001 | an aligned barrier executed by part of a warp or, without a thread count, by part of a CTA |
+| C002, C003 | an aligned instruction executed by part of a warp, or of a warpgroup |
+| C004, C005 | an executing lane is not in its mask; a lane in the mask waits elsewhere, or has another mask |
+| C008 | an instruction for whole warps after lanes of one have exited |
+| C010, C011, C012 | unpaired arrivals at the cluster's barrier; setmaxnreg that no pool can grant; `.uni` where threads part |
+
+Threads that have exited count as having arrived, as hardware from sm_70 on has it, and no mask misses them. Lanes of a warp may come to a
+barrier one after another (they spun in a loop, say): a warp is partial only if its barrier completes, or everybody waits, without some of
+them. A deadlock is a finding too, unless somebody in it waits for an mbarrier: then it is one of `mbarriers`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.groups import WARP
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors import deadlocks
+from ptxkit.machine.monitors.collected import Collected, Rule, spoken_index, spoken_thread, threads
+from ptxkit.machine.monitors.deadlocks import BARRIERS, spoken_lanes
+from ptxkit.machine.operation import Operation
+from ptxkit.syntax import constant_value
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Body, Site
+    from ptxkit.machine.fault import Fault
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Launch, Residents
+    from ptxkit.machine.memory import Access
+
+Array = np.ndarray[Any, Any]
+NUMBER: Rule = ("B001", "barrier-id-out-of-range")
+MULTIPLE: Rule = ("B002", "barrier-count-not-warp-multiple")
+COUNT: Rule = ("B003", "barrier-count-vs-participants")
+MIXED: Rule = ("B005", "barrier-red-mixed")
+OVERRUN: Rule = ("B006", "named-barrier-overrun")
+DIVERGENT: Rule = ("C001", "aligned-barrier-divergent")
+PART_OF_WARP: Rule = ("C002", "warp-aligned-divergent")
+PART_OF_WARPGROUP: Rule = ("C003", "warpgroup-aligned-divergent")
+NOT_IN_MASK: Rule = ("C004", "executor-not-in-membermask")
+ABSENT: Rule = ("C005", "membermask-names-absent-lanes")
+EXITED: Rule = ("C008", "exit-before-warp-collective")
+UNPAIRED: Rule = ("C010", "cluster-barrier-unpaired")
+REGISTERS: Rule = ("C011", "setmaxnreg")
+NOT_UNIFORM: Rule = ("C012", "false-uni-claim")
+REGISTER_FILE = 1 << 16
+"""Registers of a multiprocessor."""
+
+
+class Barriers(Monitor):
+    """Watches barriers of CTAs and clusters, collectives of warps and warpgroups, and who waits when nobody can go on."""
+
+    residents: Residents
+    _phase: Array
+    _site: Array
+    _expected: Array
+    _kind: Array
+    _waited: Array
+    _owing: Array
+    _came: Array
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.collected = Collected(launch)
+        self._forms: dict[int, tuple[str, ...]] = {}
+        self._sites: list[Site] = []
+        self._numbers: dict[int, int] = {}
+        self._first = -1
+        self._open: dict[tuple[int, int], Site] = {}
+        """By instruction and barrier: aligned barriers of the whole CTA to which threads did not come at once."""
+        self._after: dict[tuple[int, int], bool] = {}
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.collected.findings
+
+    def resident(self, residents: Residents) -> None:
+        if self._first == residents.first and residents.first == self._first and residents.count > len(self._came[0]):
+            keys, more = residents.ctas * BARRIERS - len(self._phase), residents.count - len(self._came[0])
+            self._phase, self._site, self._expected, self._kind = [
+                np.concatenate([column, np.full(keys, -1)]) for column in (self._phase, self._site, self._expected, self._kind)
+            ]
+            self._waited = np.concatenate([self._waited, np.zeros(keys, bool)])
+            self._owing = np.concatenate([self._owing, np.zeros(more, bool)])
+            self._came = np.concatenate([self._came, np.full((BARRIERS, more), -1, np.int32)], axis=1)
+            return
+        self.residents, self._first = residents, residents.first
+        keys = residents.ctas * BARRIERS
+        self._phase, self._site, self._expected, self._kind = [np.full(keys, -1) for _ in range(4)]
+        """Of each barrier the phase in which threads came last, where, how many were awaited, and by which kind of instruction."""
+        self._waited = np.zeros(keys, bool)
+        self._owing = np.zeros(residents.count, bool)
+        """Who has arrived at the barrier of its cluster and not waited."""
+        self._came = np.full((BARRIERS, residents.count), -1, np.int32)
+        """By barrier and thread, the phase in which it came last."""
+        self._partial: dict[tuple[int, int, int], tuple[Site, int]] = {}
+        """By warp, barrier and phase: part of a warp that came to it."""
+        self._granted: dict[tuple[int, int], tuple[int, Site]] = {}
+        """By CTA and warpgroup, the registers that each thread has by setmaxnreg."""
+
+    # --- what happens
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        bound = lanes.site.bound
+        if bound.flow:
+            self._branch(lanes, arguments[0])
+            return
+        if bound.members is not None and bound.members.reads:
+            self._masks(lanes, bound, arguments)
+        converges = bound.converges
+        if converges is not None and converges.whole:
+            self._whole(lanes, converges.level)
+        if bound.barrier and bound.members is None:
+            operand = bound.operand(bound.barrier[0].operand)
+            if operand is None:
+                self._at_cluster(lanes, bound)
+            elif operand.role != "addr":
+                self._arrive(lanes, bound, arguments)
+        if "setmaxnreg" in bound.effects:
+            self._registers(lanes, bound)
+
+    def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
+        if token is None or not self._partial or not lanes.site.bound.barrier or lanes.site.bound.has(".cluster"):
+            return
+        key, phase = [np.broadcast_to(x, lanes.count) for x in token]
+        for warp, barrier, when in sorted(set(zip(lanes.warp.tolist(), key.tolist(), phase.tolist(), strict=True)) & self._partial.keys()):
+            self._judge(warp, barrier, when)
+
+    def partial(self, lanes: Any, missing: Array) -> None:
+        converges = lanes.site.bound.converges
+        if converges is None or not converges.aligned:
+            return
+        rows = np.flatnonzero(missing)
+        rule = PART_OF_WARPGROUP if converges.level == "warpgroup" else PART_OF_WARP
+        cause = (id(lanes.site), rule)
+        if not len(rows) or self.collected.knows(cause, len(rows)):
+            return
+        warp, there = int(lanes.warps[rows[0]]), int(lanes.warp_mask[rows[0]])
+        absent = int(missing[rows[0]])
+        group = "its warpgroup" if converges.level == "warpgroup" else "its warp"
+        mine = lanes.index[lanes.warp == warp]
+        self.collected.add(
+            cause,
+            rule,
+            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(there)} execute `{_opcode(lanes.site)}` without lanes {spoken_lanes(absent)}:"
+            f" all of {group} must execute it together",
+            lanes.site,
+            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(absent)} of {group}")},
+            count=len(rows),
+        )
+
+    def vacant(self, residents: Residents) -> None:
+        for warp, barrier, phase in sorted(self._partial):
+            if residents.barriers.phase[barrier] > phase:
+                self._judge(warp, barrier, phase)
+        self._unwaited(np.flatnonzero((self._phase >= 0) & (self._phase < residents.barriers.phase)))
+        self._pool()
+
+    def fault(self, fault: Fault) -> None:
+        if self._first < 0:
+            return
+        if fault.kind in deadlocks.KINDS:
+            self._pool()
+            if not any(deadlocks.is_mbarrier_wait(wait) for wait in fault.waits):
+                deadlocks.report(self.collected, fault, deadlocks.waiting(self.collected, fault.waits), {}, False)
+            return
+        if fault.kind in ("warp", "warpgroup") and fault.threads:
+            self._refused(fault)
+        if fault.kind != "barrier" or not fault.threads:
+            return
+        rule = UNPAIRED if "barrier.cluster" in fault.reason else MULTIPLE if "multiple" in fault.reason else NUMBER
+        cta, thread = fault.threads[0]
+        group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
+        message = f"{spoken_thread(cta, thread)} executes {fault.reason.removeprefix('a ')}"
+        self.collected.add(
+            ("fault", fault.line), rule, message, None, {"waiting": [{**group, "for": "nothing"}]}, span=fault.diagnostic.span
+        )
+
+    def _refused(self, fault: Fault) -> None:
+        """An instruction that the machine does not execute for part of a warp or warpgroup."""
+        if any(finding.diagnostic.span == fault.diagnostic.span for finding in self.findings):
+            return
+        cta, thread = fault.threads[0]
+        group = {"cta": list(cta), "threads": [list(one) for _, one in fault.threads], "count": fault.count, "line": fault.line or 0}
+        rule = PART_OF_WARP if fault.kind == "warp" else PART_OF_WARPGROUP
+        message = f"{threads(fault.count)} from {spoken_thread(cta, thread)} on: {fault.reason}"
+        witness = {"waiting": [{**group, "for": f"the rest of its {fault.kind}"}]}
+        self.collected.add(("fault", fault.line), rule, message, None, witness, span=fault.diagnostic.span)
+
+    # --- barriers of clusters
+
+    def _at_cluster(self, lanes: Any, bound: Bound) -> None:
+        """A thread waits between two arrivals, whether or not the phase is complete."""
+        if any(barrier.action == "wait" for barrier in bound.barrier):
+            self._owing[lanes.place] = False
+            return
+        again = np.flatnonzero(self._owing[lanes.place])
+        self._owing[lanes.place] = True
+        if not len(again) or self.collected.knows((id(lanes.site), "cluster"), len(again)):
+            return
+        self.collected.add(
+            (id(lanes.site), "cluster"),
+            UNPAIRED,
+            f"{spoken_thread(*self.collected.thread(lanes, int(again[0])))} arrives at the barrier of its cluster again without"
+            f" having waited"
+            " at it in between",
+            lanes.site,
+            {"waiting": self.collected.groups(lanes.index[again], self.collected.line(lanes.site), "nothing")},
+            count=len(again),
+        )
+
+    # --- barriers of a CTA
+
+    def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
+        given = self._given(bound, arguments)
+        operand = bound.barrier[0].operand
+        number, count = np.asarray(given[operand]).astype(np.int64), given.get(bound.threads.name) if bound.threads is not None else None
+        waits = any(barrier.action == "wait" for barrier in bound.barrier)
+        residents = self.residents
+        if np.any(number >= BARRIERS) or np.any(number < 0):
+            return
+        here = np.bincount(lanes.cta, minlength=residents.ctas)
+        key = lanes.cta * BARRIERS + number
+        if count is None and not number.ndim:
+            # CTAs of which everybody comes at once, with nothing else going on at the barrier, are right
+            whole = (here == residents.alive_of_cta) & (residents.barriers.arrived[number::BARRIERS] == 0)
+            if whole[lanes.cta].all():
+                return
+        phase = residents.barriers.phase[key]
+        expected = np.broadcast_to(np.asarray(0 if count is None else count).astype(np.int64), lanes.count)
+        kind = 1 if any(barrier.action == "reduce" for barrier in bound.barrier) else 0
+        self._compare(lanes, key, phase, expected, kind, waits)
+        number = np.broadcast_to(number, lanes.count)
+        self._again(lanes, number, phase)
+        self._came[number, lanes.place] = phase
+        if bound.converges is not None and bound.converges.aligned:
+            self._parts(lanes, key, phase)
+            if count is None:
+                for one in np.unique(number).tolist():
+                    self._open[id(lanes.site), one] = lanes.site
+
+    def _compare(self, lanes: Any, key: Array, phase: Array, expected: Array, kind: int, waits: bool) -> None:
+        """These arrivals against those before them in the same phase, and with the number that is awaited."""
+        barriers, site = self.residents.barriers, self._number(lanes.site)
+        keys, first, counts = np.unique(key, return_index=True, return_counts=True)
+        now = phase[first]
+        self._unwaited(keys[(self._phase[keys] >= 0) & (self._phase[keys] < now)])
+        earlier = (self._phase[keys] == now) & (barriers.arrived[keys] > 0)
+        self._differ(lanes, key, keys[earlier & (self._expected[keys] != expected[first])], COUNT, "awaits")
+        self._differ(lanes, key, keys[earlier & (self._kind[keys] != kind)], MIXED, "mixed")
+        aligned = lanes.site.bound.converges is not None and lanes.site.bound.converges.aligned
+        if aligned:
+            elsewhere = earlier & (self._expected[keys] == 0) & (expected[first] == 0) & (self._site[keys] != site)
+            self._differ(lanes, key, keys[elsewhere], DIVERGENT, "elsewhere")
+        surplus = keys[(expected[first] > 0) & (barriers.arrived[keys] + counts > expected[first]) & (counts > expected[first])]
+        if len(surplus):
+            barrier = int(surplus[0])
+            mine = key == barrier
+            self.collected.add(
+                (id(lanes.site), "surplus"),
+                COUNT,
+                f"{threads(int(mine.sum()))} of CTA {self._cta(barrier)} come to barrier {barrier % BARRIERS} at once, which is"
+                f" complete with"
+                f" {int(expected[mine][0])}: the others wait for the next phase",
+                lanes.site,
+                {"waiting": self.collected.groups(lanes.index[mine], self.collected.line(lanes.site), f"barrier {barrier % BARRIERS}")},
+                count=len(surplus),
+            )
+        self._waited[keys] = (self._waited[keys] & earlier) | waits
+        self._phase[keys], self._site[keys], self._expected[keys], self._kind[keys] = now, site, expected[first], kind
+
+    def _differ(self, lanes: Any, key: Array, keys: Array, rule: Rule, what: str) -> None:
+        """Arrivals in one phase that do not go together."""
+        if not len(keys):
+            return
+        barrier = int(keys[0])
+        site = self._sites[int(self._site[barrier])]
+        cause = (id(site), id(lanes.site), rule)
+        if self.collected.knows(cause, len(keys)):
+            return
+        line, now, number = self.collected.line(site), self.collected.line(lanes.site), barrier % BARRIERS
+        mine = lanes.index[key == barrier]
+        before = self._arrived_before(barrier, mine)
+        where = f"barrier {number} of CTA {self._cta(barrier)}"
+        if what == "awaits":
+            awaited = self._awaited(lanes.site, lanes, key == barrier)
+            message = (
+                f"{threads(len(mine))} come to {where} that await {awaited} (line {now}),"
+                f" {len(before)} that await {int(self._expected[barrier]) or 'all'} (line {line})"
+            )
+        elif what == "mixed":
+            this, other = _opcode(lanes.site), _opcode(site)
+            message = f"{threads(len(mine))} come to {where} by `{this}` (line {now}), {len(before)} by `{other}` (line {line})"
+        else:
+            message = (
+                f"threads part at {where}: {len(mine)} come to it on line {now}, {len(before)} on line {line};"
+                f" all of the CTA must execute one and the same"
+            )
+        groups = [*self.collected.groups(before, line, f"barrier {number}"), *self.collected.groups(mine, now, f"barrier {number}")]
+        self.collected.add(
+            cause, rule, message, lanes.site, {"waiting": groups}, related=[(site, "others come to it here")], count=len(keys)
+        )
+
+    def _awaited(self, site: Site, lanes: Any, mine: Array) -> str:
+        return "another number" if site.bound.threads is not None else "all"  # type: ignore[union-attr]
+
+    def _arrived_before(self, barrier: int, mine: Array) -> Array:
+        """The threads that have come to a barrier in its present phase."""
+        residents, number = self.residents, barrier % BARRIERS
+        first = barrier // BARRIERS * residents.threads
+        places = first + np.flatnonzero(self._came[number, first : first + residents.threads] == self._phase[barrier])
+        found = places + residents.first
+        return found[~np.isin(found, mine)]  # type: ignore[no-any-return]
+
+    def _again(self, lanes: Any, number: Array, phase: Array) -> None:
+        """Threads that have arrived in this phase already."""
+        twice = np.flatnonzero(self._came[number, lanes.place] == phase)
+        if not len(twice) or self.collected.knows((id(lanes.site), "again"), len(twice)):
+            return
+        lane = int(twice[0])
+        who = spoken_thread(*self.collected.thread(lanes, lane))
+        what = f"barrier {int(number[lane])}"
+        self.collected.add(
+            (id(lanes.site), "again"),
+            OVERRUN,
+            f"{who} and {threads(len(twice) - 1)} more arrive at {what} again before it is complete: they must wait at it in between",
+            lanes.site,
+            {"waiting": self.collected.groups(lanes.index[twice], self.collected.line(lanes.site), what)},
+            count=len(twice),
+        )
+
+    def _unwaited(self, keys: Array) -> None:
+        """Barriers that have completed a phase: whether anybody waited in it."""
+        alone = keys[~self._waited[keys]]
+        if not len(alone):
+            return
+        barrier = int(alone[0])
+        site = self._sites[int(self._site[barrier])]
+        number = barrier % BARRIERS
+        came = self._arrived_before(barrier, np.empty(0, np.int64))
+        self.collected.add(
+            (id(site), "unwaited"),
+            OVERRUN,
+            f"barrier {number} of CTA {self._cta(barrier)} completes with {threads(int(self._expected[barrier]))} that arrive,"
+            f" and nobody waits"
+            f" at it: the count is too small, or bar.sync is missing",
+            site,
+            {"waiting": self.collected.groups(came, self.collected.line(site), "nothing")},
+            count=len(alone),
+        )
+
+    def _parts(self, lanes: Any, key: Array, phase: Array) -> None:
+        """Notes the warps of which only some lanes come."""
+        short = lanes.warp_mask != self.residents.alive_mask[lanes.warps]
+        if not short.any():
+            return
+        starts = np.searchsorted(lanes.warp, lanes.warps)
+        for row in np.flatnonzero(short).tolist():
+            warp, lane = int(lanes.warps[row]), int(starts[row])
+            here = (warp, int(key[lane]), int(phase[lane]))
+            site, mask = self._partial.get(here, (lanes.site, 0))
+            if site is not lanes.site:
+                self._judge(*here)
+            self._partial[here] = (lanes.site, mask | int(lanes.warp_mask[row]))
+
+    def _judge(self, warp: int, barrier: int, phase: int) -> None:
+        """Part of a warp came to a barrier that is complete: whether the others have exited, or came too."""
+        site, mask = self._partial.pop((warp, barrier, phase))
+        absent = int(self.residents.alive_mask[warp]) & ~mask
+        if not absent or self.collected.knows((id(site), "part")):
+            return
+        number = barrier % BARRIERS
+        first = warp // self.residents.warps_per_cta * self.residents.threads + warp % self.residents.warps_per_cta * WARP
+        places = first + np.array([lane for lane in range(WARP) if mask >> lane & 1])
+        self.collected.add(
+            (id(site), "part"),
+            DIVERGENT,
+            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(mask)} come to barrier {number} without lanes"
+            f" {spoken_lanes(absent)}: all threads of"
+            f" a warp must execute an aligned barrier together",
+            site,
+            {"waiting": self.collected.groups(places + self.residents.first, self.collected.line(site), f"barrier {number}")},
+        )
+
+    def access(self, access: Access) -> None:
+        """Threads that do what comes after a barrier at which others wait, and have not been there."""
+        if not self._open:
+            return
+        lanes = access.lanes
+        site = getattr(lanes, "site", None)
+        if site is None or site.bound.asynchronous or any(memory.is_async for memory in site.bound.memory):
+            return
+        for (_, number), barrier in self._open.items():
+            if barrier.body is site.body and self._is_after(barrier, site):
+                self._skipped(lanes, number, barrier)
+
+    def exit(self, lanes: Any) -> None:
+        """Threads that end while others wait at a barrier to which they have not come: hardware counts them as arrived."""
+        for (_, number), barrier in self._open.items():
+            past, key = self._missed(lanes, number, barrier)
+            if not len(past) or self.collected.knows((id(barrier), "exited"), len(past)):
+                continue
+            message = "exit without having come to it: the ISA leaves that undefined, though hardware counts them as arrived"
+            self._found_missing(lanes, past, key, number, barrier, "exited", message)
+
+    def _skipped(self, lanes: Any, number: int, site: Site) -> None:
+        past, key = self._missed(lanes, number, site)
+        if not len(past) or self.collected.knows((id(site), "skipped"), len(past)):
+            return
+        now = self.collected.line(lanes.site)
+        self._found_missing(lanes, past, key, number, site, "skipped", f"which have not come to it, are past it (line {now})")
+
+    def _missed(self, lanes: Any, number: int, site: Site) -> tuple[Array, Array]:
+        """Which lanes have not come to a barrier of the whole CTA at which others wait now, and the barrier of each lane."""
+        barriers = self.residents.barriers
+        key = lanes.cta * BARRIERS + number
+        phase = barriers.phase[key]
+        here = (self._phase[key] == phase) & (self._site[key] == self._number(site)) & (self._expected[key] == 0)
+        return np.flatnonzero(here & (barriers.arrived[key] > 0) & (self._came[number, lanes.place] != phase)), key
+
+    def _found_missing(self, lanes: Any, past: Array, key: Array, number: int, site: Site, how: str, what: str) -> None:
+        barrier = int(key[past[0]])
+        mine = lanes.index[past][key[past] == barrier]
+        before = self._arrived_before(barrier, np.empty(0, np.int64))
+        line = self.collected.line(site)
+        here = lanes.site if how == "skipped" else None
+        groups = self.collected.groups(before, line, f"barrier {number}")
+        self.collected.add(
+            (id(site), how),
+            DIVERGENT,
+            f"{threads(len(before))} of CTA {self._cta(barrier)} wait at barrier {number} (line {line}), and {len(mine)} others"
+            f"{', ' if here else ' '}{what}",
+            site,
+            {"waiting": [*groups, *self.collected.groups(mine, self.collected.line(here), "nothing")]},
+            severity=Severity.ERROR if here is not None else Severity.WARNING,
+            related=[(here, "others are here")] if here is not None else (),
+            count=len(past),
+        )
+
+    def _is_after(self, barrier: Site, site: Site) -> bool:
+        """Whether an instruction can come after a barrier and not before it."""
+        key = (id(barrier), id(site))
+        found = self._after.get(key)
+        if found is None:
+            here, there = _block_of(barrier), _block_of(site)
+            found = self._after[key] = here != there and _reaches(site.body, here, there) and not _reaches(site.body, there, here)
+        return found
+
+    # --- warps
+
+    def _masks(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
+        """Masks of members: who executes it is in its own, and those that it names have the same."""
+        assert bound.members is not None
+        mask = np.asarray(self._given(bound, arguments)[bound.members.name]).astype(np.uint32)
+        if not mask.ndim and mask == 0xFFFFFFFF:
+            return
+        masks = np.broadcast_to(mask, lanes.count)
+        bit = np.uint32(1) << lanes.lane.astype(np.uint32)
+        out = np.flatnonzero(masks & bit == 0)
+        if len(out) and not self.collected.knows((id(lanes.site), "out"), len(out)):
+            lane = int(out[0])
+            line, what = self.collected.line(lanes.site), f"lanes {spoken_lanes(int(masks[lane]))}"
+            self.collected.add(
+                (id(lanes.site), "out"),
+                NOT_IN_MASK,
+                f"{spoken_thread(*self.collected.thread(lanes, lane))} executes `{_opcode(lanes.site)}` with mask {int(masks[lane]):#x},"
+                f" which leaves out its own lane {int(lanes.lane[lane])}",
+                lanes.site,
+                {"waiting": self.collected.groups(lanes.index[out], line, what)},
+                count=len(out),
+            )
+        if not mask.ndim or (masks == masks[0]).all():
+            return
+        rows, there = lanes.by_warp(masks), lanes.active
+        for row in np.flatnonzero((np.where(there, rows, rows.max(axis=1)[:, None]) != rows.max(axis=1)[:, None]).any(axis=1)).tolist():
+            for lane in np.flatnonzero(there[row]).tolist():
+                named = [other for other in range(WARP) if rows[row, lane] >> other & 1 and there[row, other]]
+                other = next((other for other in named if rows[row, other] != rows[row, lane]), None)
+                if other is not None:
+                    self._unequal(lanes, int(lanes.warps[row]), lane, other, int(rows[row, lane]), int(rows[row, other]))
+                    return
+
+    def _unequal(self, lanes: Any, warp: int, lane: int, other: int, mask: int, theirs: int) -> None:
+        mine = lanes.index[(lanes.warp == warp) & np.isin(lanes.lane, [lane, other])]
+        self.collected.add(
+            (id(lanes.site), "unequal"),
+            ABSENT,
+            f"{self._spoken_warp(warp)}: lane {lane} executes `{_opcode(lanes.site)}` with the mask {mask:#x}, lane {other},"
+            f" which it names, with"
+            f" {theirs:#x}: they must be equal",
+            lanes.site,
+            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), f"lanes {spoken_lanes(mask)}")},
+        )
+
+    def _whole(self, lanes: Any, level: str) -> None:
+        """Instructions that miss also those that have exited."""
+        full = np.uint32(0xFFFFFFFF)
+        if level == "warp" and lanes.count % WARP == 0 and len(lanes.warps) * WARP == lanes.count:
+            return
+        gone = full & ~self.residents.alive_mask[lanes.warps]
+        rows = np.flatnonzero(gone)
+        if not len(rows) or self.collected.knows((id(lanes.site), "exited"), len(rows)):
+            return
+        warp = int(lanes.warps[rows[0]])
+        mine = lanes.index[lanes.warp == warp]
+        self.collected.add(
+            (id(lanes.site), "exited"),
+            EXITED,
+            f"{self._spoken_warp(warp)} executes `{_opcode(lanes.site)}` after lanes {spoken_lanes(int(gone[rows[0]]))} have"
+            f" exited: it takes"
+            f" the whole warp",
+            lanes.site,
+            {"waiting": self.collected.groups(mine, self.collected.line(lanes.site), "the whole warp")},
+            count=len(rows),
+        )
+
+    def _branch(self, lanes: Any, taken: Any) -> None:
+        """A branch that claims to be uniform."""
+        if not getattr(taken, "ndim", 0):
+            return
+        rows = lanes.by_warp(taken, False)
+        parted = np.flatnonzero(rows.any(axis=1) & (lanes.active & ~rows).any(axis=1))
+        if not len(parted) or self.collected.knows((id(lanes.site), "uni"), len(parted)):
+            return
+        warp = int(lanes.warps[parted[0]])
+        takes = int(np.packbits(rows[parted[0]], bitorder="little").view(np.uint32)[0])
+        self.collected.add(
+            (id(lanes.site), "uni"),
+            NOT_UNIFORM,
+            f"{self._spoken_warp(warp)}: lanes {spoken_lanes(takes)} take a branch that the others do not: `.uni` says that all go one way",
+            lanes.site,
+            {"waiting": self.collected.groups(lanes.index[lanes.warp == warp], self.collected.line(lanes.site), "nothing")},
+            count=len(parted),
+        )
+
+    # --- registers of warpgroups
+
+    def _registers(self, lanes: Any, bound: Bound) -> None:
+        count = int(constant_value(lanes.site.instruction.operands[0]) or 0)
+        most = min(255, REGISTER_FILE // max(1, -(-self.residents.threads // WARP) * WARP) // 8 * 8)
+        if bound.has(".dec") and count > most and not self.collected.knows((id(lanes.site), "release")):
+            self.collected.add(
+                (id(lanes.site), "release"),
+                REGISTERS,
+                f"{spoken_thread(*self.collected.thread(lanes, 0))} releases registers down to {count}: with"
+                f" {self.residents.threads} threads a CTA"
+                f" no thread has more than {most}",
+                lanes.site,
+                {"waiting": self.collected.groups(lanes.index, self.collected.line(lanes.site), "nothing")},
+            )
+        group = lanes.thread // (4 * WARP)
+        for cta, number in sorted(set(zip(lanes.cta.tolist(), group.tolist(), strict=True))):
+            self._granted[cta, number] = (count, lanes.site)
+
+    def _pool(self) -> None:
+        """Whether all warpgroups can have the registers that they have asked for last."""
+        totals: dict[int, int] = {}
+        for (cta, _), (count, _) in self._granted.items():
+            totals[cta] = totals.get(cta, 0) + count * 4 * WARP
+        for cta, total in totals.items():
+            if total <= REGISTER_FILE:
+                continue
+            asked = [(count, site) for (one, _), (count, site) in self._granted.items() if one == cta]
+            _, site = max(asked, key=lambda pair: pair[0])
+            if self.collected.knows((id(site), "pool")):
+                continue
+            mine = np.arange(cta * self.residents.threads, (cta + 1) * self.residents.threads) + self.residents.first
+            each = " + ".join([str(count) for count, _ in asked])
+            self.collected.add(
+                (id(site), "pool"),
+                REGISTERS,
+                f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: a multiprocessor has"
+                f" {REGISTER_FILE}, so one waits for ever",
+                site,
+                {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
+            )
+
+    # --- names
+
+    def _given(self, bound: Bound, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        names = self._forms.get(id(bound))
+        if names is None:
+            names = self._forms[id(bound)] = order(Operation(bound))
+        return dict(zip(names, arguments, strict=False))
+
+    def _number(self, site: Site) -> int:
+        found = self._numbers.get(id(site))
+        if found is None:
+            found = self._numbers[id(site)] = len(self._sites)
+            self._sites.append(site)
+        return found
+
+    def _cta(self, barrier: int) -> str:
+        return spoken_index(self.collected.names.thread(self.residents.first + barrier // BARRIERS * self.residents.threads)[0])
+
+    def _spoken_warp(self, warp: int) -> str:
+        cta, number = divmod(warp, self.residents.warps_per_cta)
+        return f"warp {number} of CTA {self._cta(cta * BARRIERS)}"
+
+
+def _block_of(site: Site) -> int:
+    """The basic block of an instruction."""
+    i = site.body.sites.index(site)
+    return next(n for n, block in enumerate(site.body.blocks) if block.start <= i < block.end or block.last == i)
+
+
+def _reaches(body: Body, start: int, end: int) -> bool:
+    """Whether control can come from the end of a block to another one."""
+    seen: set[int] = set()
+    waiting = [start]
+    while waiting:
+        for successor in body.blocks[waiting.pop()].successors:
+            if successor == end:
+                return True
+            if successor >= 0 and successor not in seen:
+                seen.add(successor)
+                waiting.append(successor)
+    return False
+
+
+def _opcode(site: Site) -> str:
+    return site.bound.opcode if isinstance(site.bound, Bound) else "?"

@@ -1,0 +1,317 @@
+"""Registers of matrix products in flight (ISA 9.7.16.7, 9.1: 9.7.16.8): who uses them too early, and where a `wgmma.fence` is missing.
+
+A wgmma holds its accumulators and the registers of A from its instruction until its group has been waited for, a `tcgen05.ld` what it
+loads until `tcgen05.wait::ld`. Registers that are written need a `wgmma.fence` before a wgmma uses them, except that wgmmas of one shape
+follow each other on the same accumulators. Constants and copies that compilers put between fence and wgmma do not count.
+
+It speaks for W001 to W005 and T003, and for tensor memory that is not given back (T001).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.diagnostics import Diagnostic, Related, Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.code import bits, is_copy
+from ptxkit.machine.findings import Finding, launch_as_json
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.syntax import Name, Vector
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Body, Site
+    from ptxkit.machine.groups import Lanes
+    from ptxkit.machine.interfaces import Launch, Residents
+
+Array = np.ndarray[Any, Any]
+WGMMA, FENCE = "wgmma", "wgmma-fence"
+RULES = {
+    "T001": "tmem-not-deallocated",
+    "T003": "tmem-load-not-waited",
+    "W001": "wgmma-fence-missing",
+    "W002": "wgmma-register-without-fence",
+    "W003": "wgmma-accumulator-in-flight",
+    "W004": "wgmma-wait-too-weak",
+    "W005": "wgmma-uncommitted-at-wait",
+}
+
+
+@attrs.define(eq=False)
+class _Operation:
+    """An operation in flight, of threads: when each has started it (in waits), and in which group."""
+
+    site: Site
+    queue: str
+    places: Array
+    group: Array
+    waits: Array
+
+
+class _Registers:
+    """Of one function: the registers that operations hold, a row each, with a column for each resident thread."""
+
+    def __init__(self, body: Body, threads: int) -> None:
+        self.row = {number: row for row, number in enumerate(bits(body.held))}
+        count = len(self.row)
+        self.holder = np.zeros((count, threads), np.int32)
+        """The number of the operation in flight that holds it; 0: none."""
+        self.written = np.zeros((count, threads), bool)
+        """Written since the last fence."""
+        self.shape = np.zeros((count, threads), np.int16)
+        """The shape of the wgmma that wrote it since the last fence; 0: none did."""
+
+    def rows(self, mask: int) -> Array:
+        return np.array([self.row[number] for number in bits(mask)], np.int64)
+
+    def of(self, numbers: tuple[int, ...]) -> Array:
+        return np.array([self.row[number] for number in numbers], np.int64)
+
+
+class Matrices(Monitor):
+    """Watches the registers of matrix products, and tensor memory. `findings` has what it found."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.operations = 0
+        self._found: dict[tuple[str, int], int] = {}
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.names = Names(launch)
+        self._sites: dict[int, Site] = {}
+
+    def resident(self, residents: Residents) -> None:
+        self.residents = residents
+        self.of: dict[int, _Registers] = {}
+        self.flights: dict[int, _Operation] = {}
+        self.shapes: dict[str, int] = {}
+        self.commits = np.zeros(residents.count, np.int64)
+        self.waited = np.zeros(residents.count, np.int64)
+        self.fenced = np.zeros(residents.count, bool)
+        self.fresh = np.zeros(residents.count, bool)
+        """Whether there was a fence since the last commit."""
+        self.allocated: dict[int, tuple[Site, int]] = {}
+
+    # --- events
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        bound = lanes.site.bound
+        if FENCE in bound.effects:
+            self.fenced[lanes.place] = self.fresh[lanes.place] = True
+            for one in self.of.values():
+                one.written[:, lanes.place] = False
+                one.shape[:, lanes.place] = 0
+        elif any(lanes.site.body.holds(lanes.site)):
+            self._opened(lanes)
+        elif "alloc" in bound.effects:
+            for cta, index in zip(lanes.cta.tolist(), lanes.index.tolist(), strict=True):
+                self.allocated.setdefault(cta, (lanes.site, index))
+        for one in bound.asynchronous:
+            if one.action == "wait" and one.group.startswith("tcgen05"):
+                self._done(lanes, one.group, np.iinfo(np.int64).max)
+
+    def committed(self, lanes: Lanes, queue: str) -> None:
+        if queue == WGMMA:
+            self.commits[lanes.place] += 1
+            self.fresh[lanes.place] = False
+
+    def awaited(self, lanes: Lanes, queue: str, limit: Array, reading: bool) -> None:
+        if queue == WGMMA:
+            self._done(lanes, queue, limit)
+            self.waited[lanes.place] += 1
+
+    def registers(self, lanes: Any, reads: int, writes: int) -> None:
+        site = lanes.site
+        of = self._of(site.body)
+        places = lanes.place
+        into = of.rows(writes)
+        if is_copy(site.bound):
+            source = of.rows(reads)
+            if len(source) and len(into):
+                for column in (of.holder, of.written, of.shape):
+                    column[np.ix_(into, places)] = column[np.ix_(source, places)]
+            elif len(into):
+                self._used(of, into, lanes, "write")
+                of.written[np.ix_(into, places)] = False
+                of.shape[np.ix_(into, places)] = 0
+            return
+        self._used(of, of.rows(reads & ~writes), lanes, "read")
+        self._used(of, into, lanes, "write")
+        if len(into):
+            of.written[np.ix_(into, places)] = self._computes(site)
+            of.shape[np.ix_(into, places)] = 0
+
+    def vacant(self, residents: Residents) -> None:
+        for cta, (site, thread) in sorted(self.allocated.items()):
+            memory = residents.kept(("cta", "tensor memory"), object)[cta]
+            if getattr(memory, "taken", None):
+                who = Side(*self.names.thread(thread), self.launch.span(site).line, "allocate")
+                message = f"tensor memory that {_thread(who)} allocates is not given back before the kernel ends"
+                self._report("T001", site, site, message, (who,), "")
+        self.flights = {}
+
+    # --- registers
+
+    def _of(self, body: Body) -> _Registers:
+        found = self.of.get(id(body))
+        if found is None:
+            found = self.of[id(body)] = _Registers(body, self.residents.count)
+        return found
+
+    def _computes(self, site: Site) -> bool:
+        """Whether an instruction writes more than constants."""
+        bound = site.bound
+        assert isinstance(bound, Bound)
+        return bool(bound.memory) or any(operand.reads and operand.shape.kind != "immediate" for operand in bound.operands)
+
+    def _opened(self, lanes: Any) -> None:
+        """An operation begins, and holds registers."""
+        site, places = lanes.site, lanes.place
+        self.operations += 1
+        of = self._of(site.body)
+        results, sources = (of.of(numbers) for numbers in site.body.holds(site))
+        queue = next(one.group for one in site.bound.asynchronous if one.action == "open")
+        shape = 0
+        if queue == WGMMA:
+            shape = self.shapes.setdefault(site.bound.slot(".shape"), len(self.shapes) + 1)
+            self._check_fences(of, results, sources, shape, lanes)
+        self._used(of, sources, lanes, "read", results=True)
+        self._used(of, results, lanes, "write", results=queue != WGMMA, sources=True)
+        number = self.operations
+        self.flights[number] = _Operation(site, queue, places, self.commits[places].copy(), self.waited[places].copy())
+        of.holder[np.ix_(np.concatenate([results, sources]), places)] = number
+        of.shape[np.ix_(results, places)] = shape
+        of.written[np.ix_(results, places)] = False
+
+    def _check_fences(self, of: _Registers, results: Array, sources: Array, shape: int, lanes: Any) -> None:
+        places = lanes.place
+        if not self.fenced[places].all():
+            self._unfenced(lanes, int(np.flatnonzero(~self.fenced[places])[0]), -1, True)
+            return
+        others = of.shape[np.ix_(results, places)]
+        for rows, wrong in (
+            (results, of.written[np.ix_(results, places)] | ((others != 0) & (others != shape))),
+            (sources, of.written[np.ix_(sources, places)] | (of.shape[np.ix_(sources, places)] != 0)),
+        ):
+            if wrong.any():
+                row, lane = (int(x[0]) for x in np.nonzero(wrong))
+                self._unfenced(lanes, lane, int(rows[row]), not self.fresh[places[lane]])
+                return
+
+    def _unfenced(self, lanes: Any, lane: int, row: int, is_first: bool) -> None:
+        site = lanes.site
+        who = Side(*self.names.thread(int(lanes.index[lane])), self.launch.span(site).line, "read")
+        name = self._name(site, row)
+        what = f"the register {name} has been written since the last wgmma.fence" if name else "there is no wgmma.fence before it"
+        message = f"`{site.bound.opcode}` of {_thread(who)} (line {who.line}) without a fence: {what}"
+        self._report("W001" if is_first else "W002", site, site, message, (who,), name)
+
+    def _used(self, of: _Registers, rows: Array, lanes: Any, how: str, results: bool = True, sources: bool = True) -> None:
+        """Registers are used: does an operation hold them? `results` and `sources`: whether it matters for which."""
+        if not len(rows):
+            return
+        held = of.holder[np.ix_(rows, lanes.place)]
+        if not held.any():
+            return
+        site = lanes.site
+        for number in np.unique(held[held > 0]).tolist():
+            flight = self.flights.get(number)
+            if flight is None:
+                continue
+            kept = of.of(flight.site.body.holds(flight.site)[1]) if flight.queue == WGMMA else np.zeros(0, np.int64)
+            is_source = np.isin(rows, kept)[:, None]
+            wrong = (held == number) & ((is_source & (how == "write") & sources) | (~is_source & results))
+            if wrong.any():
+                row, lane = (int(x[0]) for x in np.nonzero(wrong))
+                self._early(flight, site, lanes, lane, int(rows[row]), how, int(wrong.any(axis=0).sum()), bool(is_source[row, 0]))
+
+    def _early(self, flight: _Operation, site: Site, lanes: Any, lane: int, row: int, how: str, count: int, is_source: bool) -> None:
+        place = int(lanes.place[lane])
+        at = int(np.flatnonzero(flight.places == place)[0])
+        who = self.names.thread(int(lanes.index[lane]))
+        begun, now = self.launch.span(flight.site).line, self.launch.span(site).line
+        sides = (Side(*who, begun, "read" if is_source else "write"), Side(*who, now, how))
+        rule, why = "T003", "there is no tcgen05.wait::ld between"
+        if flight.queue == WGMMA:
+            waited = self.waited[place] > flight.waits[at]
+            rule, why = "W003", "no wgmma.wait_group lies between"
+            if waited and flight.group[at] >= self.commits[place]:
+                rule, why = "W005", "it is in no group that was waited for: it has not been committed"
+            elif waited:
+                rule, why = "W004", "the wait between lets its group stay in flight"
+        assert isinstance(flight.site.bound, Bound)
+        name = self._name(site, row)
+        does = {"read": "reads", "write": "writes"}
+        message = (
+            f"register in flight: `{flight.site.bound.opcode}` of {_thread(sides[0])} {does[sides[0].kind]} {name} (line {begun}), "
+            f"the thread {does[how]} it (line {now}), and {why}"
+        )
+        self._report(rule, flight.site, site, message, sides, name, count)
+
+    def _done(self, lanes: Lanes, queue: str, limit: Any) -> None:
+        """Threads have waited for the groups below a limit."""
+        asked = np.zeros(self.residents.count, bool)
+        asked[lanes.place] = True
+        for number, flight in list(self.flights.items()):
+            if flight.queue != queue:
+                continue
+            most = limit[flight.places] if isinstance(limit, np.ndarray) else limit
+            chosen = asked[flight.places] & (flight.group < most)
+            if not chosen.any():
+                continue
+            for of in self.of.values():
+                columns = of.holder[:, flight.places[chosen]]
+                of.holder[:, flight.places[chosen]] = np.where(columns == number, 0, columns)
+            left = np.flatnonzero(~chosen)
+            if len(left):
+                flight.places, flight.group, flight.waits = flight.places[left], flight.group[left], flight.waits[left]
+            else:
+                del self.flights[number]
+
+    # --- findings
+
+    def _name(self, site: Site, row: int) -> str:
+        """What an instruction calls a register of its function."""
+        if row < 0:
+            return ""
+        number = next(one for one, at in self._of(site.body).row.items() if at == row)
+        for operand in site.instruction.operands:
+            for node in operand.children if isinstance(operand, Vector) else [operand]:
+                if isinstance(node, Name) and number in site.body.named(site.scope, node.text):
+                    return node.text
+        return "a register"
+
+    def _report(
+        self, rule: str, first: Site, second: Site, message: str, sides: tuple[Side, ...], register: str, count: int = 1
+    ) -> None:  # fmt: skip
+        """Notes a finding; of an operation the first one, as what reads its results often reads all of them."""
+        key = rule, id(first)
+        known = self._found.get(key)
+        if known is not None:
+            self.findings[known] = attrs.evolve(self.findings[known], count=self.findings[known].count + count)
+            return
+        spans = [self.launch.span(site) for site in (first, second)]
+        diagnostic = Diagnostic(
+            rule,
+            RULES[rule],
+            Severity.ERROR,
+            message,
+            spans[1],
+            path=self.launch.program.code.path,
+            function=self.launch.program.kernel,
+            related=(Related(spans[0], "the operation begins here"),) if first is not second else (),
+        )
+        witness = {"accesses": [side.as_json() for side in sides], "space": "register", "variable": register}
+        self._found[key] = len(self.findings)
+        self.findings.append(Finding(diagnostic, {**witness, "launch": launch_as_json(self.launch)}, count))
+
+
+def _thread(side: Side) -> str:
+    return f"thread ({','.join(map(str, side.thread))}) of CTA ({','.join(map(str, side.cta))})"
+
+
+__all__ = ["RULES", "Matrices"]

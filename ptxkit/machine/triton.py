@@ -1,0 +1,296 @@
+"""What Triton has compiled, launched on arrays in the memory of this process: NumPy's, or CPU tensors of torch.
+
+    compiled = triton.compile(ASTSource(fn=add, signature=…, constexprs=…), target=GPUTarget("cuda", 90, 32))
+    launch(compiled, grid, x, y, out, n)
+
+The arguments are those that the kernel has at run time, without the constants of its compilation. Programs that launch with
+`kernel[grid](…)` run as they are after `activate(90)`: Triton then takes the machine for its GPU, and `cpu` for its device.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ptxkit.machine import Code, Fault, Machine, Run, Size
+from ptxkit.machine.asynchronous import tensor_maps
+from ptxkit.machine.launching import declared, shared_limit, three
+
+TARGETS = {90: "sm_90a", 100: "sm_100a", 103: "sm_103a", 110: "sm_110a", 120: "sm_120a", 121: "sm_121a"}
+"""By Triton's number, where its code is for one architecture alone."""
+
+_SWIZZLES = ("none", "32B", "64B", "128B")
+_SCALARS = {
+    "i1": "u1", "u1": "u1", "i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8",
+    "fp16": "f2", "fp32": "f4", "f32": "f4", "fp64": "f8",
+}  # fmt: skip
+"""Types of a signature as NumPy has them."""
+
+Ranges = list[tuple[int, int]]
+
+
+@functools.cache
+def machine_of(target: str) -> Machine:
+    """The machine of a target that all launches share."""
+    return Machine(target, host_memory=True)
+
+
+@functools.lru_cache(maxsize=1024)
+def _loaded(target: str, ptx: str) -> Code:
+    return machine_of(target).load(ptx)
+
+
+def launch(
+    compiled: Any,
+    grid: Size,
+    *arguments: Any,
+    schedule: str | int | None = None,
+    seconds: float | None = None,
+    checks: str | Sequence[str] = (),
+) -> Run:
+    """Runs a compiled kernel to its end; arrays are read and written where they are.
+
+    Raises what `Machine.launch` raises; TypeError if the arguments are not those of the signature.
+    """
+    types = [type_ for type_ in compiled.src.signature.values() if type_ != "constexpr"]
+    return _run(compiled.metadata, compiled.asm["ptx"], three(grid, "grid"), types, arguments, schedule, seconds, checks)
+
+
+def _run(
+    metadata: Any,
+    ptx: str,
+    grid: tuple[int, int, int],
+    types: Sequence[Any],
+    arguments: Sequence[Any],
+    schedule: str | int | None = None,
+    seconds: float | None = None,
+    checks: str | Sequence[str] = (),
+) -> Run:
+    architecture = metadata.target.arch
+    target = TARGETS.get(architecture, f"sm_{architecture}")
+    machine = machine_of(target)
+    code = _loaded(target, ptx)
+    if len(types) != len(arguments):
+        raise TypeError(f"{metadata.name} has {len(types)} arguments at run time, {len(arguments)} are given")
+    ctas = metadata.num_ctas
+    scratch = np.zeros(max(1, metadata.global_scratch_size * math.prod(grid) * ctas) + 128, np.uint8)
+    ranges = [_bounds(scratch)]
+    data = _parameters(list(getattr(metadata, "tensordesc_meta", None) or ()), types, arguments, ranges)
+    layout = code.program(metadata.name, False, False).layout()
+    data += [(-(-scratch.ctypes.data // 128) * 128).to_bytes(8, "little")] * (len(layout) - len(data))
+    data = [one.ljust(size, b"\0")[:size] for one, (_, _, size, _) in zip(data, layout, strict=True)]
+    threads = declared(code, metadata.name).get(".reqntid") or [32 * metadata.num_warps]
+    allowed = _merged(ranges)
+    for low, high in allowed:
+        machine.memory.register(low, high - low)
+    try:
+        return machine.launch(
+            code, metadata.name, *data,
+            grid=(grid[0] * ctas, *grid[1:]), block=threads, cluster=ctas if ctas > 1 else None, shared=metadata.shared,
+            schedule=schedule, budget=seconds, checks=checks,
+        )  # fmt: skip
+    finally:
+        for low, _ in allowed:
+            machine.memory.free(low)
+
+
+# --- arguments
+
+
+def _parameters(descriptions: list[Any], types: Sequence[Any], arguments: Sequence[Any], ranges: Ranges) -> list[bytes]:
+    """The bytes of the parameters; the memory that the kernel may access is added to the ranges."""
+    found: list[bytes] = []
+    for type_, given in zip(types, arguments, strict=True):
+        if isinstance(type_, tuple):
+            found += _parameters(descriptions, [t for t in type_ if t != "constexpr"], given, ranges)
+        elif type_ == "constexpr":
+            continue
+        elif type_.startswith("tensordesc"):
+            found += _described(given, descriptions.pop(0) if descriptions else None, ranges)
+        elif type_.startswith("*"):
+            found.append(_address(given, ranges).to_bytes(8, "little"))
+        elif type_ == "bf16":
+            found.append((np.float32(given).view(np.uint32) >> np.uint32(16)).astype(np.uint16).tobytes())
+        else:
+            found.append(_scalar(given, _SCALARS[type_]))
+    return found
+
+
+def _scalar(given: Any, kind: str) -> bytes:
+    if kind[0] == "f":
+        return np.array(given, kind).tobytes()
+    size = int(kind[1])
+    return (int(given) % (1 << 8 * size)).to_bytes(size, "little")
+
+
+def _address(given: Any, ranges: Ranges) -> int:
+    """Where an array begins. All of the memory that it is a view of may be accessed."""
+    if given is None:
+        return 0
+    if isinstance(given, int):
+        return given
+    if isinstance(given, np.ndarray):
+        ranges.append(_bounds(given))
+        return int(given.ctypes.data)
+    storage = getattr(given, "untyped_storage", None)
+    if storage is not None:
+        ranges.append((storage().data_ptr(), storage().data_ptr() + storage().nbytes()))
+    else:
+        ranges.append((given.data_ptr(), given.data_ptr() + given.nbytes))
+    return int(given.data_ptr())
+
+
+def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    low, high = np.lib.array_utils.byte_bounds(array)
+    return int(low), int(high)
+
+
+def _merged(ranges: Ranges) -> Ranges:
+    """The ranges without overlaps."""
+    found: Ranges = []
+    for low, high in sorted(ranges):
+        if low == high:
+            continue
+        if found and low < found[-1][1]:
+            found[-1] = found[-1][0], max(high, found[-1][1])
+        else:
+            found.append((low, high))
+    return found
+
+
+def _described(given: Any, description: Any, ranges: Ranges) -> list[bytes]:
+    """A tensor descriptor: as a tensor map where the target has them, else in pieces; then the shape and the strides again."""
+    base = _address(given.base, ranges)
+    shape, strides = [int(n) for n in given.shape], [int(n) for n in given.strides]
+    wide = [n.to_bytes(8, "little") for n in (*shape, *strides)]
+    again = [*[n.to_bytes(4, "little") for n in shape], *wide[len(shape) :]]
+    if description is None:
+        flags = [bytes([given.padding == "nan"]), bytes([bool(getattr(given, "round_f32_to_tf32", False))])]
+        return [base.to_bytes(8, "little"), *wide, *flags, *again]
+    size = description["elem_size"]
+    dims = list(shape)
+    if description["fp4_padded"]:
+        dims[-1] *= 2
+    rounds = bool(getattr(given, "round_f32_to_tf32", False))
+    type_ = ".tf32" if rounds else tensor_maps.ELEMENTS[description["elem_type"]]
+    made = tensor_maps.encode(
+        base,
+        type_,
+        dims[::-1],
+        [stride * size for stride in strides[-2::-1]],
+        list(description["block_size"])[::-1],
+        [1] * len(dims),
+        swizzle=_SWIZZLES[description["swizzle"]],
+        fill="nan" if given.padding == "nan" else "zero",
+    )
+    return [made, *again]
+
+
+# --- Triton's own way of launching
+
+
+def activate(architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = ()) -> None:
+    """Makes the machine Triton's GPU: of compute capability 9.0 for 90. Tensors stay on the device `cpu`."""
+    from triton.runtime import driver
+
+    driver.set_active(_Driver(architecture, schedule, checks))
+
+
+class _Launcher:
+    """What Triton calls to launch a kernel. It finds the PTX among the files of the compilation."""
+
+    def __init__(self, source: Any, metadata: Any, driver: _Driver) -> None:
+        from triton.runtime.cache import get_cache_manager
+
+        self.metadata, self.driver = metadata, driver
+        self.types = list(source.signature.values())
+        path = get_cache_manager(metadata.hash).get_file(f"{metadata.name}.ptx")
+        if path is None:
+            raise Fault("launch", f"the PTX of `{metadata.name}` is not in Triton's cache")
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            self.ptx = file.read()
+
+    def __call__(self, x: int, y: int, z: int, *given: Any) -> None:
+        # stream, function, two kinds of metadata and two hooks come before the arguments
+        arguments = given[6:]
+        if not x * y * z:
+            return
+        pairs = [(t, a) for t, a in zip(self.types, arguments, strict=True) if t != "constexpr"]
+        run = _run(
+            self.metadata, self.ptx, (x, y, z), [t for t, _ in pairs], [a for _, a in pairs],
+            self.driver.schedule, None, self.driver.checks,
+        )  # fmt: skip
+        if run.output:
+            print(run.output, end="")
+        self.driver.findings += run.findings
+
+
+class _Driver:
+    """A GPU as Triton knows it."""
+
+    def __init__(self, architecture: int, schedule: str | int | None, checks: str | Sequence[str]) -> None:
+        self.architecture, self.schedule, self.checks = architecture, schedule, checks
+        self.findings: tuple[Any, ...] = ()
+        self.utils = self
+
+    def launcher_cls(self, source: Any, metadata: Any) -> _Launcher:
+        return _Launcher(source, metadata, self)
+
+    @staticmethod
+    def is_active() -> bool:
+        return True
+
+    def get_current_target(self) -> Any:
+        from triton.backends.compiler import GPUTarget
+
+        return GPUTarget("cuda", self.architecture, 32)
+
+    def get_active_torch_device(self) -> Any:
+        import torch
+
+        return torch.device("cpu")
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        return None
+
+    def get_current_stream(self, device: int) -> int:
+        return 0
+
+    def get_device_capability(self, device: int = 0) -> tuple[int, int]:
+        return self.architecture // 10, self.architecture % 10
+
+    def get_device_properties(self, device: int) -> dict[str, int]:
+        return {
+            "max_shared_mem": shared_limit(TARGETS.get(self.architecture, f"sm_{self.architecture}")),
+            "max_num_regs": 1 << 16,
+            "multiprocessor_count": 132,
+            "warpSize": 32,
+            "sm_clock_rate": 1_000_000,
+            "mem_clock_rate": 1_000_000,
+            "mem_bus_width": 5120,
+        }
+
+    def load_binary(self, name: str, binary: bytes, shared: int, device: int) -> tuple[int, int, int, int, int]:
+        """Module, function, registers, spills, and the most threads of a CTA: nothing is loaded before it is launched."""
+        return 1, 1, 32, 0, 1024
+
+    def map_python_to_cpp_type(self, type_: str) -> str:
+        return type_
+
+    def get_benchmarker(self) -> Any:
+        """No times are taken: of several configurations the first is as good as any."""
+
+        def benchmark(call: Any, *, quantiles: Sequence[float] | None = None, **_: Any) -> list[float]:
+            call()
+            return [1.0] * len(quantiles or (1,))
+
+        return benchmark
