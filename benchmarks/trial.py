@@ -90,7 +90,7 @@ UNKNOWN = [
     ("run --launch {launch} --check nothing {good}", "races"),
     ("run --launch {launch} --target sm_99999 {good}", "sm_"),
     ("run --launch {launch} --schedule never {good}", "lockstep"),
-    ("verify --block 32 --param nothing=1 {good}", "no parameter"),
+    ("verify --block 32 --param nothing=1 {good}", "parameter"),
     ("verify --block zero {good}", "block"),
     ("verify --block 4096 {good}", "1024"),
     ("validate --using nothing {good}", "ptxas"),

@@ -206,27 +206,35 @@ def verify(
     block: Size,
     grid: Size = 1,
     cluster: Size | None = None,
-    parameters: Mapping[str, int] | None = None,
-    budget: float = 300.0,
+    parameters: Mapping[str, float] | None = None,
+    budget: float = 10.0,
+    checks: str | tuple[str, ...] = "all",
 ) -> Verdict:
-    """Whether all threads of a launch get through its barriers: `outcome` is verified, refuted or undecided. `budget` is seconds.
+    """Whether a launch is free of races, deadlocks, wrong barriers and wrong addresses: `outcome` is verified, refuted or undecided.
 
-    Raises `ptxkit.analyses.simulation.setting.CannotLaunch` for a launch that there cannot be.
+    `parameters` are numbers by name; arguments that are left out are made up. `budget` is seconds. Raises ValueError for a module with
+    errors, or a launch that there cannot be.
 
-        >>> import ptxkit
-        >>> ptxkit.verify(".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }", block=64).outcome
-        'verified'
+    >>> import ptxkit
+    >>> ptxkit.verify(".version 8.0 .target sm_80 .address_size 64 .entry k() { bar.sync 0; ret; }", block=64).outcome
+    'verified'
     """
     from ptxkit.analyses.framework.routine import routines
-    from ptxkit.analyses.simulation.setting import Setting, declared_cluster, launched
     from ptxkit.analyses.verify.verdict import verify as found
+    from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_options
+    from ptxkit.machine import Machine
 
     made = _module(module)
     name = _name([one.name for one in made.kernels if one.body], kernel)
-    shape = declared_cluster(made, name) or (1, 1, 1) if cluster is None else _three(cluster)
-    setting = Setting(_three(block), _three(grid), shape, dict(parameters or {}), {}, {})
-    routine = next(one for one in routines(launched(made, name, setting)) if one.name == name)
-    return found(routine, setting, budget)
+    routine = next(one for one in routines(made) if one.name == name)
+    given = tuple([f"{what}={number}" for what, number in (parameters or {}).items()])
+    options = Options(_sizes(block), _sizes(grid), None if cluster is None else _sizes(cluster), parameters=given)
+    try:
+        launch = of_options(made, routine, options)
+    except CannotLaunch as error:
+        raise ValueError(str(error)) from None
+    machine = Machine(next((word for word in made.targets if word.startswith("sm_")), "sm_90a"))
+    return found(machine.load(made), launch, names_of(made, routine), budget, checks)
 
 
 def diff(before: str | Module, after: str | Module, names: Mapping[str, str] | None = None) -> Comparison:
@@ -277,6 +285,5 @@ def _name(names: list[str], kernel: str | None) -> str:
     raise ValueError(f"{'several functions are' if found else 'no function is'} called {kernel!r}; there are {listed}")
 
 
-def _three(size: Size) -> tuple[int, int, int]:
-    x, y, z = [*((size,) if isinstance(size, int) else size), 1, 1][:3]
-    return x, y, z
+def _sizes(size: Size) -> str:
+    return ",".join(map(str, (size,) if isinstance(size, int) else size))

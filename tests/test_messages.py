@@ -19,7 +19,8 @@ LONGEST = 160
 """Characters of a message, without its notes."""
 MANGLED = re.compile(r"\b_Z\w+|\b_R[A-Z]\w+|\w+_param_\d+")
 REPLACED = re.compile(
-    r"(?<![\w-])(?:ways?(?! bank)|nought|under way|for ever|untold|(?:is|are|was|were|be) told|tells? (?:of|that)|touch(?:es|ed|ing)?|agree[sd]?"
+    r"(?<![\w-])(?:ways?(?! bank)|nought|under way|for ever|untold|(?:is|are|was|were|be) told|tells? (?:of|that)|touch(?:es|ed|ing)?"
+    r"|agree[sd]?"
     r"|stands? (?:behind|before)|squad|crew|twins?|(?:go|goes|went|comes?|came) round|mbarrier objects?|announced|so many|whatever|whoever"
     r"|(?:give|gives|given|gave) (?:it |them )?(?:away|back)|they part|place of a thread|come together|misfits)\b",
     re.IGNORECASE,
