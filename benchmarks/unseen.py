@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import hashlib
 import json
 import multiprocessing
@@ -151,7 +152,7 @@ def generate(source: Source, folder: Path, work: Path) -> None:
         environment["PYTHONPATH"] = str(unpacked)
     command = [str(home / "bin" / "python"), str(HERE / "generators" / source.generator[0]), str(work), *source.generator[1:]]
     with (folder / f"{source.name}.log").open("w") as log:
-        subprocess.run(command, env=environment, stdout=log, stderr=log, cwd=folder, timeout=900, check=False)
+        subprocess.run(command, env=environment, stdout=log, stderr=log, cwd=folder, timeout=1200, check=False)
 
 
 SAMPLES = ("https://github.com/NVIDIA/cuda-samples", "c94ff366aed18c797b8a85dfaac7817b0228b420")
@@ -227,8 +228,10 @@ def checked(path: Path) -> tuple[str, str, list[str]]:
     text = decode(path.read_bytes())
     target = re.search(r"^\.target\s+([^\s,]+)", text, re.MULTILINE)
     rules = tuple(rule for rule in select(["E", "V"]) if rule.severity is Severity.ERROR)
-    errors = [f"{one.span.line}: {one.rule} {one.message}" for one in lint(parse(text, str(path)), rules) if one.severity is Severity.ERROR]
-    command = ["ptxas", "-O0", "-c", f"-arch={target[1] if target else 'sm_80'}", str(path), "-o", "/dev/null"]
+    errors = [f"{one.span.line}: {one.rule} {one.message}" for one in lint(parse(text, str(path)), rules, run=False) if one.severity is Severity.ERROR]
+    # ptxas 13 has no older one than sm_75; it takes what is for these
+    name = target[1] if target and int(re.sub(r"\D", "", target[1])) >= 75 else "sm_75"
+    command = ["ptxas", "-O0", "-c", f"-arch={name}", str(path), "-o", "/dev/null"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     return path.name, "" if done.returncode == 0 else done.stderr.strip().splitlines()[0], errors
 
@@ -248,22 +251,22 @@ def check(folder: Path, which: int | None) -> bool:
     return not wrong
 
 
-def linted(path: Path) -> tuple[list[dict[str, Any]], float]:
+def linted(path: Path, run: bool = True) -> tuple[list[dict[str, Any]], float]:
     start = time.process_time()
     module = parse(decode(path.read_bytes()), str(path))
-    found = [one for one in lint(module, select()) if one.severity in (Severity.ERROR, Severity.WARNING)]
+    found = [one for one in lint(module, select(), run=run) if one.severity in (Severity.ERROR, Severity.WARNING)]
     rows = [{"rule": one.rule, "severity": one.severity.name.lower(), "line": one.span.line, "message": one.message} for one in found]
     return rows, time.process_time() - start
 
 
-def findings(folder: Path, which: int | None, record: Path | None, jobs: int) -> None:
+def findings(folder: Path, which: int | None, record: Path | None, jobs: int, run: bool) -> None:
     chosen_files = files(folder, which)
     known: dict[str, Any] = {}
     if record and record.is_file():
         known = {row["file"]: row for row in map(json.loads, record.read_text().splitlines())}
     rest = [(source, path) for source, path in chosen_files if f"{source}/{path.name}" not in known]
     with multiprocessing.Pool(jobs, maxtasksperchild=1) as pool:
-        for (source, path), (rows, seconds) in zip(rest, pool.imap(linted, [path for _, path in rest]), strict=True):
+        for (source, path), (rows, seconds) in zip(rest, pool.imap(functools.partial(linted, run=run), [path for _, path in rest]), strict=True):
             row = {"file": f"{source}/{path.name}", "findings": rows, "seconds": round(seconds, 2)}
             known[row["file"]] = row
             if record:
@@ -289,6 +292,7 @@ def main() -> int:
     arguments.add_argument("--half", type=int, choices=(0, 1))
     arguments.add_argument("--record", type=Path)
     arguments.add_argument("--jobs", type=int, default=2)
+    arguments.add_argument("--no-run", dest="run", action="store_false", help="execute no kernel")
     options = arguments.parse_args()
     folder = options.folder.resolve()
     if options.action == "make":
@@ -300,7 +304,7 @@ def main() -> int:
     elif options.action == "check":
         return 0 if check(folder, options.half) else 1
     else:
-        findings(folder, options.half, options.record, options.jobs)
+        findings(folder, options.half, options.record, options.jobs, options.run)
     return 0
 
 

@@ -38,16 +38,43 @@ def per_object(function: Callable[[T], R]) -> Callable[[T], R]:
     return remembered
 
 
+MUCH = 10_000
+"""So many new objects are worth not being looked at."""
+
+_grown = 0
+"""Objects that count as old since all were last looked at."""
+
+
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """Without the cyclic garbage collector, which would look at every new node in vain: trees and tables of them have no cycles."""
+    """Without the cyclic garbage collector, which would look at every new node in vain: trees and tables of them have no cycles.
+
+    If much was made it counts as old afterwards, or the collector would look at all of it as soon as it is on again.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if enabled:
+            _grow_old()
             gc.enable()
+
+
+def _grow_old() -> None:
+    """Makes new objects old ones, if they are many; from time to time all are looked at."""
+    global _grown
+    made = gc.get_count()[0]
+    if made < MUCH or gc.get_freeze_count():
+        return
+    _grown += made
+    if _grown > DUE:
+        _grown = 0
+        gc.collect()
+        return
+    # what is frozen and thawed is in the oldest generation
+    gc.freeze()
+    gc.unfreeze()
 
 
 def collect_when_due() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.code import Body, Site, part
-from ptxkit.syntax import Guard, Name
+from ptxkit.syntax import Address, Guard, Name, Number, constant_value
 
 
 def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
@@ -35,13 +35,21 @@ def dependent(program: Any, sources: Mapping[int, Site]) -> tuple[Site, ...]:
     return tuple(found)
 
 
-def readers(program: Any, parameters: Set[str]) -> dict[int, Site]:
-    """The instructions that read some parameters of the kernel, by `id`."""
+def readers(program: Any, parameters: Mapping[str, Set[int]]) -> dict[int, Site]:
+    """The instructions that read parameters of the kernel, by `id`: not those that read at the offsets by the parameter's name."""
     found = {}
     for site in program.entry.sites if parameters else ():
-        if isinstance(site.bound, Bound) and site.bound.memory and any(name.text in parameters for name in site.instruction.find(Name)):
-            found[id(site)] = site
+        if isinstance(site.bound, Bound) and site.bound.memory:
+            for address in site.instruction.find(Address):
+                name = next((one.text for one in address.find(Name) if one.text in parameters), None)
+                if name is not None and _offset(address) not in parameters[name]:
+                    found[id(site)] = site
     return found
+
+
+def _offset(address: Address) -> int:
+    """What is added to the name in an address."""
+    return sum([int(number) for node in address.find(Number) if (number := constant_value(node)) is not None])
 
 
 def unexecuted(program: Any, seen: Set[int]) -> dict[int, Site]:

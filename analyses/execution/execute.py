@@ -25,6 +25,8 @@ SCHEDULES: tuple[str | int, ...] = ("lockstep", "early", 1, 2)
 """The schedules that are tried where they may matter; the first always."""
 LEAST_SECONDS = 0.05
 """A further run is begun only where so many seconds are left."""
+LEAST_NUMBER = 32
+"""With numbers below this alone a launch shows too little."""
 UNKNOWN = frozenset(("unsupported", "extern", "call", "branch", "memory", "stack", "budget"))
 """Kinds of faults that say that the machine cannot go on, and nothing of the kernel."""
 OF_NUMBERS = frozenset(("address", "budget", "stack", "handle", "memory"))
@@ -55,7 +57,7 @@ class Shown:
     schedule: str | int
     contents: Contents
     is_always: bool
-    """Whether it shows with all contents that were tried, under some schedule."""
+    """Whether it shows with the first numbers and all contents that were tried, under some schedule."""
 
 
 @attrs.frozen
@@ -82,8 +84,7 @@ class Executed:
 
     def is_among(self, finding: Finding, sites: Sequence[Any]) -> bool:
         """Whether a finding is about one of these instructions."""
-        spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
-        return any(self.code.index.span(site.path) in spans for site in sites)
+        return is_about(self.code, finding, sites)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -163,13 +164,35 @@ class _Executing:
                 break
             one = self._attempt(number)
             attempts.append(one)
-            if one.runs[0].fault is not None:
+            fault = one.runs[0].fault
+            if fault is not None and (fault.kind not in OF_NUMBERS or not self._iterates(one)):
+                break
+            if fault is not None or self._is_odd(one):
                 continue
             unseen = set(one.unseen) if unseen is None else unseen & set(one.unseen)
-            if not unseen:
+            if not unseen and number >= LEAST_NUMBER:
                 break
         completed = [one for one in attempts if one.runs[0].fault is None or one.runs[0].fault.kind not in OF_NUMBERS]
-        return self._executed(completed or attempts[:1], unseen or set())
+        completed = [one for one in completed if not self._is_odd(one)] or completed
+        return self._executed(completed or attempts[:1], (unseen or set()) if self.launch.has_numbers else set())
+
+    def _iterates(self, one: _Attempt) -> bool:
+        """Whether smaller numbers may help a run that ended: one that had no time left iterated loops, and is not only large."""
+        fault = one.runs[0].fault
+        return fault is None or fault.kind != "budget" or one.observer.globals + one.observer.shared < 64 * self.launch.threads
+
+    def _is_odd(self, one: _Attempt) -> bool:
+        """Whether something goes wrong at an address that is computed from numbers that were made up: then they may not fit together."""
+        wrong = [
+            finding
+            for finding, _, _ in one.first.values()
+            if finding.diagnostic.severity is not Severity.INFO or finding.diagnostic.related
+        ]
+        program = one.observer.program
+        if not wrong or program is None or not self.launch.has_numbers:
+            return False
+        sites = dependent(program, readers(program, self._numbers(program)))
+        return any(is_about(self.code, finding, sites) for finding in wrong)
 
     def _attempt(self, number: int) -> _Attempt:
         """All runs with a number for those that were not given, in as much memory as they take."""
@@ -200,6 +223,10 @@ class _Executing:
         }
         shown = _shown(attempts)
         program = observer.program
+        if program is not None and best.unseen and observer.preset:
+            # what the host may have written over decides whether they are executed
+            held = dependent(program, observer.preset)
+            unseen |= set(best.unseen) if held else set()
         numbered = dependent(program, readers(program, self._numbers(program))) if shown and program is not None else ()
         left_out = tuple(dict.fromkeys([what for one in attempts for what in one.not_covered]))
         unexecuted_ = tuple([site for key, site in best.unseen.items() if key in unseen])
@@ -213,12 +240,12 @@ class _Executing:
     @property
     def _share(self) -> float:
         """The part of what time is left that one run may take: where numbers were made up there may be further attempts."""
-        return 0.5 if self.launch.has_numbers and not self.runs else 1.0
+        return 0.7 if self.launch.has_numbers and not self.runs else 1.0
 
-    def _numbers(self, program: Any) -> set[str]:
-        """The parameters that are numbers, or have some, and were not given."""
+    def _numbers(self, program: Any) -> dict[str, frozenset[int]]:
+        """The parameters that are numbers, or have some, and were not given, with the offsets at which they have something else."""
         return {
-            name
+            name: frozenset([*one.pointers, *[image.at for image in one.images], *dict(one.functions), *dict(one.given)])
             for (name, _, _, _), one in zip(program.layout(), self.launch.arguments, strict=True)
             if isinstance(one, MadeUp) and (one.made_up == "number" or one.size > WORD)
         }
@@ -231,7 +258,8 @@ class _Executing:
         self._once(self.schedules[0], self.contents[0])
         if not self._is_known or self._is_too_small(self.runs[0]):
             return
-        for n, schedule in enumerate(self.schedules[1:] if self.observer.depends_on_order else ()):
+        other_orders = self.observer.depends_on_order and self.runs[0].fault is None
+        for n, schedule in enumerate(self.schedules[1:] if other_orders else ()):
             self._again(schedule, self.contents[0], is_needed=n == 0)
         for n, choice in enumerate(self.contents[1:] if self.depends else ()):
             self._again(self.schedules[0], choice, is_needed=n == 0)
@@ -354,15 +382,22 @@ class _Attempt:
 def _shown(attempts: Sequence[_Attempt]) -> tuple[Shown, ...]:
     """The findings of attempts, one for each cause, the worst first."""
     found: dict[tuple[Any, ...], Shown] = {}
-    for one in attempts:
-        tried = {run.contents for run in one.runs}
+    for n, one in enumerate(attempts):
+        # a run that could not go on shows nothing but what it has found
+        tried = {run.contents for run in one.runs if run.causes or run.fault is None or run.fault.kind not in UNKNOWN}
         for cause, (finding, schedule, contents) in one.first.items():
-            is_always = {run.contents for run in one.runs if cause in run.causes} == tried
+            is_always = n == 0 and {run.contents for run in one.runs if cause in run.causes} == tried
             known = found.get(cause)
             if known is None or (is_always and not known.is_always):
                 found[cause] = Shown(finding, schedule, contents, is_always)
     order = list(Severity)
     return tuple(sorted(found.values(), key=lambda one: order.index(one.finding.diagnostic.severity)))
+
+
+def is_about(code: Code, finding: Finding, sites: Sequence[Any]) -> bool:
+    """Whether a finding is about one of these instructions."""
+    spans = {finding.diagnostic.span, *[related.span for related in finding.diagnostic.related]}
+    return any(code.index.span(site.path) in spans for site in sites)
 
 
 def fault_space(fault: Fault) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -12,6 +13,8 @@ from ptxkit.analyses.execution.contents import Contents
 Shape = tuple[int, int, int]
 WORD = 8
 """The bytes of a pointer."""
+LEAST_TILE = 64
+"""No tile is smaller."""
 TABLE = 1 << 10
 """So many pointers are put into a buffer of pointers."""
 MOST_ROOM = 1 << 27
@@ -59,12 +62,14 @@ class MadeUp:
 
     At each offset of `pointers` there is the address of a buffer of `room` bytes, at those of `images` a handle, in all other words of 4
     bytes the number of the contents. In the buffers of `tables` there are addresses of further ones: by the offset of the pointer, where
-    they begin and how far they are apart.
+    they begin and how far they are apart. At the offsets of `functions` there are addresses of functions of the module.
     """
 
     size: int
     pointers: tuple[int, ...] = ()
     images: tuple[Image, ...] = ()
+    functions: tuple[tuple[int, str], ...] = ()
+    """Offsets of addresses of functions, and their names."""
     tables: tuple[tuple[int, int, int], ...] = ()
     room: int = 1 << 20
     is_float: bool = False
@@ -74,7 +79,7 @@ class MadeUp:
     @property
     def made_up(self) -> str:
         """What of it was made up, in words."""
-        return "contents" if self.pointers or self.images else "number"
+        return "contents" if self.pointers or self.images or self.functions else "number"
 
     def argument(self, machine: Any, contents: Contents, number: int) -> Made:
         """The argument for a run on a machine."""
@@ -91,6 +96,9 @@ class MadeUp:
             data[at : at + 8] = buffer.address.to_bytes(8, "little")
         for at, raw in self.given:
             data[at : at + len(raw)] = raw
+        for at, name in self.functions:
+            code = machine.codes[-1]
+            data[at : at + 8] = machine.function_address(code, name).to_bytes(8, "little")
         for image in self.images:
             data[image.at : image.at + 8] = image.handle(machine, contents, number)
         return bytes(data), tuple(made)
@@ -129,7 +137,7 @@ class Variable:
     def placed(self, code: Any, contents: Contents, number: int) -> tuple[tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]:
         """Writes it, and gives where it lies, and where the memory lies to which it points."""
         address = code.address(self.name)
-        if not self.made_up.pointers and not self.made_up.images:
+        if self.made_up.made_up == "number":
             words = -(-self.made_up.size // 4) * 4
             code.machine.write(address, contents.data(words, number * 16)[: self.made_up.size].tobytes())
             return ((address, address + self.made_up.size),), ()
@@ -186,12 +194,19 @@ class Launch:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """What numbers that were not given may be, one after the other, until a launch runs to completion.
+        """What numbers that were not given may be, one after the other, until all that matters was executed.
 
-        First as many as there are threads along the longest side, as sizes are; then less, so that loops end and arrays have room.
+        First as many as there are threads along the longest side, as sizes are; then as a tile, aligned; then few, and odd, so that loops
+        end and have a rest; then one and none, as flags are; then more than there are threads.
         """
         longest = max([g * b for g, b in zip(self.grid, self.block, strict=True)])
-        return tuple(dict.fromkeys([longest, min(longest, max(self.block)), min(longest, 16), 1]))
+        tile = 1 << max(3, (max(self.block) - 1).bit_length())
+        return tuple(dict.fromkeys([longest, max(tile, LEAST_TILE), 13, 1, 0, 5 * longest]))
+
+    @property
+    def threads(self) -> int:
+        """The threads of the launch."""
+        return math.prod(self.grid) * math.prod(self.block)
 
     @property
     def has_numbers(self) -> bool:

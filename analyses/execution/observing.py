@@ -29,11 +29,15 @@ class Observer(Monitor):
         self.copies = 0
         self.sources: dict[int, Any] = {}
         """The instructions that read contents that were made up, by `id`."""
+        self.preset: dict[int, Any] = {}
+        """Those that read variables of the module with an initial value, which the host may have written over."""
         self.seen: set[int] = set()
         """The instructions that accessed memory or synchronized, by `id`."""
         self.depends_on_order = False
         """Whether something was executed of which the outcome may be another under another schedule: what is in flight, atomics, strong
         reads."""
+        self._placed = 0
+        self._preset_ranges: list[tuple[int, int]] = []
         self._known: dict[int, tuple[bool, bool, bool, bool]] = {}
         self._parities: dict[tuple[int, int], int] = {}
         self._names: dict[int, tuple[str, ...]] = {}
@@ -60,11 +64,21 @@ class Observer(Monitor):
         _, _, _, ordered = self._of(site)
         if ordered and access.kind != "write":
             self.depends_on_order = True
-        if self.made and not access.space.startswith(".shared") and access.kind != "write" and id(site) not in self.sources:
+        if access.kind != "write" and not access.space.startswith(".shared"):
             base = CONST if access.space == ".const" else 0
-            low, high = base + int(np.min(access.at)), base + int(np.max(access.at))
-            if any(start <= high and low < end for start, end in self.made):
-                self.sources[id(site)] = site
+            first, last = base + int(np.min(access.at)), base + int(np.max(access.at))
+            if _touches(self.made, first, last):
+                self.sources.setdefault(id(site), site)
+            if _touches(self._presets(), first, last):
+                self.preset.setdefault(id(site), site)
+
+    def _presets(self) -> list[tuple[int, int]]:
+        """Where the variables of the module lie that have an initial value, as far as they have a place."""
+        code = self.program.code
+        if len(code._addresses) != self._placed:
+            self._placed = len(code._addresses)
+            self._preset_ranges = list(code.initialized())
+        return self._preset_ranges
 
     def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
         self.seen.add(id(lanes.site))
@@ -105,6 +119,10 @@ class Observer(Monitor):
         if found is None:
             found = self._known[id(site)] = _traits(site.bound)
         return found
+
+
+def _touches(ranges: list[tuple[int, int]], first: int, last: int) -> bool:
+    return any(start <= last and first < end for start, end in ranges)
 
 
 def _whole(address: Any) -> Any:

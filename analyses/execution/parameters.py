@@ -15,6 +15,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.types import types
+from ptxkit.machine.code import call_parts
 from ptxkit.machine.loading import declarator_of
 from ptxkit.names import Symbol
 from ptxkit.syntax import Guard
@@ -36,16 +37,17 @@ class Parameter:
     pointers: tuple[int, ...]
     images: tuple[Image, ...]
     tables: tuple[tuple[int, int, int], ...]
+    functions: tuple[tuple[int, str], ...] = ()
 
     @property
     def is_number(self) -> bool:
         """Whether it is a number."""
-        return not self.pointers and not self.images and self.size <= WORD
+        return not self.pointers and not self.images and not self.functions and self.size <= WORD
 
     def made_up(self, threads: int) -> MadeUp:
         """An argument for it, in a launch of so many threads: its buffers have 16 bytes for each, and some more."""
         room = min(MOST_ROOM, max(LEAST_ROOM, 1 << (16 * threads - 1).bit_length()))
-        return MadeUp(self.size, self.pointers, self.images, self.tables, room, self.is_float)
+        return MadeUp(self.size, self.pointers, self.images, self.functions, self.tables, room, self.is_float)
 
 
 @fact
@@ -60,7 +62,7 @@ def parameters(kernel: Routine) -> tuple[Parameter, ...]:
         kind = types()[symbol.type or ".b64"]
         own = _parameter(symbol, uses)
         is_pointer = getattr(getattr(symbol, "declares", None), "pointer", None) is not None
-        is_word = own.size == WORD and not symbol.dimensions and kind.kind != "float" and not own.images
+        is_word = own.size == WORD and not symbol.dimensions and kind.kind != "float" and not own.images and not own.functions
         if is_pointer or (is_word and (symbol.name, 0) not in uses.numbers):
             own = attrs.evolve(own, pointers=tuple(sorted({0, *own.pointers})))
         found.append(own)
@@ -97,7 +99,9 @@ def _parameter(symbol: Symbol, uses: _Uses) -> Parameter:
     handles = {one.at for one in images}
     pointers = tuple(sorted({at for name, at in uses.pointers if name == symbol.name and at + WORD <= size} - handles))
     tables = tuple(sorted([(at, *table) for (name, at), table in uses.tables.items() if name == symbol.name and at in pointers]))
-    return Parameter(symbol.name, size, kind is not None and kind.kind == "float", pointers, images, tables)
+    functions = tuple(sorted([(at, called) for (name, at), called in uses.functions.items() if name == symbol.name]))
+    pointers = tuple([at for at in pointers if at not in dict(functions)])
+    return Parameter(symbol.name, size, kind is not None and kind.kind == "float", pointers, images, tables, functions)
 
 
 Place = tuple[str, int]
@@ -116,12 +120,16 @@ class _Uses:
         """Pointers to pointers: where the first one is, and how far they are apart."""
         self.images: dict[Place, Image] = {}
         self.numbers: set[Place] = set()
-        for access in self.accesses.values():
+        self.functions: dict[Place, str] = {}
+        """Addresses of functions that are called, and a function that could be meant."""
+        for access in accesses(kernel):
             self._points(access.address)
         bounds = bindings(kernel)
         for i, bound in enumerate(bounds):
             if isinstance(bound, Bound) and bound.form.file in _IMAGES:
                 self._handle(kernel, i, bound)
+            elif isinstance(bound, Bound) and bound.flow == "call":
+                self._called(kernel, i)
         for number, readers in enumerate(self.numbering.readers):
             at = self.numbering.values[number].instruction
             found = self._place(self.known.of(number)) if readers and at in self.accesses else None
@@ -167,6 +175,19 @@ class _Uses:
             return None
         access = self.accesses.get(self.numbering.values[number].instruction)
         return access if access is not None and access.reads and not access.writes else None
+
+    def _called(self, kernel: Routine, i: int) -> None:
+        """A function that is called through a register: the first of the module that takes and returns as many values."""
+        called = call_parts(kernel.instructions[i])
+        term = self.known.operand(i, called.target)
+        place = self._place(term) if term is not None else None
+        if place is None:
+            return
+        arity = (len(called.results), len(called.arguments))
+        for one in kernel.siblings:
+            header = one.function.header
+            if not header.is_entry and (len(header.returns), len(header.parameters)) == arity:
+                self.functions.setdefault(place, one.name)
 
     def _handle(self, kernel: Routine, i: int, bound: Bound) -> None:
         """The handle of a texture or surface: what is first in brackets."""

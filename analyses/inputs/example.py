@@ -65,7 +65,7 @@ class Array:
             inner = self.leads_to.make(machine, contents, seed + 1, made)
             buffer.write(np.frombuffer(bytes(inner) * self.count, np.uint8))
         else:
-            buffer.write(_elements(self.type, self.count, contents, seed))
+            buffer.write(_elements(self.type, min(self.count, FILLED), contents, seed))
         made.append((buffer.address, buffer.address + self.length))
         return int(buffer.address).to_bytes(8, "little")
 
@@ -139,6 +139,8 @@ class Structure:
 Argument = Number | Array | Map | Image | Structure
 
 
+FILLED = 1 << 14
+"""So many elements of an array are filled, the others zeros."""
 HIGH = 8
 """Whole numbers by lot are less than this: as indices they stay in every array."""
 

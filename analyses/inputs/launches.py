@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
 from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.inputs.boxes import box_of
 from ptxkit.analyses.inputs.example import Argument, Array, Example, Image, Map, Number, Structure
 from ptxkit.analyses.inputs.parameters import Parameter, Role, Slot, parameters
-from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared, shapes
+from ptxkit.analyses.inputs.shapes import Shape, has_dynamic_shared
+from ptxkit.frozen import frozen
 from ptxkit.isa.types import types
 
 FEW, MANY = 4, 12
@@ -20,29 +18,41 @@ STRIDE = 16
 ARRAY = 1 << 16
 """Bytes of an array at first."""
 DYNAMIC_SHARED = 48 << 10
-"""Bytes of dynamic shared memory: so many a kernel may have without asking for more."""
+"""Bytes of dynamic shared memory at first: so many a kernel may have without asking for more."""
 
 
-def examples(routine: Routine) -> Iterator[Example]:
-    """Launches of a kernel, the most likely one first: one for each shape that it may have, with few iterations."""
-    for shape in shapes(routine):
-        yield example(routine, shape)
+@frozen
+class Sizes:
+    """What numbers are taken to be."""
+
+    counts: int = FEW
+    """How often loops run."""
+    scale: int = 1
+    """Other numbers are so many times the threads along the longest side of the grid: a power of two where the block is, as some are
+    halved until they are 1."""
+    differ: bool = False
+    """The second number is twice the first, the third four times, and so on again; a box that nothing tells of is the smallest."""
+    odd: int = 0
+    """Numbers that are compared are less by so many: no whole number of thread blocks."""
 
 
-def example(routine: Routine, shape: Shape, counts: int = FEW, scale: int = 1, differ: bool = False) -> Example:
-    """The launch of a shape. Loops run `counts` times; other numbers are `scale` times the threads along the longest side of the grid,
-    a power of two where the block is, as some are halved until they are 1. Where they are to `differ`, the second is twice the first, the
-    third four times, and so on again."""
-    longest = scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
-    numbers = [longest << n % 3 if differ else longest for n in range(len(parameters(routine)))]
+def example(routine: Routine, shape: Shape, sizes: Sizes = Sizes()) -> Example:  # noqa: B008 (it never changes)
+    """The launch of a shape with numbers of these sizes."""
+    longest = sizes.scale * max([grid * block for grid, block in zip(shape.grid, shape.block, strict=True)])
+    numbers = [longest << n % 3 if sizes.differ else longest for n in range(len(parameters(routine)))]
     given = zip(parameters(routine), numbers, strict=True)
-    made = tuple([(one.name, _argument(routine, one, number, counts, differ)) for one, number in given])
+    made = tuple([(one.name, _argument(routine, one, number, sizes)) for one, number in given])
     shared = DYNAMIC_SHARED if has_dynamic_shared(routine) else 0
     return Example(routine.name, shape.grid, shape.block, made, shape.cluster, shared)
 
 
-def _argument(routine: Routine, parameter: Parameter, number: int, counts: int, small: bool) -> Argument:
-    parts = [(slot.offset, _part(routine, parameter, slot, number, counts, small)) for slot in parameter.slots]
+def is_compared(routine: Routine) -> bool:
+    """Whether a kernel compares a number that it is given with what differs between threads."""
+    return any(slot.role is Role.NUMBER and slot.is_compared for one in parameters(routine) for slot in one.slots)
+
+
+def _argument(routine: Routine, parameter: Parameter, number: int, sizes: Sizes) -> Argument:
+    parts = [(slot.offset, _part(routine, parameter, slot, number, sizes)) for slot in parameter.slots]
     if not parameter.is_array and len(parts) == 1 and parts[0][0] == 0 and parts[0][1].size == parameter.size:
         return parts[0][1]
     if not parameter.is_array and not parts:
@@ -50,9 +60,9 @@ def _argument(routine: Routine, parameter: Parameter, number: int, counts: int, 
     return Structure(parameter.size, tuple(parts))
 
 
-def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, counts: int, small: bool) -> Number | Array | Map | Image:
+def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, sizes: Sizes) -> Number | Array | Map | Image:
     if slot.role is Role.TENSOR_MAP:
-        kind, box = box_of(routine, parameter.name, slot.rank or 2, small)
+        kind, box = box_of(routine, parameter.name, slot.rank or 2, sizes.differ)
         return Map(kind, tuple([max(64, 2 * side) for side in box]), box)
     if slot.role is Role.POINTER:
         kind = slot.type if slot.type in types() and types()[slot.type].bytes else f".b{8 * min(slot.width, 8)}"
@@ -63,15 +73,14 @@ def _part(routine: Routine, parameter: Parameter, slot: Slot, number: int, count
         return Image(min(3, slot.rank), slot.role is Role.SURFACE)
     if slot.role is Role.FLOAT:
         return Number(slot.type, 1.0)
-    return _number(slot.type, counts if slot.role is Role.COUNT else number * STRIDE if slot.role is Role.STRIDE else number)
+    if slot.role is Role.COUNT:
+        return _number(slot.type, sizes.counts * slot.width)
+    if slot.role is Role.STRIDE:
+        return _number(slot.type, number * STRIDE)
+    return _number(slot.type, max(1, number - sizes.odd) if slot.is_compared else number)
 
 
 def _number(kind: str, number: int) -> Number:
     if kind.startswith((".f", ".bf")):
         return Number(kind, 1.0)
     return Number(kind, min(number, (1 << 8 * types()[kind].bytes - 1) - 1))
-
-
-def threads(one: Example) -> int:
-    """How many threads a launch has."""
-    return math.prod(one.grid) * math.prod(one.block)

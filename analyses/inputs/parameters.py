@@ -23,6 +23,8 @@ from ptxkit.syntax import Parameter as Declared
 TENSOR_MAP = 128
 """Bytes of a tensor map."""
 _OTHER_SPACES = (".param", ".shared", ".local", ".const")
+MOST_SCALE = 1 << 12
+"""So much makes an iteration at most."""
 _DEEPEST = 3
 """So many pointers are followed from one to the next."""
 
@@ -53,12 +55,13 @@ class Slot:
     type: str = ""
     """Of a pointer, the type of what it points to as far as accesses tell, `.b8` and the like; else the type that it is read with."""
     width: int = 1
-    """Of a pointer, bytes of the widest access."""
+    """Of a pointer, bytes of the widest access; of a count, how much of it makes one iteration."""
     pointee: bool = False
     """Of a pointer, whether what is loaded through it is an address, too."""
     rank: int = 0
     """Of a tensor map, its dimensions as far as copies tell, 0 where none does; of a texture or surface those of its coordinates."""
-    space: str = ".global"
+    is_compared: bool = False
+    """Of a number, whether conditions depend on it."""
 
 
 @frozen
@@ -136,13 +139,13 @@ def _uses(routine: Routine) -> dict[str, dict[int, Slot]]:
             elif kind.startswith((".f", ".bf")):
                 own[at] = Slot(at, element, Role.FLOAT, kind)
             elif leaf in counts:
-                own[at] = Slot(at, element, Role.COUNT, kind)
+                own[at] = Slot(at, element, Role.COUNT, kind, counts[leaf])
             elif leaf in factors and leaf not in compared:
                 own[at] = Slot(at, element, Role.STRIDE, kind)
             elif element == 8 and leaf not in numbers:
                 own[at] = Slot(at, element, Role.POINTER, ".b8", pointee=leaf in loaded)
             else:
-                own[at] = Slot(at, element, Role.NUMBER, kind)
+                own[at] = Slot(at, element, Role.NUMBER, kind, is_compared=leaf in compared)
     return found
 
 
@@ -250,23 +253,43 @@ def _conditions(routine: Routine) -> Iterator[Term]:
                 yield guard
 
 
-def _counts(routine: Routine) -> tuple[set[Leaf], set[Leaf]]:
+def _counts(routine: Routine) -> tuple[dict[Leaf, int], set[Leaf]]:
     """The parts of parameters that a loop counts to, the same for all threads: compared with a value of a loop, and with nothing that
-    differs between threads. And all that conditions depend on."""
+    differs between threads; with how much of each makes one iteration. And all that conditions depend on."""
     known = values(routine)
-    counts: set[Leaf] = set()
+    counts: dict[Leaf, int] = {}
     others: set[Leaf] = set()
     for condition in _conditions(routine):
         leaves = [leaf for term in condition.leaves() if (leaf := _leaf(term)) is not None]
         if not leaves:
             continue
         phis = [term for term in condition.leaves() if term.operator == "phi" and isinstance(term.data[0], int)]
-        starts = [induction.start for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
-        if any(_is_special(leaf) for term in (condition, *starts) for leaf in term.leaves()):
+        loops = [induction for term in phis if (induction := known.induction(int(str(term.data[0])))) is not None]
+        if any(_is_special(leaf) for term in (condition, *[loop.start for loop in loops]) for leaf in term.leaves()):
             others.update(leaves)
         elif phis:
-            counts.update(leaves)
-    return counts - others, counts | others
+            step = max([abs(loop.step) for loop in loops if loop.step], default=1)
+            for leaf, scale in _scales(condition, 1):
+                counts[leaf] = max(counts.get(leaf, 1), min(MOST_SCALE, scale * step))
+    return {leaf: scale for leaf, scale in counts.items() if leaf not in others}, {*counts, *others}
+
+
+def _scales(term: Term, scale: int) -> Iterator[tuple[Leaf, int]]:
+    """The parts of parameters in a term, and how much larger they are than the term."""
+    leaf = _leaf(term)
+    if leaf is not None:
+        yield leaf, scale
+    if term.operator == "sum":
+        for atom, factor in term.parts:
+            yield from _scales(atom, max(1, scale // factor))
+        return
+    divisor = term.args[1].constant if len(term.args) == 2 else None
+    if divisor and term.operator.startswith("shr"):
+        scale <<= min(divisor, 16)
+    elif divisor and term.operator.startswith("div"):
+        scale *= divisor
+    for arg in term.args:
+        yield from _scales(arg, scale)
 
 
 def _is_special(term: Term) -> bool:

@@ -102,7 +102,9 @@ def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
     fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP <= count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
-    return tuple([length for length in lengths if length <= most]) or (most,)
+    # where lanes work together, a warp is whole
+    least = WARP if needs(routine, "warp") and most >= WARP else 1
+    return tuple([length for length in lengths if least <= length <= most]) or (most,)
 
 
 def _said(routine: Routine) -> Size | None:
@@ -122,9 +124,24 @@ def _axes(routine: Routine) -> str:
     if "%tid" in names:
         return _AXES
     axes = "".join([axis for axis in _AXES if f"%tid.{axis}" in names])
+    used = "".join([axis for axis in axes if axis in _addressing(routine)])
+    # a dimension that only conditions look at, as those who look for the first thread do, is one thread long
     if axes:
-        return axes
+        return used or axes[0]
     return "x" if any(name.startswith(("%laneid", "%lanemask", "%warpid")) for name in names) else ""
+
+
+@fact
+def _addressing(routine: Routine) -> frozenset[str]:
+    """The dimensions of a block that addresses are made of; all where nothing is known of some address."""
+    found: set[str] = set()
+    for one in reached(routine):
+        for access in accesses(one):
+            if access.space != ".param" and access.address is not None:
+                for leaf in access.address.leaves():
+                    name = str(leaf.data[0]) if leaf.data else ""
+                    found.update([axis for axis in _AXES if name == f"%tid.{axis}"])
+    return frozenset(found)
 
 
 def _elements(routine: Routine) -> frozenset[int]:

@@ -36,11 +36,13 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     if not by_id or not kernels:
         return ()
     found = []
+    code = None
     for kernel in kernels:
-        try:
-            code = loaded(facts.module, facts.target or "")
-        except ValueError:
-            return ()
+        if code is None or code.machine.memory.size > MOST_MEMORY:
+            try:
+                code = loaded(facts.module, facts.target or "")
+            except ValueError:
+                return ()
         done = Exercise(kernel, code).run()
         if done.example is not None:
             findings = [_diagnostic(one, by_id[rule]) for one in done.found if (rule := one.finding.diagnostic.rule) in by_id]
@@ -48,6 +50,8 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
     return tuple(found)
 
 
+MOST_MEMORY = 1 << 26
+"""A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
 FAMILIES = "CBAMWTPSGR"
 """The rules of which an execution can show a violation, by the first letter of their ids."""
 
@@ -70,16 +74,15 @@ def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
     notes = [f"so it goes with {spoken(one.example)}"]
-    if one.other_sizes is False:
+    if not one.other_sizes:
         severity = Severity.INFO
-        notes.append("it does not with other sizes")
+        notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
     elif not one.other_contents:
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")
-    elif one.depends or one.other_sizes is None:
+    elif one.depends:
         severity = Severity.WARNING if severity is Severity.ERROR else severity
-        contents = "whether a thread comes there depends on contents of memory that were made up"
-        notes.append(contents if one.depends else "it was not tried with other sizes")
+        notes.append("whether a thread comes there depends on contents of memory that were made up")
     if rule.severity is not Severity.ERROR and severity is Severity.ERROR:
         severity = rule.severity
     diagnostic = one.finding.diagnostic

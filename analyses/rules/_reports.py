@@ -104,7 +104,7 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
             *([] if certain else [unsure]),
             *([f"so it is {lines(facts, routine, more)}"] if more else []),
             related=related,
-            severity=rule.severity if certain else Severity.INFO if one.is_guess else Severity.WARNING,
+            severity=rule.severity if certain else Severity.INFO,
         )
 
 
@@ -120,7 +120,6 @@ def unfenced_handoff_reports(
         related = [(write.instruction, "accessed through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
             related.append((one.fence, "the next fence stands here" if one.is_late else "after another access of it a fence stands here"))
-        is_usual = one.crossing.is_guess or (rule.severity is Severity.INFO and not one.is_outlier)
-        severity = Severity.INFO if is_usual else Severity.WARNING
+        severity = Severity.WARNING if one.crossing.is_certain and rule.severity is not Severity.INFO else Severity.INFO
         sites = [(routine.where(i), how) for i, how in related]
         yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=severity)

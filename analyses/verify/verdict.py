@@ -99,7 +99,7 @@ class _Judge:
         if kind in OUTSIDE:
             # of memory that was made up nobody knows how large it is
             is_global = shown.finding.witness.get("space", "global") in ("global", "const")
-            return not self.numbers and not (self.contents and is_global)
+            return not (is_global and (self.numbers or self.contents))
         if kind.removeprefix("fault-") in TRAPS:
             return not self.numbers and not self.contents
         return True
@@ -110,10 +110,8 @@ class _Judge:
         fault = self.executed.fault
         if fault is not None and not doubtful:
             found.append(self._of_fault(fault))
-        if not found and self.numbers and self.executed.unexecuted:
-            lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
-            text = f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}"
-            found.append(Reason(text, 0, self._example()))
+        if not found and self.executed.unexecuted:
+            found.append(self._of_unexecuted())
         found += [Reason(f"not everything was looked at: {what}") for what in self.executed.not_covered]
         return found
 
@@ -137,6 +135,13 @@ class _Judge:
         if fault.kind in UNKNOWN:
             return Reason(fault.reason, line)
         return Reason(fault.reason, line, self._example())
+
+    def _of_unexecuted(self) -> Reason:
+        """That something was not come to which other numbers, or other contents of variables, may come to."""
+        lines = sorted({self.executed.code.index.span(site.path).line for site in self.executed.unexecuted})
+        if self.numbers:
+            return Reason(f"{_listed(self.numbers)} not given, and nothing that was tried came to line {_some(lines)}", 0, self._example())
+        return Reason(f"nobody came to line {_some(lines)}: that depends on variables of the module, which the host may have written over")
 
     def _example(self) -> str:
         """How to give the first thing that was made up."""

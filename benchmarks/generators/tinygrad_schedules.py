@@ -54,6 +54,11 @@ def renderer(target):
         return PTXRenderer(target, device="NV")
 
 
+def named(text, target):
+    """With the version and the target in it, as tinygrad puts them in before ptxas reads it."""
+    return text.replace("TARGET", target).replace("VERSION", "7.8" if target >= "sm_89" else "7.5")
+
+
 def kernels(tensor, ptx):
     """The texts of the kernels of a tensor's schedule; versions of tinygrad call the last step differently."""
     if hasattr(tensor, "schedule_linear"):
@@ -84,7 +89,7 @@ def main():
         for name, tensor in programs():
             try:
                 for number, text in enumerate(kernels(tensor, renderer(target))):
-                    (out / f"{name}.{number}.{target}.ptx").write_text(text)
+                    (out / f"{name}.{number}.{target}.ptx").write_text(named(text, target))
             except Exception as error:
                 print(name, type(error).__name__, error, file=sys.stderr)
 

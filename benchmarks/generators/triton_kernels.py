@@ -133,11 +133,11 @@ def expired(*_):
 def main():
     out, package, *targets = sys.argv[1:]
     sys.meta_path.insert(0, Finder())
-    signal.signal(signal.SIGALRM, expired)
+    signal.signal(signal.SIGPROF, expired)
     made = failed = 0
     for name, kernel in kernels(package):
         for target in targets:
-            signal.alarm(15)
+            signal.setitimer(signal.ITIMER_PROF, 15)
             try:
                 text = compiled(kernel, int(target))
             except BaseException as error:
@@ -145,7 +145,7 @@ def main():
                 print(name, type(error).__name__, str(error)[-150:].replace("\n", " "), file=sys.stderr)
                 continue
             finally:
-                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
             (Path(out) / f"{name}.sm_{target}.ptx").write_text(text)
             made += 1
         if made >= 60:

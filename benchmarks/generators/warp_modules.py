@@ -5,7 +5,6 @@ python warp_modules.py FOLDER [TARGET]
 
 import importlib
 import pkgutil
-import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -49,7 +48,7 @@ def main():
             except BaseException:
                 continue
             for path in Path(folder).glob("*.ptx"):
-                shutil.copy(path, out / f"{name}.sm_{arch}.ptx")
+                (out / f"{name}.sm_{arch}.ptx").write_bytes(path.read_bytes().rstrip(b"\0"))  # Warp keeps the end of the C string
                 made += 1
 
 

@@ -136,7 +136,10 @@ class Body:
         self._of_node: dict[tuple[int, int], tuple[int, ...]] = {}
         self._plans: dict[int, _Plan] = {}
         self._held = -1
-        self._votes: dict[tuple[int, np.dtype[Any]], int] = {}
+        self._bits: dict[int, dict[int, tuple[int, tuple[int, ...]]]] = {}
+        """By `id` of the scope and of the node: the registers that it names, as bits and in order."""
+        self._votes: dict[np.dtype[Any], dict[int, int]] = {}
+        """By dtype: how many operands use a register as that."""
         self._flatten(bounds, index)
         self.formals = self._formals()
         self.blocks: list[BasicBlock] = []
@@ -231,7 +234,9 @@ class Body:
         found = self._numbers.get(key)
         if found is None:
             dtype = dtype_of(symbol.type or ".b32")
-            found = self._numbers[key] = tuple([self._new(symbol.type or ".b32", dtype) for _ in range(symbol.vector)])
+            type_ = symbol.type or ".b32"
+            found = (self._new(type_, dtype),) if symbol.vector == 1 else tuple([self._new(type_, dtype) for _ in range(symbol.vector)])
+            self._numbers[key] = found
         return found
 
     def registers_of(self, scope: Scope, node: Node) -> tuple[int, ...]:
@@ -270,35 +275,33 @@ class Body:
             return 0, 0
         plan = self._plans.get(id(bound))
         if plan is None:
-            plan = self._plans[id(bound)] = _plan(bound)
+            plan = self._plans[id(bound)] = _plan(bound, self._votes)
         if plan.flow == "call":
             return self._call_reads_writes(site)
         children = site.instruction.children
         first = 2 if type(children[0]) is Guard else 1
         scope = site.scope
-        known = self._of_node
-        votes = self._votes
+        known = self._bits.get(id(scope))
+        if known is None:
+            known = self._bits[id(scope)] = {}
         reads, writes = plan.reads, plan.writes
-        for at, rest, does_read, does_write, dtype in plan.operands:
+        for at, rest, does_read, does_write, votes in plan.operands:
             node = children[first + at]
-            if rest:
-                node = part(node, rest)
-            numbers = known.get((id(node), id(scope)))
-            if numbers is None:
+            for step in rest:
+                node = node.children[step]
+            found = known.get(id(node))
+            if found is None:
                 numbers = self.registers_of(scope, node)
-            for number in numbers:
-                if does_read:
-                    reads |= 1 << number
-                if does_write:
-                    writes |= 1 << number
-                if dtype is not None:
-                    votes[number, dtype] = votes.get((number, dtype), 0) + 1
-        for at in plan.addresses:
-            node = children[first + at]
-            if len(node.children) > 1:
-                # the offset of an address, and what stands in it but is no part
-                for number in self.registers_of(scope, node):
-                    reads |= 1 << number
+                found = known[id(node)] = sum([1 << number for number in set(numbers)]), numbers
+            if not found[0]:
+                continue
+            if does_read:
+                reads |= found[0]
+            if does_write:
+                writes |= found[0]
+            if votes is not None:
+                for number in found[1]:
+                    votes[number] = votes.get(number, 0) + 1
         if plan.flow == "return":
             for symbol, number in self.formals:
                 if symbol.kind is Kind.REGISTER:
@@ -531,13 +534,18 @@ class Body:
     def _choose_dtypes(self) -> None:
         """A register between blocks has the dtype in which most instructions use it: then few have to reinterpret it."""
         most: dict[int, int] = {}
-        for (number, dtype), count in self._votes.items():
-            own = self.dtypes[number]
-            if own.kind not in "ui" or dtype.itemsize != own.itemsize or dtype.kind not in "uif":
+        chosen: dict[int, np.dtype[Any]] = {}
+        for dtype, votes in self._votes.items():
+            size = dtype.itemsize
+            if dtype.kind not in "uif":
                 continue
-            if count > most.get(number, 0):
-                most[number] = count
-                self.dtypes[number] = dtype
+            for number, count in votes.items():
+                own = self.dtypes[number]
+                if own.kind in "ui" and size == own.itemsize and count > most.get(number, 0):
+                    most[number] = count
+                    chosen[number] = dtype
+        for number, dtype in chosen.items():
+            self.dtypes[number] = dtype
 
 
 def is_copy(bound: Bound | Mismatch) -> bool:
@@ -555,22 +563,25 @@ def is_copy(bound: Bound | Mismatch) -> bool:
 class _Plan:
     """Where instructions of one form and shape have the registers that they read and write: by operand, and by path in one."""
 
-    operands: tuple[tuple[int, Path, bool, bool, Any], ...]
-    addresses: tuple[int, ...]
+    operands: tuple[tuple[int, Path, bool, bool, dict[int, int] | None], ...]
+    """Which child, the way to it from there, whether it is read, written, and where its dtype has its votes."""
     reads: int
     writes: int
     flow: str
 
 
-def _plan(bound: Bound) -> _Plan:
-    operands = []
+def _plan(bound: Bound, votes: dict[np.dtype[Any], dict[int, int]]) -> _Plan:
+    operands: dict[tuple[int, Path], tuple[int, Path, bool, bool, dict[int, int] | None]] = {}
     for operand in bound.operands:
+        if operand.role == "addr":
+            # all that stands in an address is read
+            operands[operand.path[0], ()] = (operand.path[0], (), True, False, None)
+            continue
         reads = not operand.writes or operand.role == "rw"
-        voted = None
-        if operand.role != "addr" and operand.types and operand.how != "wide":
-            voted = dtype_of(fitting(operand))
-        operands.append((operand.path[0], operand.path[1:], reads, operand.writes, voted))
-    addresses = tuple(dict.fromkeys([operand.path[0] for operand in bound.operands if operand.role == "addr"]))
+        mine = None
+        if operand.types and operand.how != "wide":
+            mine = votes.setdefault(dtype_of(fitting(operand)), {})
+        operands[operand.path[0], operand.path[1:]] = (operand.path[0], operand.path[1:], reads, operand.writes, mine)
     effects = bound.effects
     read_too = (1 << CARRY) if "r" in bound.carry else 0
     written_too = (1 << CARRY) if "w" in bound.carry else 0
@@ -578,7 +589,7 @@ def _plan(bound: Bound) -> _Plan:
         read_too |= 1 << TOP
     if "alloca" in effects or "stackrestore" in effects:
         written_too |= 1 << TOP
-    return _Plan(tuple(operands), addresses, read_too, written_too, bound.flow)
+    return _Plan(tuple(operands.values()), read_too, written_too, bound.flow)
 
 
 @attrs.frozen

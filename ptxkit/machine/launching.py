@@ -319,6 +319,7 @@ def _check_shape(machine: Machine, grid: Dimensions, block: Dimensions, cluster:
 
 
 def shared_limit(target: str) -> int:
+    """The most bytes of shared memory of a CTA."""
     digits = "".join([letter for letter in target if letter.isdigit()])
     return _SHARED_LIMITS.get(int(digits or 90), SHARED_LIMIT >> 10) << 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,6 +117,15 @@ class Code:
         if found is None:
             found = self._addresses[id(symbol)] = self._place(symbol)
         return found
+
+    def initialized(self) -> Iterator[tuple[int, int]]:
+        """Where the `.global` and `.const` variables lie that have an initial value and a place: first generic address and end."""
+        for symbol in self.names.root.symbols.values():
+            address = self._addresses.get(id(symbol))
+            declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None
+            if address is not None and declarator is not None and declarator.initializer is not None:
+                start = address + (windows.CONST if symbol.space == ".const" else 0)
+                yield start, start + size_of(symbol)
 
     def reset(self) -> None:
         """Gives the `.global` variables that were placed their initial bytes again, as when the module was loaded."""

@@ -70,6 +70,10 @@ class Monitor:
     def exit(self, lanes: Lanes) -> None:
         """Threads end."""
 
+    def speaks_for(self, fault: Fault) -> bool:
+        """Whether it reports a deadlock that others then need not report."""
+        return False
+
     def fault(self, fault: Fault) -> None:
         """The launch ends with a fault; `fault.stop` and `fault.waits` say more of it. `end` follows, `vacant` does not."""
 

@@ -218,6 +218,8 @@ class Scheduler:
         self.next_look = 0
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
+        self.given_up_with: Any = None
+        self.repeated = 0
         self.exits_seen = -1
         self.spinning: tuple[int, int, int] = (0, 0, -1)
         self.state: Any = None
@@ -779,7 +781,7 @@ class Scheduler:
         rounds, writes = self.given_up
         rounds = rounds + 1 if writes == self.residents.writes else 1
         self.given_up = (rounds, self.residents.writes)
-        if rounds > ROUNDS:
+        if rounds > ROUNDS or self.repeats():
             return False
         for here in tired:
             self.blocked.remove(here)
@@ -789,6 +791,18 @@ class Scheduler:
                 raise self.fault(error, here.group, None, here.block.last) from error
             self.go(here.group, here.block.fall)
         return True
+
+    def repeats(self) -> bool:
+        """Whether everybody who gave up waiting came back with the same registers, and nothing else has changed: so it stays."""
+        residents = self.residents
+        found = []
+        for here in self.blocked:
+            live = here.block.registers
+            found.append((here.group.path, here.group.lanes.place.tobytes(), tuple([here.group.registers[i].tobytes() for i in live])))
+        now = (hash(tuple(sorted(found))), residents.writes, residents.exits, self.launch.reads)
+        self.repeated = self.repeated + 1 if now == self.given_up_with else 0
+        self.given_up_with = now
+        return self.repeated > 2 and self.lot is None and not residents.memory.host
 
     # --- what ends a launch
 

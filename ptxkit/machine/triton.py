@@ -69,6 +69,7 @@ def _run(
     schedule: str | int | None = None,
     seconds: float | None = None,
     checks: str | Sequence[str] = (),
+    everywhere: bool = False,
 ) -> Run:
     architecture = metadata.target.arch
     target = TARGETS.get(architecture, f"sm_{architecture}")
@@ -78,7 +79,7 @@ def _run(
         raise TypeError(f"{metadata.name} has {len(types)} arguments at run time, {len(arguments)} are given")
     ctas = metadata.num_ctas
     scratch = np.zeros(max(1, metadata.global_scratch_size * math.prod(grid) * ctas) + 128, np.uint8)
-    ranges = [_bounds(scratch)]
+    ranges = [_bounds(scratch), *(_writable() if everywhere else ())]
     data = _parameters(list(getattr(metadata, "tensordesc_meta", None) or ()), types, arguments, ranges)
     layout = code.program(metadata.name, False, False).layout()
     data += [(-(-scratch.ctypes.data // 128) * 128).to_bytes(8, "little")] * (len(layout) - len(data))
@@ -144,6 +145,13 @@ def _address(given: Any, ranges: Ranges) -> int:
     return int(given.data_ptr())
 
 
+def _writable() -> Ranges:
+    """All memory of this process that it may write."""
+    with open("/proc/self/maps", encoding="ascii") as file:  # noqa: PTH123
+        lines = [line.split(maxsplit=2) for line in file]
+    return [(int(place.split("-")[0], 16), int(place.split("-")[1], 16)) for place, rights, _ in lines if rights.startswith("rw")]
+
+
 def _bounds(array: np.ndarray[Any, Any]) -> tuple[int, int]:
     while isinstance(array.base, np.ndarray):
         array = array.base
@@ -195,11 +203,17 @@ def _described(given: Any, description: Any, ranges: Ranges) -> list[bytes]:
 # --- Triton's own way of launching
 
 
-def activate(architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = ()) -> None:
-    """Makes the machine Triton's GPU: of compute capability 9.0 for 90. Tensors stay on the device `cpu`."""
+def activate(
+    architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = (), everywhere: bool = False
+) -> None:
+    """Makes the machine Triton's GPU: of compute capability 9.0 for 90. Tensors stay on the device `cpu`.
+
+    With `everywhere` a kernel may access all memory of this process, not just that of its arguments: for kernels that find addresses in
+    memory. Linux only.
+    """
     from triton.runtime import driver
 
-    driver.set_active(_Driver(architecture, schedule, checks))
+    driver.set_active(_Driver(architecture, schedule, checks, everywhere))
 
 
 class _Launcher:
@@ -224,7 +238,7 @@ class _Launcher:
         pairs = [(t, a) for t, a in zip(self.types, arguments, strict=True) if t != "constexpr"]
         run = _run(
             self.metadata, self.ptx, (x, y, z), [t for t, _ in pairs], [a for _, a in pairs],
-            self.driver.schedule, None, self.driver.checks,
+            self.driver.schedule, None, self.driver.checks, self.driver.everywhere,
         )  # fmt: skip
         if run.output:
             print(run.output, end="")
@@ -234,8 +248,8 @@ class _Launcher:
 class _Driver:
     """A GPU as Triton knows it."""
 
-    def __init__(self, architecture: int, schedule: str | int | None, checks: str | Sequence[str]) -> None:
-        self.architecture, self.schedule, self.checks = architecture, schedule, checks
+    def __init__(self, architecture: int, schedule: str | int | None, checks: str | Sequence[str], everywhere: bool) -> None:
+        self.architecture, self.schedule, self.checks, self.everywhere = architecture, schedule, checks, everywhere
         self.findings: tuple[Any, ...] = ()
         self.utils = self
 

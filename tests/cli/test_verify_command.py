@@ -1,23 +1,66 @@
-"""`ptxkit verify`: fixtures with their launches, and what is planted in them."""
+"""`ptxkit verify`: launches by options and by a file, fixtures, and what is planted in them."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
-from ptxkit.cli.verify import command
+pytest.importorskip("numpy")
 
-KERNELS = Path(__file__).resolve().parents[2] / "fixtures" / "kernels"
-RING = ["-k", "two_slots", "--block", "64", "--param", "two_slots_param_2=7"]
-GEMM = ["--block", "384", "--grid", "3,2", "--param", "wgmma_gemm_param_4=320"]
-BOXES = {"wgmma_gemm_param_0": {"box": [128, 64], "type": "f16"}, "wgmma_gemm_param_1": 8192}
+import ptxkit.machine  # noqa: F401  (so that witnesses are held against the execution)
+from ptxkit.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "fixtures" / "kernels"
+RING = ["-k", "two_slots", "--block", "64", "--param", "param_2=7"]
+PTX = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry shift(.param .u64 a, .param .u32 n)
+{
+.reg .pred %p; .reg .b32 %r<5>; .reg .b64 %d<4>;
+ld.param.u64 %d1, [a];
+ld.param.u32 %r2, [n];
+mov.u32 %r1, %tid.x;
+setp.ge.u32 %p, %r1, %r2;
+@%p bra END;
+mul.wide.u32 %d2, %r1, 4;
+add.s64 %d3, %d1, %d2;
+ld.global.u32 %r3, [%d3+4];
+st.global.u32 [%d3], %r3;
+END:
+ret;
+}
+"""
+LAUNCH = """
+[[kernel]]
+entry = "shift"
+grid = 1
+block = 64
+args = [{ buffer = "u32", length = 100, fill = "iota" }, { scalar = "u32", value = 64 }]
+"""
 
 
 def run(*arguments: str, text: str | None = None) -> Result:
-    return CliRunner().invoke(command, arguments, input=text)
+    return CliRunner().invoke(main, ["verify", *arguments], input=text)
+
+
+def report(*arguments: str, text: str | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(run(*arguments, "--format", "json", text=text).stdout)
+    return found
+
+
+@pytest.fixture
+def shift(tmp_path: Path) -> Path:
+    (tmp_path / "launch.toml").write_text(LAUNCH)
+    path = tmp_path / "k.ptx"
+    path.write_text(PTX)
+    return path
 
 
 def fixture(name: str) -> str:
@@ -31,15 +74,106 @@ def planted(before: str, after: str) -> Result:
     return run("-", *RING, text=head + entry + body.replace(before, after, 1))
 
 
+class TestReport:
+    def test_has_what_is_said_of_it(self, shift: Path) -> None:
+        found = report(str(shift), "--block", "64", "--param", "n=64")
+
+        assert list(found) == ["version", "kernel", "outcome", "findings", "covered", "not_covered"]
+        assert (found["version"], found["kernel"], found["outcome"]) == (1, "shift", "refuted")
+        assert found["covered"]["global"] == 128
+        assert any("`a` not given" in what for what in found["not_covered"])
+
+    def test_a_finding_has_its_witness(self, shift: Path) -> None:
+        found = report(str(shift), "--block", "64", "--param", "n=64")["findings"]
+
+        assert len(found) == 1
+        witness = found[0]["witness"]
+        assert [access["line"] for access in witness["accesses"]] == [14, 15]
+        assert (witness["space"], witness["variable"], witness["bytes"]) == ("global", "a", 4)
+        assert (witness["launch"]["block"], witness["launch"]["arguments"]) == ([64, 1, 1], {"n": 64})
+
+    @pytest.mark.parametrize("by_file", [True, False])
+    def test_its_replay_shows_it_again(self, shift: Path, by_file: bool) -> None:
+        launch = ["--launch", str(shift.parent / "launch.toml")] if by_file else ["--block", "64", "--param", "n=64"]
+        first = report(str(shift), *launch)["findings"][0]["witness"]
+        words = shlex.split(first["replay"])
+        output = shift.parent / "again.json"
+        assert words[:2] == ["ptxkit", "run" if by_file else "verify"]
+        if by_file:
+            assert CliRunner().invoke(main, [*words[1:], "--json", str(output)]).exit_code == 1
+            again = json.loads(output.read_text())["launches"][0]["findings"][0]["witness"]
+        else:
+            again = json.loads(CliRunner().invoke(main, [*words[1:], "--format", "json"]).stdout)["findings"][0]["witness"]
+
+        assert again["accesses"] == first["accesses"]
+
+    def test_sarif_has_a_flow_for_each_thread(self, shift: Path) -> None:
+        result = json.loads(run(str(shift), "--block", "64", "--param", "n=64", "--format", "sarif").stdout)["runs"][0]["results"][0]
+        flows = result["codeFlows"][0]["threadFlows"]
+
+        assert len(flows) == 2
+        assert {step["location"]["physicalLocation"]["region"]["startLine"] for flow in flows for step in flow["locations"]} == {14, 15}
+        assert sorted(step["executionOrder"] for flow in flows for step in flow["locations"]) == [1, 2]
+        assert result["properties"]["witness"]["variable"] == "a"
+
+    def test_the_text_says_who_and_how_to_see_it_again(self, shift: Path) -> None:
+        result = run(str(shift), "--block", "64", "--param", "n=64")
+
+        assert result.exit_code == 1
+        assert result.stdout.startswith("shift: refuted\n")
+        assert "witness: line 15: thread (1,0,0) of CTA (0,0,0): write" in result.stdout or "witness: line 14" in result.stdout
+        assert f"replay: ptxkit verify {shift} --block 64 --param n=64" in result.stdout
+        assert "covered: accesses: 0 of shared memory, 128 of global memory; nothing was left out" in result.stdout
+
+
+class TestLaunch:
+    @pytest.mark.parametrize(
+        ("arguments", "message"),
+        [
+            (["--block", "64", "--param", "nn=1"], "there is no parameter 'nn', did you mean 'n'? there are a, n"),
+            (["--block", "64", "--param", "number=1"], "there is no parameter 'number'; there are a, n"),
+            (["--block", "64", "--param", "n"], "--param takes NAME=NUMBER, not 'n'"),
+            (["--block", "64", "--param", "n=99999999999"], "99999999999 does not fit n, which has 4 bytes"),
+            (["--block", "64", "--array", "a=f31:7"], "--array takes NAME=TYPE:COUNT"),
+            (["--block", "64x2x99"], "a CTA has at most 1024 threads"),
+            (["--grid", "2"], "--block or --launch is needed"),
+            (["--block", "64", "-k", "shaft"], "no kernel 'shaft'"),
+            (["--block", "64", "--check", "rages"], "there is no check 'rages'"),
+            (["--launch", "no such file"], "no such file"),
+        ],
+    )
+    def test_what_makes_no_sense_is_refused(self, shift: Path, arguments: list[str], message: str) -> None:
+        result = run(str(shift), *arguments)
+
+        assert result.exit_code == 2
+        assert message in result.stderr
+
+    @pytest.mark.parametrize("name", ["n", "1"])
+    def test_a_parameter_by_name_or_number(self, shift: Path, name: str) -> None:
+        assert run(str(shift), "--block", "64", "--param", f"{name}=1").exit_code == 0
+
+    def test_by_a_file(self, shift: Path) -> None:
+        assert run(str(shift), "--launch", str(shift.parent / "launch.toml")).exit_code == 1
+
+    def test_an_array_that_is_too_small(self, shift: Path) -> None:
+        arguments = [str(shift), "--block", "64", "--param", "n=1", "--array"]
+
+        assert run(*arguments, "a=u32:2:zeros").exit_code == 0
+        assert run(*arguments, "a=u32:1:zeros").exit_code == 1
+
+    def test_a_launch_that_the_kernel_rules_out(self) -> None:
+        text = PTX.replace(")\n{", ") .reqntid 32\n{", 1)
+
+        assert "says .reqntid 32" in run("-", "--block", "64", text=text).stderr
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [
         ("mbarrier", ["-k", "split_barrier", "--block", "128"]),
         ("mbarrier", RING),
         ("mbarrier", ["-k", "async_arrive", "--block", "32"]),
-        ("tma_1d", ["-k", "bulk_ring", "--block", "288", "--grid", "3", "--param", "bulk_ring_param_2=7"]),
-        ("cluster", ["-k", "multicast", "--block", "128", "--cluster", "2", "--grid", "4"]),
-        ("cluster", ["-k", "async_store", "--block", "32", "--cluster", "2", "--grid", "4"]),
+        ("tma_1d", ["-k", "bulk_ring", "--block", "288", "--grid", "3", "--param", "param_2=7"]),
     ],
 )
 def test_a_good_kernel_is_verified(name: str, arguments: list[str]) -> None:
@@ -67,138 +201,6 @@ MEET:
 }
 """
 
-    def test_is_said_to_be_missing(self) -> None:
-        result = run("-", "--block", "32", "--param", "table=4096", text=self.TEXT)
-
-        assert result.exit_code == 3
-        assert "ld.global.u32 %r, [%d+4];` gives (--memory)" in result.output
-
     @pytest.mark.parametrize(("given", "code"), [("table=12", 1), ("table=0:12", 1), ("*=4", 0)])
     def test_is_given(self, given: str, code: int) -> None:
-        result = run("-", "--block", "32", "--param", "table=4096", "--memory", given, text=self.TEXT)
-
-        assert result.exit_code == code
-        assert "this is so for this launch if\n  -:8: this gives what --memory says" in result.output
-
-    @pytest.mark.parametrize("given", ["table", "table=x", "table=1:y"])
-    def test_what_is_no_number(self, given: str) -> None:
-        result = run("-", "--block", "32", "--memory", given, text=self.TEXT)
-
-        assert result.exit_code == 2
-        assert "--memory takes NAME=NUMBER" in result.output
-
-
-class TestBoxes:
-    def test_tensor_maps_say_how_many_bytes_are_copied(self, tmp_path: Path) -> None:
-        boxes = tmp_path / "boxes.json"
-        boxes.write_text(json.dumps(BOXES), encoding="utf-8")
-
-        assert run(fixture("wgmma_gemm"), *GEMM, "--boxes", str(boxes)).exit_code == 0
-
-    def test_a_box_of_another_size_hangs(self, tmp_path: Path) -> None:
-        boxes = tmp_path / "boxes.json"
-        boxes.write_text(json.dumps({**BOXES, "wgmma_gemm_param_1": 4096}), encoding="utf-8")
-        result = run(fixture("wgmma_gemm"), *GEMM, "--boxes", str(boxes))
-
-        assert result.exit_code == 1
-        assert "4096 bytes more are announced than are copied" in result.output
-
-    def test_without_them_it_is_undecided(self) -> None:
-        result = run(fixture("wgmma_gemm"), *GEMM)
-
-        assert result.exit_code == 3
-        assert "only its tensor map says (--boxes)" in result.output
-
-    def test_those_are_proposed_with_which_all_comes(self, tmp_path: Path) -> None:
-        proposed = json.loads(run(fixture("wgmma_gemm"), *GEMM, "--format", "json").output)["boxes"]
-        boxes = tmp_path / "boxes.json"
-        boxes.write_text(json.dumps(proposed), encoding="utf-8")
-
-        assert proposed == {"wgmma_gemm_param_0": 16384, "wgmma_gemm_param_1": 8192}
-        assert run(fixture("wgmma_gemm"), *GEMM, "--boxes", str(boxes)).exit_code == 0
-
-    @pytest.mark.parametrize("text", ["[", "[1]", '{"a": 0}', '{"a": {"box": [2]}}', '{"a": {"box": [2, "x"], "type": "f16"}}'])
-    def test_what_is_no_box(self, tmp_path: Path, text: str) -> None:
-        boxes = tmp_path / "boxes.json"
-        boxes.write_text(text, encoding="utf-8")
-        result = run(fixture("wgmma_gemm"), *GEMM, "--boxes", str(boxes))
-
-        assert result.exit_code == 2
-        assert str(boxes) in result.output
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("mbarrier.init.shared::cta.b64 [", "// mbarrier.init.shared::cta.b64 ["),
-        ("mbarrier.init.shared::cta.b64 [%r24], 32", "mbarrier.init.shared::cta.b64 [%r24], 33"),
-        ("mbarrier.arrive.shared::cta.b64 state, [%r42];", ""),
-        ("mbarrier.test_wait.parity.shared::cta.b64 ready, [%r40], %r41;", "mbarrier.test_wait.parity.shared::cta.b64 ready, [%r40], 0;"),
-    ],
-)
-def test_a_kernel_that_hangs_is_refuted(before: str, after: str) -> None:
-    result = planted(before, after)
-
-    assert result.exit_code == 1, result.output
-    assert "one order in which it comes to this" in result.output
-
-
-def test_it_is_json_too() -> None:
-    told = json.loads(run(fixture("mbarrier"), *RING, "--format", "json").output)
-
-    assert told["outcome"] == "verified"
-    assert (told["phases"], told["reasons"]) == (14, [])
-
-
-class TestUndecided:
-    def test_for_a_parameter_that_is_not_given(self) -> None:
-        result = run(fixture("mbarrier"), *RING[:4])
-
-        assert result.exit_code == 3
-        assert "depends on the parameter `two_slots_param_2` (--param)" in result.output
-
-    def test_for_what_is_not_modelled(self) -> None:
-        result = planted("mbarrier.init", "newer.instruction %r1;\n mbarrier.init")
-
-        assert result.exit_code == 3
-        assert "`newer.instruction` is not modelled" in result.output
-
-    def test_for_what_memory_says(self) -> None:
-        body = "ld.param.u64 %d, [p]; L: ld.volatile.global.u32 %r, [%d]; setp.eq.u32 %q, %r, 0; @%q bra L; bar.sync 0; ret;"
-        head = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 p)\n"
-        text = f"{head}{{ .reg .b32 %r; .reg .b64 %d; .reg .pred %q;\n{body} }}"
-        result = run("-", "--block", "64", "--param", "p=4096", text=text)
-
-        assert result.exit_code == 3
-
-
-class TestCannotRun:
-    @pytest.mark.parametrize(
-        ("arguments", "why"),
-        [
-            (["--block", "64"], "say which kernel (-k)"),
-            (["-k", "nobody", "--block", "64"], "no kernel 'nobody'"),
-            (["-k", "two_slots", "--block", "0"], "--block takes one to three numbers"),
-            (["-k", "two_slots", "--block", "2048"], "at most 1024 threads"),
-            (["-k", "two_slots", "--block", "64", "--param", "n"], "--param takes NAME=NUMBER"),
-            (["-k", "two_slots", "--block", "64", "--grid", "3", "--cluster", "2"], "no clusters of 2"),
-            (["-k", "two_slots", "--block", "64", "--boxes", "/nowhere.json"], "/nowhere.json"),
-        ],
-    )
-    def test_it_says_why(self, arguments: list[str], why: str) -> None:
-        result = run(fixture("mbarrier"), *arguments)
-
-        assert result.exit_code == 2
-        assert why in result.output
-
-    def test_more_threads_than_the_kernel_has(self) -> None:
-        result = run(fixture("tma_1d"), "-k", "bulk_ring", "--block", "512")
-
-        assert result.exit_code == 2
-        assert ".maxntid" in result.output
-
-    def test_text_that_does_not_parse(self) -> None:
-        result = run("-", "--block", "1", text=".version 8.0\n.target sm_90\n.visible .entry k( {")
-
-        assert result.exit_code == 2
-        assert result.output.startswith("ptxkit: -:")
+        assert run("-", "--block", "32", "--memory", given, text=self.TEXT).exit_code == code

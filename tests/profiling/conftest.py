@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from ptxkit.machine.driver import STATE
 from ptxkit.rewriters.profiling.device import Device, NoDevice
 
 HERE = Path(__file__).resolve().parent
@@ -37,7 +38,8 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     spec.loader.exec_module(module)
     monkeypatch.setitem(sys.modules, "cuda.bindings.driver", module)
     yield module
-    assert module.LIVE == {} and module.HOST == {}
+    assert module.left() == []
+    STATE.clear()
 
 
 @pytest.fixture(params=["machine", pytest.param("gpu", marks=pytest.mark.gpu)])

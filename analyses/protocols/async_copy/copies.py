@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import pairwise
 
+from ptxkit.analyses.cfg.dominators import dominators
 from ptxkit.analyses.cfg.graph import control_flow
 from ptxkit.analyses.cfg.loops import Loop, loops
 from ptxkit.analyses.cfg.paths import comes_to
@@ -29,6 +30,7 @@ from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symex.async_queue import ITERATION, Coverage, Moment, Observer, Operation, Trail, explore
 from ptxkit.analyses.symex.path_condition import Choices, Model
 from ptxkit.analyses.threads.lanes import lanes
+from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
 
@@ -288,6 +290,18 @@ class _Watch(Observer):
             self._refill(moment, access, region, at)
             at = at.before
 
+    def _is_one_lane(self, moment: Moment, operation: Operation) -> bool:
+        """Whether of each warp only the elected lane starts the operation, and only it is here: then it is the same (9.7.14.8)."""
+        reach, flow = uniformity(self.routine).reach, control_flow(self.routine)
+        tree = dominators(self.routine).tree
+
+        def is_elected(i: int) -> bool:
+            # what is decided later leaves out that lane, or it does not
+            block = flow.block_of[i]
+            return reach.instruction(i).one or any(reach.block(at).one for at in flow.reachable if tree.dominates(at, block))
+
+        return is_elected(operation.instruction) and is_elected(moment.instruction)
+
     def _collide(
         self,
         moment: Moment,
@@ -315,7 +329,8 @@ class _Watch(Observer):
         if not accessing:
             return False
         region = region.by(accessing)
-        threads = self.regions.meet_between_warps(region, mine) if kind == "told" else self.regions.overlap(region, mine, others)
+        between_warps = kind == "told" or (others and self._is_one_lane(moment, operation))
+        threads = self.regions.meet_between_warps(region, mine) if between_warps else self.regions.overlap(region, mine, others)
         if threads is None:
             return False
         if operation.idle is not None and operation.idle.constant and access.reads:

@@ -16,6 +16,7 @@ from ptxkit.analyses.launch.launch import cluster_size
 from ptxkit.analyses.memory.accesses import Access, accesses
 from ptxkit.analyses.protocols.grid.kinds import GridFault
 from ptxkit.analyses.symbolic.terms import Term
+from ptxkit.analyses.uniformity.uniformity import uniformity
 from ptxkit.isa.binding import Bound
 
 LAUNCHES, WAITS = "grid-launch", "grid-wait"
@@ -53,16 +54,23 @@ def _grid(routine: Routine) -> Iterator[Finding]:
     waited = [one for one in accessed if any(comes_to(routine, i, one.instruction) for i in waits)]
     after = {pointer for one in waited if (pointer := _pointer(one)) is not None}
     for one in accessed:
-        if any(comes_to(routine, i, one.instruction) for i in waits) or not any(comes_to(routine, one.instruction, i) for i in waits):
+        late = [i for i in waits if comes_to(routine, one.instruction, i) and _have_one_thread(routine, one.instruction, i)]
+        if any(comes_to(routine, i, one.instruction) for i in waits) or not late:
             continue
         pointer = _pointer(one)
         if pointer is None or _is_constant(routine, one):
             continue
         if one.writes or pointer in own or (distinguishes and one.memory.access == "read" and pointer not in after):
-            wait = next(i for i in waits if comes_to(routine, one.instruction, i))
+            wait = late[0]
             message = "this accesses global memory before griddepcontrol.wait: a grid that this one depends on may still write there"
             yield Finding(one.instruction, message, ((wait, "waited for here"),), kind=GridFault.GRIDDEPCONTROL_ACCESS_BEFORE_WAIT)
             return
+
+
+def _have_one_thread(routine: Routine, one: int, other: int) -> bool:
+    """Whether a thread may come to both instructions: warps with different tasks need not wait where another does."""
+    reach = uniformity(routine).reach
+    return bool(reach.instruction(one).ever & reach.instruction(other).ever)
 
 
 def _is_constant(routine: Routine, access: Access) -> bool:

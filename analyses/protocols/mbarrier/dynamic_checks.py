@@ -33,6 +33,11 @@ MOST_INSTRUCTIONS = 20_000
 RACE = RaceFault.SMEM_RACE
 
 
+def _rank(found: tuple[Finding, ...]) -> tuple[bool, int]:
+    """How well a number of threads suits a kernel by what is wrong then: where a thread waits for ever, it is those that are not there."""
+    return any(one.kind == MbarrierFault.WAIT_NEVER_ARRIVED for one in found), len(found)
+
+
 @fact
 def findings(routine: Routine) -> tuple[Finding, ...]:
     """What is wrong with the mbarriers and the shared memory of a kernel; nothing for other functions.
@@ -54,7 +59,7 @@ def findings(routine: Routine) -> tuple[Finding, ...]:
         run = _Run(routine, ranks, ThreadBlock((threads, 1, 1), True))
         if not run.found:
             return _of_more(routine, threads, run.followed) if ranks == 1 else ()
-        if not best or len(run.found) < len(best):
+        if not best or _rank(run.found) < _rank(best):
             best = run.found
     if not best:
         return ()
@@ -200,7 +205,8 @@ class _Judge:
                 message = f"{who} uses the mbarrier, and nothing makes it wait until {owner} has initialized it"
                 self._report(MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "unfenced":
-                message = "this may come before the mbarrier is initialized: the cluster barrier is relaxed and no fence.mbarrier_init precedes it"
+                message = "this may come before the mbarrier is initialized: the cluster barrier is relaxed and no "
+                          "fence.mbarrier_init precedes it"
                 self._report(MbarrierFault.MBARRIER_INIT_FENCE, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "completing":
                 message = "this arrival may not complete a phase, and it does"

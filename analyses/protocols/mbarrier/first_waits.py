@@ -24,6 +24,7 @@ from ptxkit.analyses.protocols.mbarrier.usage import (
     rings_by_thread,
     usage_by_thread,
     visits,
+    wraps_first,
 )
 from ptxkit.analyses.uniformity.uniformity import uniformity
 
@@ -166,6 +167,8 @@ def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
     for ring in rings(routine):
         own, copies = visits(routine, ring), ring.of(Does.COPY)
         if not copies or not own or any(one.parity != 1 for one in own) or any(use.does is Does.WAIT for use in ring.others):
+            continue
+        if any(wraps_first(routine, one.use) for one in own):
             continue
         message = "all waits for the bytes of this mbarrier pass at once the first time: nobody waits for its first phase"
         yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)

@@ -89,6 +89,9 @@ def _remote(routine: Routine, i: int, bound: Bound, step: Step, operand: BoundOp
             kind=MbarrierFault.MBARRIER_REMOTE_FORM,
             child=child,
         )
+    elif bound.has(".cta_group::2"):
+        # two CTAs work as one: the object may lie in either
+        return
     elif operand.spaces and all(space.partition("::")[0] == ".shared" and space != REMOTE for space in operand.spaces):
         yield Finding(
             i,

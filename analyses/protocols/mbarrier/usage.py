@@ -291,6 +291,14 @@ def first_phases(routine: Routine, use: Use) -> frozenset[tuple[int, int]]:
     return known[use]
 
 
+def wraps_first(routine: Routine, use: Use) -> bool:
+    """Whether the stage of a wait may be set back before the first visit: then the parity is of that visit, and of no round before."""
+    if use.index is None or use.step.amount is None:
+        return False
+    paths = rounds(routine).first(use.index, settler(routine).term(use.step.amount))
+    return any(stage != onward for stage, onward, _ in paths)
+
+
 @fact
 def _first_phases(routine: Routine) -> dict[Use, frozenset[tuple[int, int]]]:
     return {}

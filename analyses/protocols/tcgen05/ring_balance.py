@@ -78,7 +78,8 @@ def outrun(routine: Routine) -> Iterator[Finding]:
                     "they deadlock"
                 )
                 steps = [(commits[0].instruction, "committed here"), (back.asks[0].instruction, "who arrives waits for that here")]
-                yield Finding(waits[0].instruction, message, [*steps, (ring.arrivals[0].instruction, "and then arrives here")], False)
+                steps.append((ring.arrivals[0].instruction, "and then arrives here"))
+                yield Finding(waits[0].instruction, message, steps, False, is_note=True)
 
 
 def _unanswered(routine: Routine, ring: _Ring) -> Iterator[Finding]:

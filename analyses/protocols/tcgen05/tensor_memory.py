@@ -318,7 +318,8 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
     waits = [i for i, sync in syncs(routine).items() if sync.waits and sync.reach is Reach.MBARRIER]
     signalled = set()
     for i in known.starts[MMAS]:
-        if any(comes_to(routine, i, commit) for commit in known.commits):
+        # a copy is done before the product that reads it, whoever starts and commits that: they are an ordered pair
+        if not _reads_and_writes(routine, i) or any(comes_to(routine, i, commit) for commit in known.commits):
             continue
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
         if at is not None and at not in signalled:
@@ -332,6 +333,11 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
         if not use.arrives and where is not None and not any(may_be_same(where, other) for other in arrivals if other is not None):
             yield Finding(use.instruction, "nothing arrives at this mbarrier: no commit, arrival or copy names it", [])
             return
+
+
+def _reads_and_writes(routine: Routine, i: int) -> bool:
+    bound = bindings(routine)[i]
+    return isinstance(bound, Bound) and any(memory.access == "readwrite" for memory in bound.memory)
 
 
 def left_out_commits(routine: Routine) -> Iterator[Finding]:
@@ -350,7 +356,8 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
     done = effects(routine)
     waits = {i for i, own in done.items() if any(e.queue == STORES and e.action is Action.WAIT for e in own)}
     stores = set(known.starts[STORES])
-    ends = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER} | set(known.starts.get(MMAS, ()))
+    mmas = set(known.starts.get(MMAS, ()))
+    ends = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach >= Reach.MBARRIER} | mmas
 
     def step(i: int, state: frozenset[int]) -> frozenset[int]:
         return frozenset() if i in waits or i in ends else state | {i} if i in stores else state
@@ -358,7 +365,10 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
     for i, state in states(routine, waits | stores | ends, step):
         if i in ends and state:
             first = min(state)
-            yield Finding(i, "a store to tensor memory may be in flight here: nothing has waited for it", [(first, "started here")], False)
+            # an arrival need not be the one that tells of the store, if a wait for it comes later
+            is_late = i not in mmas and any(comes_to(routine, i, wait) for wait in waits)
+            message = "a store to tensor memory may be in flight here: nothing has waited for it"
+            yield Finding(i, message, [(first, "started here")], False, is_note=is_late)
 
 
 def stores_read_back(routine: Routine) -> Iterator[Finding]:

@@ -1,4 +1,5 @@
-"""Enumerations of the driver, by name and number: what the functions ask about, and what a program finds where cuda-bindings is not installed."""
+"""Enumerations of the driver, by name and number: what the functions ask about, and what a program finds where "
+  "cuda-bindings is not installed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import platform
 import struct
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 _PAGE = 0x10000
@@ -25,10 +25,10 @@ def supported() -> bool:
     return sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 
 
-def load(soname: str, functions: Mapping[str, int]) -> ctypes.CDLL:
-    """Loads a library of that name whose functions are at the given addresses; whoever asks for the name from then on gets it.
+def load(soname: str, names: Iterable[str], address: Callable[[str], int]) -> ctypes.CDLL:
+    """Loads a library of that name with these functions; whoever asks for the name from then on gets it.
 
-    Raises OSError if another library of that name has been loaded already, or if none can be made for this system.
+    `address` says where each function is, and is asked when the library has been loaded. Raises OSError if another library of that name has been loaded already, or if none can be made for this system.
     """
     if not supported():
         raise OSError(f"no library can be made for {sys.platform} on {platform.machine()}")
@@ -38,13 +38,13 @@ def load(soname: str, functions: Mapping[str, int]) -> ctypes.CDLL:
         pass
     else:
         raise OSError(f"{soname} has been loaded already")
-    names = sorted(functions)
+    names = sorted(names)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / soname
         path.write_bytes(image(soname, names, platform.machine()))
         library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
     slots = (ctypes.c_uint64 * len(names)).in_dll(library, "slots")
-    slots[:] = [functions[name] for name in names]
+    slots[:] = [address(name) for name in names]
     return library
 
 

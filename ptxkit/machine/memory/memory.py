@@ -21,6 +21,8 @@ GLOBAL_BASE = 0x7F00_0000_0000
 """The first address of global memory, where it is not that of the process."""
 
 GUARD = 4096
+GLOBAL_AT_FIRST = 1 << 26
+"""Bytes of the buffer of global memory before it grows; what nobody touches costs nothing."""
 """Bytes between two allocations that belong to none, so that an index that is off by a little lands nowhere."""
 
 UNDEFINED = 0xCB
@@ -68,7 +70,7 @@ class Memory:
         self._top = GLOBAL_BASE
         self._bases: dict[str, tuple[Any, Any, Array]] = {}
         self.places = AddressCache()
-        self.globals = _whole_process() if host else Buffer.of_size(1 << 20, origin=GLOBAL_BASE)
+        self.globals = _whole_process() if host else Buffer.of_size(GLOBAL_AT_FIRST, origin=GLOBAL_BASE)
 
     # -- what the host does
 
@@ -76,15 +78,21 @@ class Memory:
         """The address of `size` new bytes of global memory, all zero. Raises ValueError in host mode, where the process allocates."""
         if self.host:
             raise ValueError("in host mode memory is allocated by the process, and registered")
+        used = self._top - GLOBAL_BASE
         start = -(-self._top // align) * align
         self._top = start + size + GUARD
         if self._top - GLOBAL_BASE > len(self.globals.data):
             length = max(2 * len(self.globals.data), -(-(self._top - GLOBAL_BASE) // 4096) * 4096)
             grown = np.zeros(length, np.uint8)
-            grown[: len(self.globals.data)] = self.globals.data
+            grown[:used] = self.globals.data[:used]
             self.globals = Buffer(grown, GLOBAL_BASE)
         self.allocations.add(Allocation(start, start + size, name))
         return start
+
+    @property
+    def size(self) -> int:
+        """Bytes of global memory that were ever allocated."""
+        return self._top - GLOBAL_BASE
 
     def free(self, address: int) -> None:
         """Accesses to what was allocated there are faults from now on. Raises KeyError if nothing begins there."""

@@ -8,6 +8,7 @@ from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.addresses import Addresses
 from ptxkit.machine.monitors.barriers import Barriers
 from ptxkit.machine.monitors.matrices import Matrices
+from ptxkit.machine.monitors.mbarriers import Mbarriers
 from ptxkit.machine.monitors.races import FAMILIES, Races
 
 CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
@@ -15,6 +16,7 @@ CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     "addresses": lambda _: Addresses(),
     "barriers": lambda _: Barriers(),
     "matrices": lambda _: Matrices(),
+    "mbarriers": lambda _: Mbarriers(),
 }
 """What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 

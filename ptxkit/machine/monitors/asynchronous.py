@@ -19,6 +19,7 @@ from ptxkit.machine.asynchronous import mbarrier as objects
 from ptxkit.machine.asynchronous.agents import Touched
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import CLUSTER, NOTHING, Clock
+from ptxkit.machine.monitors.pieces import expanded, overlaps
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, code_of
 
 if TYPE_CHECKING:
@@ -56,26 +57,6 @@ def group_of(bound: Bound) -> str:
     """The kind of groups that an instruction starts something in, or `mbarrier`; empty if it is not asynchronous."""
     opened = next((one.group for one in bound.asynchronous if one.action == "open"), "")
     return opened or (SIGNALLED if any(memory.is_async for memory in bound.memory) else "")
-
-
-def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Array]:
-    """The pieces of bytes, and which row each is of."""
-    first = (at - origin) // grain
-    counts = (at + size - 1 - origin) // grain - first + 1
-    row = np.repeat(np.arange(len(at)), counts)
-    return first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), row
-
-
-def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Array, Array]:
-    """The pairs of rows of two lists that have bytes in common."""
-    order = np.argsort(other, kind="stable")
-    starts = other[order]
-    low = np.searchsorted(starts, at - int(other_size.max(initial=1)), "right")
-    counts = np.maximum(np.searchsorted(starts, at + size, "left") - low, 0)
-    which = np.repeat(np.arange(len(at)), counts)
-    found = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)]
-    exact = np.flatnonzero(other[found] + other_size[found] > at[which])
-    return which[exact], found[exact]
 
 
 @attrs.define(eq=False)
@@ -519,4 +500,4 @@ def after(earlier: _Kind, what: str, later: _Kind, how: str) -> str:
     return ""
 
 
-__all__ = ["RULES", "Flying", "InFlight", "after", "expanded", "group_of"]
+__all__ = ["RULES", "Flying", "InFlight", "after", "group_of"]

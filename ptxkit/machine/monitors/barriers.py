@@ -174,7 +174,7 @@ class Barriers(Monitor):
             return
         if fault.kind in deadlocks.KINDS:
             self._pool()
-            if not any(deadlocks.is_mbarrier_wait(wait) for wait in fault.waits):
+            if not any(monitor.speaks_for(fault) for monitor in self.launch.monitors if monitor is not self):
                 deadlocks.report(self.collected, fault, deadlocks.waiting(self.collected, fault.waits), {}, False)
             return
         if fault.kind in ("warp", "warpgroup") and fault.threads:

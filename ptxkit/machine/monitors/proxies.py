@@ -23,7 +23,8 @@ from ptxkit.isa.binding import Bound
 from ptxkit.machine.matrices.tensor_memory import CELL
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
 from ptxkit.machine.monitors.clocks import NOTHING
-from ptxkit.machine.monitors.shadow import Entries, Shadow, last_writes
+from ptxkit.machine.monitors.pieces import expanded
+from ptxkit.machine.monitors.shadow import Entries, Shadow
 
 if TYPE_CHECKING:
     from ptxkit.machine.monitors.asynchronous import Flying
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 EFFECT = "proxy-fence-"
+MAPS = "tensormap"
 AFTER_SYNCHRONIZATION = "tcgen05-after-thread-sync"
 RULES = {
     "P001": "generic-write-async-read",
@@ -79,6 +81,8 @@ class Fences:
         """Threads execute a fence to another proxy."""
         knowledge = self.races.knowledge
         proxy = fenced_proxy(bound)
+        if proxy == MAPS and not bound.has(".acquire"):
+            return  # what a release publishes still has to be acquired
         space = next((word for word in bound.modifiers if word.startswith((".global", ".shared"))), "").split("::")[0]
         for cta in np.unique(lanes.cta).tolist():
             places = lanes.place[lanes.cta == cta]
@@ -92,6 +96,31 @@ class Fences:
     def concerns(self, kind: _Kind, space: str) -> bool:
         """Whether accesses are made through another proxy than the generic one."""
         return kind.proxy not in ("", "generic") and space != TENSOR
+
+    def map_read(self, access: Any, space: str, kind: _Kind) -> None:
+        """Tensor maps are read, through a proxy of their own: `fence.proxy.tensormap` must follow what has been written to them."""
+        races, lanes = self.races, access.lanes
+        at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
+        size = np.full(lanes.count, access.size)
+        shadow = races.shadow(space, at, size)
+        piece, row = expanded(at, size, shadow.origin, shadow.grain)
+        shadow.use(piece)
+        there = np.flatnonzero(shadow.writer[piece])
+        if not len(there):
+            return
+        place, before = lanes.place[row[there]], shadow.last_writes(piece[there])
+        known = races.flying.happens_before(kind, place, before.thread, before.stamp)
+        for i in np.unique(place, return_index=True)[1].tolist():
+            mine = np.flatnonzero(place == place[i])
+            late = mine[~known[mine]]
+            bad = mine[self.unfenced(int(place[i]), before.thread[mine], before.stamp[mine], space, kind, MAPS)]
+            for rows, rule, why in ((late, "", ""), (bad, "P005", "no fence.proxy.tensormap::generic.acquire follows")):
+                if len(rows):
+                    start = int(before.piece[rows[0]]) * shadow.grain + shadow.origin
+                    threads = int(before.thread[rows[0]]), int(place[i]) + races.knowledge.first
+                    earlier = races.kind_at(int(before.site[rows[0]]))
+                    races.conflict(space, start, start + shadow.grain, threads, (earlier, kind), ("write", "read"), len(rows), rule, why)
+                    break
 
     # --- tcgen05.fence::after_thread_sync (9.1: 9.7.16.11)
 
@@ -120,7 +149,7 @@ class Fences:
             return
         there = np.flatnonzero(shadow.writer[piece])
         if len(there):
-            before = last_writes(shadow, piece[there])
+            before = shadow.last_writes(piece[there])
             self._without_fence(lanes.place[there], before, kind, access.kind, there)
 
     def _without_fence(self, place: Array, before: Entries, kind: _Kind, how: str, rows: Array) -> None:
@@ -150,19 +179,19 @@ class Fences:
             return
         for number in np.unique(place[rows]).tolist():
             mine = rows[place[rows] == number]
-            asked = (number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind)
+            asked = (number, before.thread[mine], before.stamp[mine], one.touched.space, one.kind, one.kind.proxy)
             left = self.unfenced(*asked)
             self._notes(one, shadow, row, before, mine[left], what)
             if what == "write":
                 foreign = self.unfenced(*asked, own=True) & ~left
                 self._notes(one, shadow, row, before, mine[foreign], what, "P003")
 
-    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, own: bool = False) -> Array:
+    def unfenced(self, place: int, thread: Array, stamp: Array, space: str, kind: _Kind, proxy: str, own: bool = False) -> Array:
         """Which accesses no fence comes after that happens before what a thread does now; `own`: no fence by the thread of the access."""
         knowledge, flying = self.races.knowledge, self.races.flying
         left = np.ones(len(thread), bool)
         for fence in reversed(self.of.get(place // knowledge.threads, [])):
-            if fence.proxy != kind.proxy or (fence.space and fence.space != space):
+            if fence.proxy != proxy or (fence.space and fence.space != space):
                 continue
             threads = fence.places + knowledge.first
             known = flying.happens_before(kind, np.full(len(threads), place), threads, np.full(len(threads), fence.stamp))

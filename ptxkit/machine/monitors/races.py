@@ -25,6 +25,7 @@ from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_
 from ptxkit.machine.monitors.clocks import CLUSTER, CTA, GPU, NOTHING, Clocks, Releases
 from ptxkit.machine.monitors.knowledge import Knowledge
 from ptxkit.machine.monitors.naming import Names, Side
+from ptxkit.machine.monitors.pieces import expanded
 from ptxkit.machine.monitors.proxies import AFTER_SYNCHRONIZATION, Fences, fenced_proxy
 from ptxkit.machine.monitors.reports import Race, reported
 from ptxkit.machine.monitors.shadow import MANY, Entries, Shadow, bytes_of, chosen, code_of, repeated
@@ -66,6 +67,10 @@ class _Kind:
     proxy: str
     is_collective: bool
     """Whether a warpgroup executes it as one."""
+    is_warps: bool
+    """Whether a warp makes its accesses as one."""
+    is_object: bool
+    """Whether it is an operation on an mbarrier."""
 
 
 @attrs.define(eq=False)
@@ -119,6 +124,9 @@ class Races(Monitor):
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
         self.cluster_arrivals: dict[tuple[int, int], int] = {}
         self.phases: dict[int, tuple[int, list[Releases]]] = {}
+        self.made: dict[int, list[int]] = {}
+        """The addresses of mbarriers that threads have made; those that a fence has published are in `published`."""
+        self.published: dict[int, list[int]] = {}
 
     def resident(self, residents: Residents) -> None:
         if residents.first == self.knowledge.first and len(self.knowledge.extra) and residents.count > len(self.knowledge.extra):
@@ -131,6 +139,7 @@ class Races(Monitor):
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
         self.ordered = {key for key in self.ordered if key[0] == ".global"}
         self.arrivals, self.cluster_arrivals, self.phases = {}, {}, {}
+        self.made, self.published = {}, {}
         self.seen, self.given = {}, {}
         self.flying.reset()
         self.fences.reset()
@@ -165,13 +174,20 @@ class Races(Monitor):
         if getattr(lanes, "site", None) is None:
             return
         kind = self.kind(lanes.site)
+        if access.proxy == "tensormap":
+            self.fences.map_read(access, space, kind)
+            return
         if space == TENSOR:
             self._access(access, space, kind)
             self.fences.after_synchronization(access, kind)
             return
         if kind.group or not kind.is_watched:
-            # what is in flight is followed from its beginning on; objects that synchronize are no data
+            # what is in flight is followed from its beginning on
             return
+        if kind.is_warps:
+            # one access of a warp, whose threads come together for it
+            access = one_of_each_warp(access)
+            self._gathered(lanes)
         self.accesses[space] = self.accesses.get(space, 0) + lanes.count
         if access.kind == "update" and lanes.site.bound.has(".cas") and access.values is not None and len(access.values) == 2:
             writes = self._swapped(space, access)
@@ -181,6 +197,12 @@ class Races(Monitor):
                     self._access(attrs.evolve(access, kind=kind_of_access, lanes=lanes.at(chosen), at=at, values=None), space, kind)
             return
         self._access(access, space, kind)
+
+    def _gathered(self, lanes: Lanes) -> None:
+        """The first thread of each warp knows what all of its threads know: they execute an instruction together."""
+        for warp in np.unique(lanes.warp).tolist():
+            places = lanes.place[lanes.warp == warp]
+            self.knowledge.learn(places[:1], self.knowledge.together(places))
 
     def _swapped(self, space: str, access: Access) -> Array:
         """For which lanes a compare-and-swap writes: where it fails it is a read (8.5)."""
@@ -223,7 +245,10 @@ class Races(Monitor):
                 place, thread = np.repeat(place, pieces), np.repeat(thread, pieces)
                 code = np.repeat(code, pieces) + np.tile(code_of(0, np.arange(pieces) * shadow.grain), lanes.count)
             self._accessed(shadow, space, _Rows(piece, place, thread, code, kind), access)
-        if kind.strength or self.chains:
+        if kind.is_object:
+            for one, where in zip(lanes.place.tolist(), at.tolist(), strict=True) if not kind.strength else ():
+                self.made.setdefault(one, []).append(where)
+        elif kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
 
     def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
@@ -562,6 +587,9 @@ class Races(Monitor):
             self._fence(lanes, bound)
         elif fenced_proxy(bound):
             self.fences.executed(lanes, bound)
+        elif "init-fence" in bound.effects:
+            for place in lanes.place.tolist():
+                self.published.setdefault(place, []).extend(self.made.pop(place, ()))
         elif AFTER_SYNCHRONIZATION in bound.effects:
             self.fences.synchronized(lanes)
         elif bound.form.mnemonic == "mbarrier":
@@ -606,13 +634,21 @@ class Races(Monitor):
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
         if bound.has(".cluster"):
-            if bound.has(".arrive") and not bound.has(".relaxed"):
+            if bound.has(".arrive"):
                 cluster = lanes.cta // knowledge.cluster
                 for number in np.unique(cluster).tolist():
                     key = (number, int(residents.cluster_barriers.phase[number]))
-                    mine = knowledge.together(lanes.place[cluster == number])
+                    places = lanes.place[cluster == number]
+                    mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
+            elif bound.has(".arrive"):
+                # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
+                shadow = self.shadows.get(".shared")
+                for place in self.published.keys() & set(lanes.place.tolist()):
+                    made = np.array(self.published.pop(place), np.int64)
+                    if shadow is not None:
+                        shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
             return
         if bound.has(".warp") or not arguments:
             return
@@ -628,6 +664,12 @@ class Races(Monitor):
                 # they go on at once: what they know now is what they bring
                 self.arrivals[barrier, phase][-1] = (places, -knowledge.together(places), False)
         knowledge.tick()
+
+    def _fenced(self, places: Array) -> int:
+        """What threads release by a relaxed arrival at the barrier of their cluster: what the fences before it cover."""
+        knowledge = self.knowledge
+        some = places[(knowledge.fences[CLUSTER:, 0, places] >= 0).any(axis=0)].tolist()
+        return self.clocks.join_all([NOTHING, *[knowledge.at_fence(place, scope) for place in some for scope in (CLUSTER, GPU)]])
 
     def _leave(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...], token: Any) -> None:
         if bound.has(".cluster"):
@@ -812,9 +854,14 @@ class Races(Monitor):
             strength = GPU
         proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
         is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
-        is_watched = not bound.barrier and bound.form.mnemonic not in ("mbarrier", "clusterlaunchcontrol", "tensormap")
+        is_watched = bound.form.mnemonic != "clusterlaunchcontrol"
         updates = bound.form.mnemonic in ("atom", "red")
-        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective)
+        is_warps = bound.converges is not None and bound.converges.level == "warp" and fenced_proxy(bound) != ""
+        is_object = bool(bound.barrier) or bound.form.mnemonic == "mbarrier" or (bool(bound.completes) and not group)
+        if is_object and not any(one.action in ("init", "inval") for one in bound.barrier):
+            # arrivals and tests are atomic (9.7.14.15); to make an object, or to end it, is not
+            strength = GPU
+        return _Kind(len(self._sites), line, order, strength, is_watched, updates, group, proxy, is_collective, is_warps, is_object)
 
     def _found(
         self, space: str, shadow: Shadow, rows: _Rows, before: Entries, i: int, how: str, what: str, count: int, same: bool = False
@@ -882,6 +929,13 @@ def apart(keys: Array) -> Iterator[tuple[int, Any]]:
         return
     for key in np.unique(keys).tolist():
         yield key, np.flatnonzero(keys == key)
+
+
+def one_of_each_warp(access: Access) -> Access:
+    """The access of the first lane of each warp."""
+    first = np.unique(access.lanes.warp, return_index=True)[1]
+    values = None if access.values is None else tuple(v[first] if getattr(v, "ndim", 0) else v for v in access.values)
+    return attrs.evolve(access, lanes=access.lanes.at(first), at=np.broadcast_to(access.at, access.lanes.count)[first], values=values)
 
 
 def cell_named(at: int) -> tuple[str, int]:

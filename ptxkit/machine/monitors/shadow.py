@@ -248,6 +248,13 @@ class Shadow:
         """The strength of the last write of pieces."""
         return self._how[1, self.write_how[pieces]]  # type: ignore[no-any-return]
 
+    def strengthen(self, pieces: Array, strength: int) -> None:
+        """The last writes of pieces count as strong ones."""
+        last = self.last_writes(pieces)
+        for site in np.unique(last.site).tolist():
+            rows = np.flatnonzero(last.site == site)
+            self.write_how[pieces[rows]] = self.how(site, strength, last.code[rows])
+
     def only_reads(self, pieces: Array) -> Entries:
         """Of pieces that one thread has read since, its last read."""
         site, strength, code = self._how[:, self.read_how[pieces]]
@@ -364,9 +371,3 @@ class Shadow:
         self.writes.split(parts, grain)
         self.length *= parts
         self.grain = grain
-
-
-def last_writes(shadow: Shadow, piece: Array) -> Entries:
-    """The last write of each piece."""
-    columns = (shadow.written, shadow.write_site, shadow.write_strength, shadow.write_code)
-    return Entries(piece, shadow.writer[piece] - 1, *[column[piece] for column in columns])

@@ -11,7 +11,7 @@ from ptxkit.machine.values.floats import NAN32, canonical
 from ptxkit.machine.values.integers import select, some
 from ptxkit.machine.values.rounding import moved, sum_to_odd, to_single, zero_of_sum
 
-_BLOCK = 4096
+_BLOCK = 16384
 """Lanes at a time where there are temporary values in double precision."""
 
 _KEPT = np.array(35)

@@ -30,7 +30,9 @@ BAD = {
     "a number beyond 15": ("add.u32 %r4, %r1, 10; bar.sync %r4, 64;", "B001", "executes barrier beyond 15"),
     "a count that is no multiple of 32": ("mov.u32 %r4, 40; bar.sync 1, %r4;", "B002", "no multiple of 32"),
     "threads part at one barrier": (
-        "@%p2 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E: st.global.u32 [%rd2], %r1;", "C001", "threads part at barrier 0 of CTA (0,0,0)",
+        "@%p2 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E: st.global.u32 [%rd2], %r1;",
+        "C001",
+        "threads part at barrier 0 of CTA (0,0,0)",
     ),
     "a warp parts at one barrier": ("@%p1 bra A; bar.sync 0; bra.uni E; A: bar.sync 0; E:", "C001", "threads part at barrier 0"),
     "a barrier that some pass by": (

@@ -1,0 +1,582 @@
+"""Barrier objects in shared memory: what is done to them, by whom, and when (ISA 9.7.14.15), and shared memory of CTAs that have ended.
+
+| rule | what is seen |
+| --- | --- |
+| M001 | an operation on bytes that are no object: nobody has initialized it |
+| M002, M003 | a thread uses an object whose initialization nothing orders before it: in its CTA, in another CTA of the cluster |
+| M004 | an object is initialized while it is one |
+| M005 | more threads arrive than a phase has pending, or fewer and others wait for ever |
+| M006, M007 | bytes that are expected and do not come; bytes that come and are not expected, or come in a later phase |
+| M009 | a wait for a phase at which nobody arrives |
+| M011 | the bytes of an object are accessed as data; an object is used after mbarrier.inval |
+| M013, M015 | a count that no object can have; an arrival that completes a phase and must not |
+| M020 | an arrival at an object of another CTA that releases to its own CTA only |
+| G004 | shared memory of a CTA that has ended, or that may have: nothing orders the access before its end |
+
+Which threads know of an initialization, or of an access, follows from what synchronizes, as for races (`races`, whose knowledge is used if
+it watches too). A wait for the wrong parity that returns at once is not seen here: what is read then is (`races`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine.asynchronous import mbarrier as objects
+from ptxkit.machine.asynchronous.arguments import order
+from ptxkit.machine.fault import Fault, Wait
+from ptxkit.machine.groups import WARP
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors import deadlocks
+from ptxkit.machine.monitors.collected import DOES, Collected, Rule, bytes_of, spoken_index, spoken_thread, threads
+from ptxkit.machine.monitors.deadlocks import is_mbarrier_wait, located, spoken_mbarrier
+from ptxkit.machine.monitors.races import Races
+from ptxkit.machine.operation import Operation
+
+if TYPE_CHECKING:
+    from ptxkit.machine.asynchronous.agents import Flight
+    from ptxkit.machine.code import Site
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Launch, Residents
+    from ptxkit.machine.memory import Access
+
+Array = np.ndarray[Any, Any]
+BEFORE_INIT: Rule = ("M001", "mbarrier-use-before-init")
+NOT_PUBLISHED: Rule = ("M002", "mbarrier-init-not-published")
+NOT_FENCED: Rule = ("M003", "mbarrier-init-fence")
+TWICE: Rule = ("M004", "mbarrier-double-init")
+ARRIVALS: Rule = ("M005", "mbarrier-arrive-count")
+BYTES: Rule = ("M006", "expect-tx-vs-bytes")
+UNEXPECTED: Rule = ("M007", "tx-without-expect")
+REUSED: Rule = ("M011", "mbarrier-storage-reuse")
+RANGE: Rule = ("M013", "mbarrier-count-range")
+COMPLETES: Rule = ("M015", "no-complete-completes-phase")
+SCOPE: Rule = ("M020", "mbarrier-scope-too-narrow")
+OWNER_ENDED: Rule = ("G004", "dsmem-owner-may-exit")
+NEVER = 1 << 60
+_ALLOTTED = 8
+"""Bytes of an object."""
+
+
+class Order(Races):
+    """Follows what happens before what, and looks for no races."""
+
+    def _access(self, access: Access, space: str, kind: Any) -> None:
+        if kind.strength or self.chains:
+            lanes = access.lanes
+            at = lanes.broadcast(np.asarray(access.at, np.int64)[()])
+            self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
+
+    def started(self, flight: Flight) -> None:
+        return
+
+    def committed(self, lanes: Any, queue: str) -> None:
+        return
+
+    def awaited(self, lanes: Any, queue: str, limit: Array, reading: bool) -> None:
+        return
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        return
+
+    def exit(self, lanes: Any) -> None:
+        return
+
+
+class Mbarriers(Monitor):
+    """Watches mbarriers, and shared memory that other CTAs of a cluster access."""
+
+    residents: Residents
+    order: Races
+    _live: Array
+    _fenced: Array
+    _passed: Array
+    _arrived: Array
+    _thread: Array
+    _stamp: Array
+    _site: Array
+    _remote: Array
+    _remote_site: Array
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.collected = Collected(launch)
+        shared = next((monitor for monitor in launch.monitors if isinstance(monitor, Races)), None)
+        self.order = shared if shared is not None else Order()
+        self._idle = launch.cluster_size == 1 and not any(
+            isinstance(site.bound, Bound) and (site.bound.completes or self._is_operation(site))
+            for body in launch.program.entered
+            for site in body.sites
+        )
+        """Whether there is nothing to watch, as no function that the kernel may come to has anything of it."""
+        self._leads = shared is None and not self._idle
+        if self._leads:
+            self.order.begin(launch)
+        self._first = -1
+        self._forms: dict[int, tuple[str, ...]] = {}
+        self._sites: list[Site] = []
+        self._numbers: dict[int, int] = {}
+        self._polled: dict[int, Wait] = {}
+        self._arriving: dict[str, dict[int, None]] = {}
+        """By what an mbarrier is called the lines of what has arrived at it."""
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.collected.findings
+
+    def resident(self, residents: Residents) -> None:
+        if self._leads:
+            self.order.resident(residents)
+        words = len(self.launch.machine.memory.shared.data) // _ALLOTTED
+        if self._first == residents.first and residents.count > len(self._fenced):
+            more, wider = words - len(self._live), residents.count - len(self._fenced)
+            self._live = np.concatenate([self._live, np.zeros(more, bool)])
+            self._thread, self._stamp, self._site = [
+                np.concatenate([column, np.full(more, -1)]) for column in (self._thread, self._stamp, self._site)
+            ]
+            self._fenced, self._passed = [np.concatenate([column, np.full(wider, -1)]) for column in (self._fenced, self._passed)]
+            self._arrived = np.concatenate([self._arrived, np.full(wider, NEVER)])
+            self._remote = np.concatenate([self._remote, np.full((len(self._remote), wider), -1)], axis=1)
+            self._remote_site = np.concatenate([self._remote_site, np.full((len(self._remote), wider), -1)], axis=1)
+            return
+        self.residents, self._first = residents, residents.first
+        self._live = np.zeros(words, bool)
+        """By eight bytes of shared memory, whether they are an object."""
+        self._thread, self._stamp, self._site = [np.full(words, -1) for _ in range(3)]
+        """Who initialized or invalidated it last, when, and where."""
+        self._any = False
+        self._fenced, self._passed = np.full((2, residents.count), -1)
+        self._arrived = np.full(residents.count, NEVER)
+        """Of each thread: its last fence of initializations; the phase of its cluster's barrier for which it waited last, and that at
+        which it arrived first after the fence."""
+        self._began: dict[int, tuple[Flight, Array]] = {}
+        """The parities of the mbarriers of what is in flight when it began; with the flight, so that no other gets its `id`."""
+        ranks = self.launch.cluster_size if self.launch.cluster_size > 1 else 0
+        self._remote = np.full((ranks, residents.count if ranks else 0), -1)
+        """By the rank of a CTA and by thread, when the thread accessed shared memory of that CTA last."""
+        self._remote_site = np.full((ranks, residents.count if ranks else 0), -1)
+
+    # --- what is done to an object
+
+    def instruction(self, lanes: Any, arguments: tuple[Any, ...]) -> None:
+        if self._idle:
+            return
+        bound = lanes.site.bound
+        if bound.form.mnemonic == "mbarrier":
+            given = self._given(bound, arguments)
+            if "m" in given:
+                self._operation(lanes, bound, given)
+        elif "init-fence" in bound.effects:
+            self._fenced[lanes.place] = self.order.knowledge.stamp
+            self._arrived[lanes.place] = NEVER
+        elif bound.has(".cluster") and any(barrier.action == "arrive" for barrier in bound.barrier):
+            phase = self.residents.cluster_barriers.phase[lanes.cta // self.launch.cluster_size]
+            self._arrived[lanes.place] = np.minimum(self._arrived[lanes.place], phase)
+        if self._leads:
+            self.order.instruction(lanes, arguments)
+
+    def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
+        if self._idle:
+            return
+        bound = lanes.site.bound
+        if token is not None and bound.has(".cluster") and any(barrier.action == "wait" for barrier in bound.barrier):
+            self._passed[lanes.place] = token[1]
+        if self._leads:
+            self.order.passed(lanes, arguments, token)
+
+    def _operation(self, lanes: Any, bound: Bound, given: dict[str, Any]) -> None:
+        at = located(self.launch, lanes, bound, given["m"])
+        word = at >> 3
+        if bound.has(".init"):
+            self._init(lanes, word)
+            return
+        if bound.has(".check_layout"):
+            return
+        self._used(lanes, at, word)
+        if bound.has(".inval"):
+            self._live[word] = False
+            self._note(lanes, word)
+            return
+        if bound.has(".arrive") or bound.has(".arrive_drop") or bound.has(".complete_tx"):
+            for one in np.unique(at).tolist():
+                self._arriving.setdefault(f"mbarrier {spoken_mbarrier(self.collected, one)}", {})[self.collected.line(lanes.site)] = None
+        if bound.has(".arrive") or bound.has(".arrive_drop"):
+            self._arrive(lanes, bound, given, at, word)
+        if bound.has(".test_wait"):
+            names = self._forms[id(bound)]
+            self._polled[id(lanes.site)] = Wait(lanes, lanes.site, tuple([given[name] for name in names]))
+
+    def _note(self, lanes: Any, word: Array) -> None:
+        self._thread[word] = lanes.index
+        self._stamp[word] = self.order.knowledge.stamp
+        self._site[word] = self._number(lanes.site)
+
+    def _init(self, lanes: Any, word: Array) -> None:
+        self._any = True
+        again = np.flatnonzero(self._live[word])
+        first = np.unique(word, return_index=True)[1]
+        together = np.setdiff1d(np.arange(lanes.count), first) if len(first) < lanes.count else again[:0]
+        if len(together):
+            lane = int(together[0])
+            name = spoken_mbarrier(self.collected, int(word[lane]) << 3)
+            message = f"{threads(int((word == word[lane]).sum()))} initialize mbarrier {name} at once, {self._who(lanes, lane)} among them"
+            self._found((id(lanes.site), "together"), TWICE, message, lanes, lane, int(word[lane]) << 3, "write", len(together))
+        elif len(again):
+            lane = int(again[0])
+            site = self._sites[int(self._site[word[lane]])]
+            name = spoken_mbarrier(self.collected, int(word[lane]) << 3)
+            message = (
+                f"{self._who(lanes, lane)} initializes mbarrier {name}, which is one since line {self.collected.line(site)}:"
+                " mbarrier.inval must come first"
+            )
+            self._found((id(lanes.site), "again"), TWICE, message, lanes, lane, int(word[lane]) << 3, "write", len(again), site)
+        self._live[word] = True
+        self._note(lanes, word)
+
+    def _used(self, lanes: Any, at: Array, word: Array) -> None:
+        """Whether the object is one, and its initialization is known to who uses it."""
+        dead = np.flatnonzero(~self._live[word])
+        if len(dead):
+            lane = int(dead[0])
+            name, before = spoken_mbarrier(self.collected, int(at[lane])), int(self._site[word[lane]])
+            held = self.launch.machine.memory.shared.view(np.dtype(np.uint64))[word[lane]]
+            if before < 0 and bool(objects.is_one(held)):
+                return
+            what = f"`{lanes.site.bound.opcode}` on {name}"
+            rule, site, why = BEFORE_INIT, None, "where nobody has executed mbarrier.init"
+            if before >= 0:
+                rule, site = REUSED, self._sites[before]
+                how = "mbarrier.inval" if self._is_inval(site) else "it was overwritten"
+                why = f"which is none since {how} on line {self.collected.line(site)}"
+            message = f"{self._who(lanes, lane)} executes {what}, {why}"
+            self._found((id(lanes.site), "dead"), rule, message, lanes, lane, int(at[lane]), "update", len(dead), site)
+        knowledge = self.order.knowledge
+        by, stamp = self._thread[word], self._stamp[word]
+        unknown = (by >= 0) & self._live[word] & ~knowledge.known(lanes.place, by, stamp)
+        if unknown.any():
+            who = np.maximum(by - self.residents.first, 0)
+            size = self.launch.cluster_size * self.residents.threads
+            near = who // size == lanes.place // size
+            unknown &= ~(near & (self._fenced[who] >= stamp) & (self._arrived[who] <= self._passed[lanes.place]))
+        if not unknown.any():
+            return
+        lane = int(np.flatnonzero(unknown)[0])
+        site, other = self._sites[int(self._site[word[lane]])], int(by[lane])
+        apart = other // self.residents.threads != int(lanes.index[lane]) // self.residents.threads
+        name = spoken_mbarrier(self.collected, int(at[lane]))
+        cure = "fence.mbarrier_init and a barrier of the cluster" if apart else "a barrier"
+        message = (
+            f"{self._who(lanes, lane)} uses mbarrier {name}, and nothing orders its initialization"
+            f" (line {self.collected.line(site)}) before that: {cure} must"
+        )
+        cause = (id(site), id(lanes.site), apart)
+        self._found(
+            cause, NOT_FENCED if apart else NOT_PUBLISHED, message, lanes, lane, int(at[lane]), "update", int(unknown.sum()), site, other
+        )
+
+    def _is_operation(self, site: Site) -> bool:
+        """Whether an instruction works on mbarriers."""
+        bound = site.bound
+        if not isinstance(bound, Bound) or not bound.barrier:
+            return isinstance(bound, Bound) and bound.form.mnemonic == "mbarrier"
+        operand = bound.operand(bound.barrier[0].operand)
+        return operand is not None and operand.role == "addr"
+
+    def _is_inval(self, site: Site) -> bool:
+        return isinstance(site.bound, Bound) and site.bound.has(".inval")
+
+    def _arrive(self, lanes: Any, bound: Bound, given: dict[str, Any], at: Array, word: Array) -> None:
+        count = np.broadcast_to(np.asarray(1 if given.get("count") is None else given["count"]).astype(np.int64), lanes.count)
+        held = self.launch.machine.memory.shared.view(np.dtype(np.uint64))
+        places, which = np.unique(word, return_inverse=True)
+        total = np.bincount(which.reshape(-1), count, minlength=len(places)).astype(np.int64)
+        pending = np.atleast_1d(objects.pending(held[places]))
+        over = np.flatnonzero((total > pending) & self._live[places] & np.atleast_1d(objects.is_one(held[places])))
+        if len(over):
+            one = int(places[over[0]])
+            lane = int(np.flatnonzero(word == one)[0])
+            name = spoken_mbarrier(self.collected, one << 3)
+            message = (
+                f"{int(total[over[0]])} arrivals at mbarrier {name} at once, from {self._who(lanes, lane)} on, of whose phase"
+                f" {int(pending[over[0]])} are pending: the others count for the next phase"
+            )
+            self._found((id(lanes.site), "over"), ARRIVALS, message, lanes, lane, one << 3, "update", len(over))
+        if self.launch.cluster_size > 1 and bound.has(".cta") and not bound.has(".relaxed"):
+            remote = np.flatnonzero(at // self.launch.machine.memory.shared_stride != lanes.cta)
+            if len(remote):
+                lane = int(remote[0])
+                message = (
+                    f"{self._who(lanes, lane)} arrives at mbarrier {spoken_mbarrier(self.collected, int(at[lane]))} of another CTA and"
+                    " releases to its own CTA only: that takes .cluster"
+                )
+                self._found(
+                    (id(lanes.site), "scope"), SCOPE, message, lanes, lane, int(at[lane]), "update", len(remote), severity=Severity.WARNING
+                )
+
+    # --- bytes
+
+    def access(self, access: Access) -> None:
+        if self._idle:
+            return
+        if self._leads:
+            self.order.access(access)
+        if not access.space.startswith(".shared"):
+            return
+        lanes = access.lanes
+        site = getattr(lanes, "site", None)
+        if site is None:
+            return
+        if len(self._remote):
+            self._far(access, site)
+        if not self._any or self._is_operation(site):
+            return
+        at, size = access.at, access.size
+        if size > 2 * _ALLOTTED:
+            touched = np.array([self._live[one >> 3 : (one + size + 7) >> 3].any() for one in np.atleast_1d(at).tolist()])
+        else:
+            touched = np.atleast_1d(self._live[at >> 3] | self._live[(at + size - 1) >> 3])
+        if not touched.any() or (access.kind == "update" and site.bound.asynchronous):
+            return
+        touched = np.broadcast_to(touched, lanes.count)
+        lane = int(np.flatnonzero(touched)[0])
+        first = int(np.broadcast_to(at, lanes.count)[lane])
+        words = np.arange(first >> 3, (first + size + 7) >> 3)
+        word = int(words[self._live[words]][0])
+        init = self._sites[int(self._site[word])]
+        if access.kind == "write":
+            every = np.unique(np.broadcast_to(at, lanes.count)[touched] >> 3)
+            self._live[every] = False
+            self._live[words] = False
+            self._site[every] = self._site[words] = self._number(site)
+        name = spoken_mbarrier(self.collected, word << 3)
+        message = (
+            f"{self._who(lanes, lane)} {DOES[access.kind]} {bytes_of(size)} as data over mbarrier {name}, initialized on line"
+            f" {self.collected.line(init)}: mbarrier.inval must come first"
+        )
+        self._found((id(site), "data"), REUSED, message, lanes, lane, word << 3, access.kind, int(touched.sum()), init)
+
+    # --- copies that signal
+
+    def started(self, flight: Flight) -> None:
+        if flight.signals is None:
+            return
+        held = self.launch.machine.memory.shared.view(np.dtype(np.uint64))
+        there = np.maximum(flight.signals, 0)
+        parity = np.asarray(objects.parity(held[there >> 3])).astype(np.int64)
+        self._began[id(flight)] = (flight, np.where(flight.signals >= 0, parity, -1))
+        lanes = flight.lanes
+        for column in range(flight.signals.shape[1]):
+            mine = np.flatnonzero(flight.signals[:, column] >= 0)
+            own = flight.signals[mine, column] // self.launch.machine.memory.shared_stride == lanes.cta[mine]
+            mine = mine[own]
+            if len(mine):
+                at = flight.signals[mine, column]
+                self._used(lanes.at(mine), at, at >> 3)
+        line = self.collected.line(lanes.site)
+        for one in np.unique(flight.signals[flight.signals >= 0]).tolist():
+            self._arriving.setdefault(f"mbarrier {spoken_mbarrier(self.collected, one)}", {})[line] = None
+
+    def landing(self, flight: Flight, positions: Array) -> None:
+        if id(flight) not in self._began or flight.signals is None or flight.after:
+            return
+        began = self._began[id(flight)][1]
+        if not flight.flying.any():
+            del self._began[id(flight)]
+        held = self.launch.machine.memory.shared.view(np.dtype(np.uint64))
+        signals = flight.signals[positions]
+        now = np.asarray(objects.parity(held[np.maximum(signals, 0) >> 3])).astype(np.int64)
+        late = np.argwhere((signals >= 0) & (began[positions] >= 0) & (now != began[positions]) & self._live[np.maximum(signals, 0) >> 3])
+        if not len(late):
+            return
+        lane, at = int(positions[late[0][0]]), int(signals[tuple(late[0])])
+        message = (
+            f"the copy of {self._who(flight.lanes, lane)} ends in a later phase of {spoken_mbarrier(self.collected, at)} than it began in:"
+            " no expect_tx kept that phase open"
+        )
+        self._found((id(flight.lanes.site), "late"), UNEXPECTED, message, flight.lanes, lane, at, "update", len(late))
+
+    def vacant(self, residents: Residents) -> None:
+        if self._leads:
+            self.order.vacant(residents)
+        live = np.flatnonzero(self._live)
+        if not len(live):
+            return
+        left = np.atleast_1d(objects.transactions(self.launch.machine.memory.shared.view(np.dtype(np.uint64))[live]))
+        for rule, mask in ((BYTES, left > 0), (UNEXPECTED, left < 0)):
+            some = np.flatnonzero(mask)
+            if not len(some):
+                continue
+            word, tx = int(live[some[0]]), int(left[some[0]])
+            site = self._sites[int(self._site[word])]
+            name = spoken_mbarrier(self.collected, word << 3)
+            what = f"expects {tx} bytes that never come" if tx > 0 else f"has had {-tx} bytes that it was not told to expect"
+            cta, thread = self.collected.names.thread(int(self._thread[word]))
+            side = {"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"}
+            message = f"mbarrier {name} of CTA {spoken_index(cta)} {what} when its CTA ends"
+            self.collected.add(
+                (id(site), rule, "left"), rule, message, site, {"accesses": [side], **self._where(word << 3)}, count=len(some)
+            )
+
+    # --- shared memory of other CTAs
+
+    def _far(self, access: Access, site: Site) -> None:
+        """Notes accesses to shared memory of other CTAs, and finds those to CTAs that have ended."""
+        lanes, residents = access.lanes, self.residents
+        owner = np.broadcast_to(access.at, lanes.count) // self.launch.machine.memory.shared_stride
+        far = np.flatnonzero(owner != lanes.cta)
+        if not len(far):
+            return
+        gone = far[residents.alive_of_cta[owner[far]] == 0]
+        if len(gone):
+            lane = int(gone[0])
+            at = int(np.broadcast_to(access.at, lanes.count)[lane])
+            message = f"{self._who(lanes, lane)} {DOES[access.kind]} shared memory of CTA {self._cta(int(owner[lane]))}, which has ended"
+            self._found((id(site), "gone"), OWNER_ENDED, message, lanes, lane, at, access.kind, len(gone))
+        assert isinstance(site.bound, Bound)
+        if site.bound.asynchronous or site.bound.completes or any(memory.is_async for memory in site.bound.memory):
+            return
+        rank = owner[far] % self.launch.cluster_size
+        # who waits for an arrival knows of it: it was published before it is made
+        self._remote[rank, lanes.place[far]] = self.order.knowledge.stamp - self._is_operation(site)
+        self._remote_site[rank, lanes.place[far]] = self._number(site)
+
+    def exit(self, lanes: Any) -> None:
+        """Where the last threads of a CTA end, what others did in its shared memory must happen before."""
+        if not len(self._remote):
+            return
+        residents = self.residents
+        ending = np.flatnonzero(np.bincount(lanes.cta, minlength=residents.ctas) == residents.alive_of_cta)
+        for cta in ending[residents.alive_of_cta[ending] > 0].tolist():
+            self._ends(lanes, cta)
+
+    def _ends(self, lanes: Any, cta: int) -> None:
+        size, per_cta = self.launch.cluster_size, self.residents.threads
+        first = cta // size * size * per_cta
+        others = slice(first, first + size * per_cta)
+        rank = cta % size
+        there = first + np.flatnonzero(self._remote[rank, others] >= 0)
+        if not len(there):
+            return
+        # of the threads of a warp that did the same, the last one
+        warps = there // per_cta * self.residents.warps_per_cta + there % per_cta // WARP
+        latest = np.lexsort((self._remote[rank, there], warps))
+        chosen = there[latest[np.append(warps[latest][1:] != warps[latest][:-1], True)]]
+        mine = np.arange(cta * per_cta, (cta + 1) * per_cta)
+        for place in chosen.tolist():
+            stamp = int(self._remote[rank, place])
+            known = self.order.knowledge.known(mine, np.full(per_cta, place + self.residents.first), np.full(per_cta, stamp))
+            if known.any():
+                continue
+            site = self._sites[int(self._remote_site[rank, place])]
+            if self.collected.knows((id(site), "may end")):
+                return
+            who = self.collected.names.thread(place + self.residents.first)
+            message = f"{spoken_thread(*who)} accesses shared memory of CTA {self._cta(cta)}, which does not wait for that before it ends"
+            side = {"cta": list(who[0]), "thread": list(who[1]), "line": self.collected.line(site), "kind": "access"}
+            ends = self.collected.access(lanes, int(np.flatnonzero(lanes.cta == cta)[0]), "exit", None)
+            witness = {"accesses": [side, ends], "space": "shared", "variable": "", "offset": 0, "bytes": 0}
+            self.collected.add((id(site), "may end"), OWNER_ENDED, message, site, witness)
+            return
+
+    # --- faults
+
+    def speaks_for(self, fault: Fault) -> bool:
+        """Whether a deadlock is one of mbarriers."""
+        return fault.kind in deadlocks.KINDS and (any(is_mbarrier_wait(wait) for wait in fault.waits) or bool(self._polling(fault)))
+
+    def fault(self, fault: Fault) -> None:
+        if self._first < 0:
+            return
+        if self.speaks_for(fault):
+            polled = self._polling(fault)
+            waits = tuple([wait for wait in fault.waits if not (wait.iterates and polled)])
+            could = {name: sorted(lines) for name, lines in self._arriving.items()}
+            groups = deadlocks.waiting(self.collected, (*waits, *polled))
+            named = {group.what for group in groups}
+            deadlocks.report(self.collected, fault, groups, {name: lines for name, lines in could.items() if name in named}, True)
+        elif fault.kind == "mbarrier" and fault.threads:
+            self._refused(fault)
+
+    def _polling(self, fault: Fault) -> tuple[Wait, ...]:
+        """The tests of phases that those who iterate have executed last."""
+        iterating = [wait.lanes.place for wait in fault.waits if wait.iterates]
+        if not iterating:
+            return ()
+        places = np.concatenate(iterating)
+        return tuple([wait for wait in self._polled.values() if np.isin(wait.lanes.place, places).any()])
+
+    def _refused(self, fault: Fault) -> None:
+        """An operation that is undefined."""
+        said = fault.reason
+        rule = next((rule for word, rule in _REFUSED if word in said), BEFORE_INIT)
+        span = fault.diagnostic.span
+        if any(finding.diagnostic.span == span for finding in self.findings):
+            return
+        cta, thread = fault.threads[0]
+        side = {"cta": list(cta), "thread": list(thread), "line": fault.line or 0, "kind": "update"}
+        witness = {"accesses": [side], "space": "shared", "variable": "", "offset": 0, "bytes": _ALLOTTED}
+        self.collected.add(
+            ("fault", fault.line), rule, f"{spoken_thread(cta, thread)}: {said}", None, witness, span=span, count=fault.count
+        )
+
+    # --- findings
+
+    def _found(
+        self,
+        cause: Any,
+        rule: Rule,
+        message: str,
+        lanes: Any,
+        lane: int,
+        at: int,
+        kind: str,
+        count: int,
+        site: Site | None = None,
+        other: int | None = None,
+        severity: Severity = Severity.ERROR,
+    ) -> None:
+        sides = []
+        if site is not None:
+            who = other if other is not None else int(self._thread[at >> 3])
+            cta, thread = self.collected.names.thread(max(who, 0))
+            sides.append({"cta": list(cta), "thread": list(thread), "line": self.collected.line(site), "kind": "write"})
+        sides.append(self.collected.access(lanes, lane, kind, lanes.site))
+        related = [(site, "this is what was done to it before")] if site is not None and site is not lanes.site else []
+        self.collected.add(
+            cause, rule, message, lanes.site, {"accesses": sides, **self._where(at)}, related=related, count=count, severity=severity
+        )
+
+    def _where(self, at: int) -> dict[str, Any]:
+        variable, offset = self.collected.names.variable(".shared", at)
+        return {"space": "shared", "variable": variable, "offset": offset, "bytes": _ALLOTTED}
+
+    def _who(self, lanes: Any, lane: int) -> str:
+        return spoken_thread(*self.collected.thread(lanes, lane))
+
+    def _cta(self, cta: int) -> str:
+        return spoken_index(self.collected.names.thread(self.residents.first + cta * self.residents.threads)[0])
+
+    def _given(self, bound: Bound, arguments: tuple[Any, ...]) -> dict[str, Any]:
+        names = self._forms.get(id(bound))
+        if names is None:
+            names = self._forms[id(bound)] = order(Operation(bound))
+        return dict(zip(names, arguments, strict=False))
+
+    def _number(self, site: Site) -> int:
+        found = self._numbers.get(id(site))
+        if found is None:
+            found = self._numbers[id(site)] = len(self._sites)
+            self._sites.append(site)
+        return found
+
+
+_REFUSED = (
+    ("the count of an mbarrier must be", RANGE),
+    ("noComplete", COMPLETES),
+    ("more arrivals", ARRIVALS),
+    ("transaction count", BYTES),
+)
+"""What the machine says of operations that are undefined, and the rules for it."""

@@ -1,0 +1,29 @@
+"""Bytes as rows of an address and a size: their pieces, and which rows have bytes in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray[Any, Any]
+
+
+def expanded(at: Array, size: Array, origin: int, grain: int) -> tuple[Array, Array]:
+    """The pieces of bytes, and which row each is of."""
+    first = (at - origin) // grain
+    counts = (at + size - 1 - origin) // grain - first + 1
+    row = np.repeat(np.arange(len(at)), counts)
+    return first[row] + np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts), row
+
+
+def overlaps(at: Array, size: Any, other: Array, other_size: Array) -> tuple[Array, Array]:
+    """The pairs of rows of two lists that have bytes in common."""
+    order = np.argsort(other, kind="stable")
+    starts = other[order]
+    low = np.searchsorted(starts, at - int(other_size.max(initial=1)), "right")
+    counts = np.maximum(np.searchsorted(starts, at + size, "left") - low, 0)
+    which = np.repeat(np.arange(len(at)), counts)
+    found = order[low[which] + np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)]
+    exact = np.flatnonzero(other[found] + other_size[found] > at[which])
+    return which[exact], found[exact]
