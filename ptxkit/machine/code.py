@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from ptxkit.check import Bounds
+from ptxkit.checking import Bounds
 from ptxkit.isa.binding import Bound
 from ptxkit.isa.mismatch import Mismatch
 from ptxkit.machine.fault import Stop

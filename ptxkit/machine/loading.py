@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxkit.check import Bounds
+from ptxkit.checking import Bounds
 from ptxkit.isa.types import types
 from ptxkit.machine.code import Body, call_parts
 from ptxkit.machine.compiling import Compiler, constant
