@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxkit import files
+from ptxkit.cli import _input
 from ptxkit.cli.profile import _fail, _launches, _show, _size
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ def _checks(context: click.Context, parameter: click.Parameter, value: str | Non
     "checks",
     callback=_checks,
     metavar="all|races,…",
-    help="What to look for while they run: races.",
+    help="What to look for while they run: races, addresses, barriers, mbarriers, uninitialized, …",
 )
-@click.option("--target", metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
+@click.option("--target", type=_input.Target(), metavar="TARGET", help="The GPU to be, such as sm_90a; the file's if it is left out.")
 @click.option("--budget", default=600.0, show_default=True, type=click.FloatRange(0, min_open=True), help="Seconds for one launch.")
 @click.option("--json", "json_file", metavar="OUT", help="Write everything as JSON.")
 def command(

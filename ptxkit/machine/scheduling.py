@@ -217,6 +217,7 @@ class Scheduler:
         self.patience: dict[tuple[int, ...], int] = {}
         self.executed = 0
         self.steps = 0
+        self.operations = 0
         self.next_look = 0
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
@@ -347,6 +348,7 @@ class Scheduler:
                 raise self.fault(error, group, run) from error
             length = block.end - block.start + (block.last >= 0)
             self.executed += count * length
+            self.operations += length
             self.steps += 1
             # the clock is looked at sooner after long blocks, and after those of many lanes
             self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
@@ -823,6 +825,8 @@ class Scheduler:
         over = ""
         if budget.instructions is not None and self.executed + launch.executed > budget.instructions:
             over = f"more than {budget.instructions} instructions of threads are executed"
+        elif budget.operations is not None and self.operations > budget.operations:
+            over = f"more than {budget.operations} operations are executed"
         elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
             over = f"it takes more than {budget.seconds:g} seconds"
         if over:
