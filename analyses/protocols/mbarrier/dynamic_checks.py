@@ -205,8 +205,7 @@ class _Judge:
                 message = f"{who} uses the mbarrier, and nothing makes it wait until {owner} has initialized it"
                 self._report(MbarrierFault.MBARRIER_INIT_NOT_PUBLISHED, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "unfenced":
-                message = "this may come before the mbarrier is initialized: the cluster barrier is relaxed and no "
-                          "fence.mbarrier_init precedes it"
+                message = "this may precede the initialization of the mbarrier: the cluster barrier is relaxed, with no fence.mbarrier_init"
                 self._report(MbarrierFault.MBARRIER_INIT_FENCE, fault.instruction, message, [(fault.other, "initialized here")])
             elif fault.kind == "completing":
                 message = "this arrival may not complete a phase, and it does"
