@@ -114,7 +114,6 @@ ENGINES = {
     "execution": "cfg framework launch memory registers symbolic",
     "inputs": "cfg events execution framework launch memory registers symbolic",
     "dynamic": "execution framework inputs",
-    "simulation": "cfg events framework launch memory numbers registers symbolic uniformity",
 }
 """Whom the engines import: the map in analyses/README.md. Nobody imports a room that stands below it here, so there is no circle."""
 CLIENTS = {

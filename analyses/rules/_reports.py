@@ -111,8 +111,7 @@ def crossing_reports(facts: Facts, rule: Rule, routine: Routine, found: Sequence
 def unfenced_handoff_reports(
     facts: Facts, rule: Rule, routine: Routine, found: Iterable[UnfencedHandoff], what: str
 ) -> Iterator[Diagnostic]:
-    """A finding for each barrier that reports what was not fenced; a warning if the one that signals fences never, late, or before
-    several others."""
+    """A note for each barrier that tells of what was not fenced: nothing shows that what is read are the bytes that were written."""
     for one in found:
         write, read = one.crossing.write, one.crossing.read
         name = read.root.name if isinstance(read.root, Symbol) else str(read.root)
@@ -120,6 +119,5 @@ def unfenced_handoff_reports(
         related = [(write.instruction, "accessed through the generic proxy here"), (read.instruction, "and through the async proxy here")]
         if one.fence >= 0:
             related.append((one.fence, "the next fence stands here" if one.is_late else "after another access of it a fence stands here"))
-        severity = Severity.WARNING if one.crossing.is_certain and rule.severity is not Severity.INFO else Severity.INFO
         sites = [(routine.where(i), how) for i, how in related]
-        yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=severity)
+        yield facts.report(rule, routine.where(one.barrier), message, related=sites, severity=Severity.INFO)

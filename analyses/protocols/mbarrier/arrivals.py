@@ -19,12 +19,6 @@ MOST_CTAS = 16
 """Of a cluster that the kernel does not say the size of."""
 
 
-def are_same_threads(routine: Routine, one: Use, other: Use) -> bool:
-    """Whether some threads come to both uses, for all that is known."""
-    mine, its = threads_at(routine, one), threads_at(routine, other)
-    return mine is not None and its is not None and bool(mine & its)
-
-
 def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
     """mbarriers that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
     if not known.is_closed:

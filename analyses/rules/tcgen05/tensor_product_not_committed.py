@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import found_reports
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.tcgen05.matched_commits import alone, unanswered
 from ptxkit.analyses.protocols.tcgen05.ring_balance import out_of_step, outrun
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import left_out_commits, never_committed
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import never_committed
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -16,9 +15,7 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits for an mbarrier after MMAs of which nothing signals to an mbarrier that they are done."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
-        wrong = [*outrun(routine), *out_of_step(routine), *alone(routine)]
-        yield from found_reports(facts, RULE, routine, wrong or left_out_commits(routine))
-        yield from found_reports(facts, RULE, routine, unanswered(routine), Severity.INFO)
+        yield from found_reports(facts, RULE, routine, [*outrun(routine), *out_of_step(routine)])
 
 
 RULE = Rule(
