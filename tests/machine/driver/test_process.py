@@ -100,9 +100,10 @@ def test_a_library_is_written_whose_functions_are_python() -> None:
 def test_the_bindings_are_the_real_ones_where_they_are_installed() -> None:
     if not has_bindings():
         pytest.skip("cuda-bindings is not installed")
-    done = subprocess.run(
-        [sys.executable, "-c", "from ptxkit.machine import driver; driver.install('sm_80')\nfrom cuda.bindings import driver as d; d.cuInit(0)\n"
-         "print(d.__file__.endswith('.so'), d.cuDeviceComputeCapability(0)[1:])"],
-        capture_output=True, text=True, cwd=ROOT, check=True,
-    )  # fmt: skip
+    program = (
+        "from ptxkit.machine import driver; driver.install('sm_80')\n"
+        "from cuda.bindings import driver as d; d.cuInit(0)\n"
+        "print(d.__file__.endswith('.so'), d.cuDeviceComputeCapability(0)[1:])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert done.stdout == "True (8, 0)\n"
