@@ -94,6 +94,9 @@ class Machine:
         Raises `Fault` where the kernel could not go on; TypeError or ValueError for arguments that are not the kernel's.
         """
         self.memory.set_constants(bytes(self._constants))
+        if "uninitialized" not in checks and "all" not in checks:
+            # nobody follows what this launch writes
+            self.memory.unwritten.clear()
         if checks:
             from ptxkit.machine.monitors import monitors_of
 
@@ -101,8 +104,14 @@ class Machine:
         return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress)
 
     def alloc(self, size: int) -> Buffer:
-        """Global memory of so many bytes, zeros. Raises `Fault` if there is not as much."""
-        return Buffer(self, self.new_global(size, "", 256), size)
+        """Global memory of so many bytes. They are zeros; on a GPU they are undefined, and so the check `uninitialized` takes them.
+
+        Raises `Fault` if there is not as much.
+        """
+        address = self.new_global(size, "", 256)
+        if not self.memory.host:
+            self.memory.unwritten[address] = np.zeros(size, np.uint8)
+        return Buffer(self, address, size)
 
     def texture(self, array: Any, **properties: Any) -> Texture:
         """A texture object of an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the properties."""
@@ -186,6 +195,8 @@ class Machine:
         except Fault:
             return 0
         self._heap.add(address)
+        if not self.memory.host:
+            self.memory.unwritten[address] = np.zeros(size, np.uint8)
         return address
 
     def free_heap(self, address: int) -> bool:

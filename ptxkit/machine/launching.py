@@ -11,7 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
-from ptxkit.machine.monitoring import WatchedLanes, overrides
+from ptxkit.machine.monitoring import Monitor, WatchedLanes, overrides
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
@@ -57,10 +57,14 @@ _SHARED_LIMITS = {
 
 @attrs.frozen
 class Budget:
-    """What a launch may take: instructions of threads, and seconds; None: any amount."""
+    """What a launch may take: instructions of threads, and seconds; None: any amount.
+
+    `operations` are instructions too, but those that threads execute together count once: it is what a launch costs, on any computer.
+    """
 
     instructions: int | None = None
     seconds: float | None = 600.0
+    operations: int | None = None
 
 
 @attrs.frozen
@@ -272,7 +276,8 @@ def launch(
     group = three(asked, "cluster") if asked is not None else None
     _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
-    program = code.program(kernel, group is not None and group != (1, 1, 1), watched)
+    followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed)
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
