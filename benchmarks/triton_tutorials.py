@@ -155,8 +155,6 @@ def persistent(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
     names = {"matmul": b.T, "matmul_persistent": b.T}
     if architecture >= 90:
         names |= {"matmul_tma": b, "matmul_tma_persistent": b, "matmul_descriptor_persistent": b}
-    if architecture >= 100 and hasattr(module, "matmul_tma_clc"):
-        names["matmul_tma_clc"] = b
     for name, other in names.items():
         options = (False,) if "tma" in name or "descriptor" in name else ()
 
@@ -167,7 +165,7 @@ def persistent(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
 
 
 def block_scaled(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
-    module = executed(path)
+    module = executed(path, {"cublas = nvidia.cublas.CublasLt(cublas_workspace)": "cublas = None"})
     for format_ in ("mxfp4", "nvfp4", "mxfp8", "mixed"):
         yield (
             f"block scaled, {format_}",
