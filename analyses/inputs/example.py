@@ -8,7 +8,6 @@ from typing import Any
 import attrs
 
 from ptxkit.analyses.execution.contents import Contents
-from ptxkit.analyses.execution.launch import Launch
 from ptxkit.isa.types import types
 
 Size = tuple[int, int, int]
@@ -30,12 +29,17 @@ class Number:
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
         """It as the bytes of a parameter."""
+        return self.bytes()
+
+    def bytes(self) -> bytes:
+        """It in memory."""
         import numpy as np
 
         if isinstance(self.value, float):
             if self.type in (".bf16", ".bf16x2"):
-                return bytes((np.float32(self.value).view(np.uint32) >> 16).astype(np.uint16).tobytes() * (self.size // 2))
-            return np.dtype(f"f{self.size}").type(self.value).tobytes()
+                high = np.float32(self.value).view(np.uint32) >> 16
+                return bytes(high.astype(np.uint16).tobytes() * (self.size // 2))
+            return bytes(np.dtype(f"f{self.size}").type(self.value).tobytes())
         return min(int(self.value), (1 << 8 * self.size - 1) - 1).to_bytes(self.size, "little")
 
 
@@ -152,6 +156,8 @@ def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
     size = types()[type].bytes
     if contents.name == "zeros":
         return np.zeros(count * size, np.uint8)
+    if contents.name == "noise":
+        return np.random.default_rng((contents.seed, seed)).integers(0, 256, count * size, np.uint8)
     draw = np.random.default_rng((contents.seed, seed))
     if type in (".bf16", ".bf16x2"):
         return (draw.random(count * size // 2, np.float32).view(np.uint32) >> 16).astype(np.uint16)
@@ -184,27 +190,6 @@ class Example:
     def with_larger_arrays(self, factor: int) -> Example:
         """The same with so many times the elements in every array."""
         return self.changed(lambda one: attrs.evolve(one, count=one.count * factor) if isinstance(one, Array) else one)
-
-    @property
-    def launch(self) -> Launch:
-        """As it is executed."""
-        made = tuple([_Passed(argument) for _, argument in self.arguments])
-        return Launch(self.kernel, self.grid, self.block, made, self.cluster, self.shared)
-
-
-@attrs.frozen
-class _Passed:
-    """An argument as a launch takes it."""
-
-    argument_: Argument
-
-    @property
-    def made_up(self) -> str:
-        return self.argument_.made_up
-
-    def argument(self, machine: Any, contents: Contents, number: int) -> tuple[Any, tuple[Range, ...]]:
-        made: list[Range] = []
-        return self.argument_.make(machine, contents, number + 1, made), tuple(made)
 
 
 def _changed(argument: Argument, change: Callable[[Argument], Argument]) -> Argument:

@@ -43,6 +43,8 @@ PATIENCE = 4096
 """So many blocks a group may execute going back and back while others could run."""
 LONG = 64
 """After so many rounds in which everybody iterated and nobody ended, further CTAs become resident, should these wait for them."""
+HASTE = 0.25
+"""By lot, how often a wait of limited time gives up at once (9.7.14.15.16)."""
 ROUNDS = 20_000
 """So often everybody may give up waiting with nothing changed before it is called a standstill."""
 SHORT = 16
@@ -215,6 +217,7 @@ class Scheduler:
         self.patience: dict[tuple[int, ...], int] = {}
         self.executed = 0
         self.steps = 0
+        self.operations = 0
         self.next_look = 0
         self.blanks: dict[int, list[Any]] = {}
         self.given_up = (0, -1)
@@ -345,6 +348,7 @@ class Scheduler:
                 raise self.fault(error, group, run) from error
             length = block.end - block.start + (block.last >= 0)
             self.executed += count * length
+            self.operations += length
             self.steps += 1
             # the clock is looked at sooner after long blocks, and after those of many lanes
             self.next_look -= length * (count + LOOK_LANES) // LOOK_WORK
@@ -636,6 +640,11 @@ class Scheduler:
             self.blocked.append(here)
             self.go(done.group, block.fall)
             return -2
+        if self.lot is not None and wait.semantics.gives_up and self.lot.random() < HASTE:
+            # a wait of limited time may end at any time
+            self.perform(here.group, wait, here.arguments, here.token)
+            self.go(here.group, block.fall)
+            return -2
         self.blocked.append(here)
         return -2
 
@@ -867,6 +876,8 @@ class Scheduler:
         over = ""
         if budget.instructions is not None and self.executed + launch.executed > budget.instructions:
             over = f"more than {budget.instructions} instructions of threads are executed"
+        elif budget.operations is not None and self.operations > budget.operations:
+            over = f"more than {budget.operations} operations are executed"
         elif budget.seconds is not None and time.perf_counter() - launch.started > budget.seconds:
             over = f"it takes more than {budget.seconds:g} seconds"
         if over:

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine import Code, Fault, Machine, Run, Size
+from ptxkit.machine import Code, Fault, Machine, Run
 from ptxkit.machine.asynchronous import tensor_maps
-from ptxkit.machine.launching import declared, shared_limit, three
+from ptxkit.machine.launching import Size, declared, shared_limit, three
 
 TARGETS = {90: "sm_90a", 100: "sm_100a", 103: "sm_103a", 110: "sm_110a", 120: "sm_120a", 121: "sm_121a"}
 """By Triton's number, where its code is for one architecture alone."""

@@ -247,6 +247,9 @@ class InFlight:
         knowledge = races.knowledge
         word = races.launch.machine.memory.shared.view(np.dtype(np.uint64))[signal >> 3]
         cta = (place + knowledge.first) // knowledge.threads
+        if not races.by_the_letter:
+            # who waits at an mbarrier observes what completed there, also what another CTA started: nobody writes a scope for that
+            cta = knowledge.first // knowledge.threads + races.launch.machine.memory.owner(".shared", signal)[0]
         released = races.phase(signal, int(objects.parity(word)))
         released.add(races.clocks, CLUSTER, cta // knowledge.cluster, cta, clock)
 
@@ -459,7 +462,7 @@ class InFlight:
         queue, issuer = one.flight.queue, int(one.place[row])
         source = one.touched.kind == "read"
         if not queue:
-            return ("A011" if source else "M019"), "nobody has observed the mbarrier that tells of its completion"
+            return ("A011" if source else "M019"), "nobody has observed the mbarrier that signals its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
         if kind.group == queue and issuer == place and how == "write" == one.touched.kind:
