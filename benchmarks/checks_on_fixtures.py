@@ -1,4 +1,4 @@
-"""The fixtures' launches, which are all correct, under checks: `python benchmarks/checks_on_fixtures.py [--target sm_90a] [--shapes] [--times]`.
+"""The fixtures' launches, which are all correct, under checks: `python benchmarks/checks_on_fixtures.py [--shapes] [--times]`.
 
 Prints every finding that is no note, and how many launches have one. With `--times`, for each check the time with it over that without, the
 best of three, of the launches that take 3 ms and more. Exit status 1 if there is a finding.
@@ -15,10 +15,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "gpu"))
 
-import machine_launches  # noqa: E402
-import plan  # noqa: E402
+import machine_launches
+import plan
 
-from ptxkit.machine import Fault, Machine  # noqa: E402
+from ptxkit.machine import Fault, Machine
 
 LEAST = 0.003
 """Seconds."""
