@@ -527,7 +527,7 @@ def _launch_bounds(header: Header, said: dict[str, _Said], target: str | None) -
             yield Problem(kind, registers.path, message, (f"a multiprocessor has {REGISTERS_OF_SM}",), ((threads.path, "the threads"),))
     cluster = said.get(".reqnctapercluster") or said.get(".maxclusterrank")
     if cluster is not None and cluster.product > MAX_CTAS_OF_CLUSTER:
-        yield Problem(kind, cluster.path, f"{cluster.MMA} CTAs in a cluster", (f"no target has more than {MAX_CTAS_OF_CLUSTER}",))
+        yield Problem(kind, cluster.path, f"{cluster.product} CTAs in a cluster", (f"no target has more than {MAX_CTAS_OF_CLUSTER}",))
 
 
 # --- attributes (5.4.8) -----------------------------------------------------------------------------------------------------------

@@ -11,13 +11,12 @@ import attrs
 from ptxkit.analyses.events.steps import ON_MBARRIERS, steps
 from ptxkit.analyses.execution.contents import COUNT
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.inputs.example import Argument, Number
+from ptxkit.analyses.inputs.example import Argument, Example, Number
 from ptxkit.analyses.inputs.launches import example
 from ptxkit.analyses.inputs.shapes import shapes
 from ptxkit.analyses.protocols.mbarrier.uses import Use
 
 if TYPE_CHECKING:
-    from ptxkit.analyses.execution.launch import Launch
     from ptxkit.machine.fault import Fault
 
 MOST_SHAPES = 4
@@ -69,7 +68,7 @@ def _launches(routine: Routine, code: Any) -> Iterator[Ran]:
         likely = example(routine, shape)
         for one in (likely.changed(_short), likely):
             for _ in range(MOST_GROWTHS):
-                ran, is_outside = _ran(one.launch, code, at)
+                ran, is_outside = _ran(one, code, at)
                 if ran is not None:
                     yield ran
                 if not is_outside:
@@ -82,7 +81,7 @@ def _short(argument: Argument) -> Argument:
     return attrs.evolve(argument, value=ROUNDS) if isinstance(argument, Number) and argument.value > ROUNDS else argument
 
 
-def _ran(one: Launch, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran | None, bool]:
+def _ran(one: Example, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran | None, bool]:
     """A launch, if it works; whether it left global memory."""
     from ptxkit.analyses.execution.execute import fault_space
     from ptxkit.analyses.protocols.mbarrier.watching import Watch
@@ -91,11 +90,7 @@ def _ran(one: Launch, code: Any, at: dict[tuple[int, ...], int]) -> tuple[Ran | 
 
     watch, machine = Watch(at), code.machine
     made: list[tuple[int, int]] = []
-    arguments = []
-    for number, argument in enumerate(one.arguments):
-        given, own = argument.argument(machine, COUNT, number)
-        arguments.append(given)
-        made += own
+    arguments = [argument.make(machine, COUNT, number + 1, made) for number, (_, argument) in enumerate(one.arguments)]
     fault: Fault | None = None
     findings: tuple[Any, ...] = ()
     try:
