@@ -41,7 +41,7 @@ def prepare(architecture: int) -> Any:
     import triton
     from torch.overrides import TorchFunctionMode
 
-    class OnCpu(TorchFunctionMode):
+    class OnCpu(TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, arguments: Any = (), options: Any = None) -> Any:
             options = dict(options or {})
             if str(options.get("device", "")).startswith("cuda"):
@@ -159,7 +159,7 @@ def persistent(path: Path, torch: Any, architecture: int) -> Iterator[Case]:
         options = (False,) if "tma" in name or "descriptor" in name else ()
 
         def works(name: str = name, other: Any = other, options: Any = options) -> bool:
-            return torch.allclose(getattr(module, name)(a, other, *options).float(), wanted, atol=5e-2, rtol=1e-2)
+            return bool(torch.allclose(getattr(module, name)(a, other, *options).float(), wanted, atol=5e-2, rtol=1e-2))
 
         yield name, works
 
