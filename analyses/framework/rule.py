@@ -16,7 +16,7 @@ from itertools import chain
 
 import attrs
 
-from ptxkit import calls, check, declarations, directives, suppressions
+from ptxkit import calls, checking, declarations, directives, suppressions
 from ptxkit.analyses.framework.routine import Routine, routines
 from ptxkit.diagnostics import Diagnostic, Fix, Related, Severity, Span
 from ptxkit.frozen import frozen
@@ -25,7 +25,7 @@ from ptxkit.problem import Problem
 from ptxkit.suppressions import Mark
 from ptxkit.syntax import Function, Index, Module, Path, syntax_errors
 
-PROBLEMS = (check.problems, declarations.problems, directives.problems, calls.problems)
+PROBLEMS = (checking.problems, declarations.problems, directives.problems, calls.problems)
 """What looks for problems: functions of a module, its names, the version and the target."""
 
 

@@ -1,7 +1,7 @@
 """Whether a launch of a kernel is free of what monitors of the machine can see: races, deadlocks, wrong barriers, addresses.
 
 The kernel is executed. *Verified* is what ran to completion in every run, with every access watched, and nothing wrong in it. *Refuted* is
-what an execution shows to be wrong, whatever was made up. Everything else is *undecided*, with what is missing.
+what an execution shows to be wrong, with all that was made up. Everything else is *undecided*, with what is missing.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Judge:
         return [name for name, argument in zip(self.names, self.launch.arguments, strict=True) if argument.made_up == what]
 
     def is_proven(self, shown: Shown) -> bool:
-        """Whether a finding holds whatever was made up."""
+        """Whether a finding holds with all that was made up."""
         if not shown.is_always:
             return False
         if self.executed.is_among(shown.finding, self.executed.numbered):

@@ -43,6 +43,8 @@ PATIENCE = 4096
 """So many blocks a group may execute going back and back while others could run."""
 LONG = 64
 """After so many rounds in which everybody iterated and nobody ended, further CTAs become resident, should these wait for them."""
+HASTE = 0.25
+"""By lot, how often a wait of limited time gives up at once (9.7.14.15.16)."""
 ROUNDS = 20_000
 """So often everybody may give up waiting with nothing changed before it is called a standstill."""
 SHORT = 16
@@ -637,6 +639,11 @@ class Scheduler:
             self.perform(done.group, wait, done.arguments, done.token)
             self.blocked.append(here)
             self.go(done.group, block.fall)
+            return -2
+        if self.lot is not None and wait.semantics.gives_up and self.lot.random() < HASTE:
+            # a wait of limited time may end at any time
+            self.perform(here.group, wait, here.arguments, here.token)
+            self.go(here.group, block.fall)
             return -2
         self.blocked.append(here)
         return -2

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from ptxkit.machine import Code, Fault, Machine, Run, Size
+from ptxkit.machine import Code, Fault, Machine, Run
 from ptxkit.machine.asynchronous import tensor_maps
-from ptxkit.machine.launching import declared, shared_limit, three
+from ptxkit.machine.launching import Size, declared, shared_limit, three
 
 TARGETS = {90: "sm_90a", 100: "sm_100a", 103: "sm_103a", 110: "sm_110a", 120: "sm_120a", 121: "sm_121a"}
 """By Triton's number, where its code is for one architecture alone."""
@@ -203,9 +203,7 @@ def _described(given: Any, description: Any, ranges: Ranges) -> list[bytes]:
 # --- Triton's own way of launching
 
 
-def activate(
-    architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = (), everywhere: bool = False
-) -> None:
+def activate(architecture: int = 90, schedule: str | int | None = None, checks: str | Sequence[str] = (), everywhere: bool = False) -> None:
     """Makes the machine Triton's GPU: of compute capability 9.0 for 90. Tensors stay on the device `cpu`.
 
     With `everywhere` a kernel may access all memory of this process, not just that of its arguments: for kernels that find addresses in

@@ -462,7 +462,7 @@ class InFlight:
         queue, issuer = one.flight.queue, int(one.place[row])
         source = one.touched.kind == "read"
         if not queue:
-            return ("A011" if source else "M019"), "nobody has observed the mbarrier that tells of its completion"
+            return ("A011" if source else "M019"), "nobody has observed the mbarrier that signals its completion"
         if queue not in ("cp.async", "bulk"):
             return ("T005" if queue == "tcgen05" else "W007"), "the operation is still in flight"
         if kind.group == queue and issuer == place and how == "write" == one.touched.kind:
