@@ -85,6 +85,9 @@ def held(finding: Finding, log: Log, fault: Fault | None) -> None:
     sides = witness.get("accesses", ())
     assert sides or witness.get("waiting"), f"{finding.diagnostic.message}: no threads"
     for side in sides:
+        if side["kind"] == "use":
+            # of a value by a branch, a guard or arithmetic: that is no event
+            continue
         _was_there(finding, log, fault, side["cta"], side["thread"], side["line"])
     for group in witness.get("waiting", ()):
         for thread in group["threads"]:

@@ -12,30 +12,32 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from ptxkit.analyses.execution.contents import COUNT, Contents
-from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, Executed, Shown, cause_of, execute
+from ptxkit.analyses.dynamic.once import Ran, once
+from ptxkit.analyses.execution.contents import COUNT, NOISE, ZEROS, Contents
+from ptxkit.analyses.execution.execute import OF_LAUNCH, UNKNOWN, cause_of
 from ptxkit.analyses.framework.bindings import has_such
 from ptxkit.analyses.framework.routine import Routine
+from ptxkit.analyses.inputs.boxes import is_guessed
 from ptxkit.analyses.inputs.example import Example
 from ptxkit.analyses.inputs.launches import FEW, MANY, Sizes, example, is_compared
 from ptxkit.analyses.inputs.parameters import Role, parameters
 from ptxkit.analyses.inputs.shapes import Shape, needs, reached, shapes
-from ptxkit.diagnostics import Severity
+from ptxkit.analyses.launch.launch import WARP, cluster_size, launch
 from ptxkit.isa.binding import Bound
 from ptxkit.machine.launching import shared_limit
-from ptxkit.machine.monitors.addresses import OUTSIDE
 
 if TYPE_CHECKING:
     from ptxkit.machine.findings import Finding
     from ptxkit.machine.loading import Code
 
-SECONDS, SECONDS_AN_INSTRUCTION, MOST_SECONDS = 0.1, 2e-4, 2.0
-"""So long one kernel may take, with all its runs: at least, more for each of its instructions, and at most."""
+OPERATIONS, OPERATIONS_AN_INSTRUCTION = 4000, 6
+"""So much one run may cost: at least, and more for each instruction of the kernel."""
+SECONDS = 10.0
+"""So long one kernel may take, with all its runs; who comes so far is on a computer that is busy."""
 MOST_LAUNCHES = 12
-"""So many launches are tried."""
+"""So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
-
 ODD = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
 ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, odd=ODD)
@@ -45,7 +47,9 @@ BY_ITSELF = frozenset(("trap", "assert"))
 """Kinds of faults by which a kernel says that it was not meant to be launched so."""
 OF_SHAPE = frozenset(("launch", "shared"))
 """Kinds of faults that another shape may be without."""
-RANDOM, ZEROS = Contents("random", 1), Contents("zeros")
+RANDOM = Contents("random", 1)
+
+Launched = tuple[Ran, Shape]
 
 
 @attrs.frozen
@@ -73,17 +77,14 @@ class Exercised:
     """Whether all threads ran to completion."""
 
 
-Launched = tuple[Example, Executed, Shape]
-
-
 class Exercise:
     """The runs of one kernel."""
 
-    def __init__(self, routine: Routine, code: Code, seconds: float | None = None) -> None:
+    def __init__(self, routine: Routine, code: Code) -> None:
         self.routine = routine
         self.code = code
-        count = sum([len(one.instructions) for one in reached(routine)])
-        self.end = time.perf_counter() + (seconds or min(MOST_SECONDS, SECONDS + SECONDS_AN_INSTRUCTION * count))
+        self.operations = OPERATIONS + OPERATIONS_AN_INSTRUCTION * sum([len(one.instructions) for one in reached(routine)])
+        self.end = time.perf_counter() + SECONDS
         self.why = ""
         self.growth = 1
         self.shared = 0
@@ -93,60 +94,73 @@ class Exercise:
         launched = self._first(shapes(self.routine), Sizes())
         if launched is None:
             return Exercised(None, (), self.why)
-        shape = launched[2]
+        ran, shape = launched
         found = list(self._judged(launched, CONTRAST))
-        if not found and launched[1].is_complete and self._left() > 0.05:
-            # a ring may go wrong only when it comes round, and those who are out of bounds may be missed elsewhere
-            if has_rounds(self.routine):
-                more = self._first((shape,), Sizes(counts=MANY))
-                found = list(self._judged(more, CONTRAST)) if more is not None else []
-                launched = more or launched
-            if not found and is_compared(self.routine) and needs(self.routine, "cta"):
-                odd = self._first((shape,), Sizes(odd=ODD))
-                if odd is not None:
-                    found = [one for one in self._judged(odd, ODD_CONTRAST) if one.finding.diagnostic.rule[:1] in TOGETHER]
-        return Exercised(launched[0], tuple(found), self.why, launched[1].is_complete)
+        for sizes, contrast, families in self._further(ran) if not found and ran.fault is None else ():
+            more = self._first((shape,), sizes)
+            if more is not None:
+                ran = more[0]
+                found = [one for one in self._judged(more, contrast) if one.finding.diagnostic.rule[:1] in families or not families]
+            if found:
+                break
+        return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
 
-    def _left(self) -> float:
-        return self.end - time.perf_counter()
+    def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
+        """Other sizes with which more may show: a ring goes wrong when it comes round, and who is out of bounds may be missed elsewhere."""
+        if has_rounds(self.routine):
+            yield Sizes(counts=MANY), CONTRAST, ""
+        if is_compared(self.routine) and needs(self.routine, "cta"):
+            yield Sizes(odd=ODD), ODD_CONTRAST, TOGETHER
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
         last = None
-        for n, shape in enumerate(choices):
-            if n == MOST_LAUNCHES or self._left() <= 0:
-                break
-            one, ran = self._within(shape, sizes)
-            outside = _outside(ran)
-            fault = ran.fault
+        for shape in choices[:MOST_LAUNCHES]:
+            ran = self._within(shape, sizes)
+            fault, outside = ran.fault, ran.outside
             self.why = fault.reason if fault is not None else ""
             if fault is not None and fault.kind in UNKNOWN | OF_LAUNCH | BY_ITSELF and fault.kind != "budget":
                 if fault.kind in OF_SHAPE or outside:
                     continue
                 return None
-            if not outside:
-                return one, ran, shape
-            last = (one, ran, shape) if outside != ".global" else None
-        # what leaves its own variables with every shape does so by itself
+            if outside == ".shared" and ran.example.shared:
+                # it takes more than there is
+                return None
+            waits = fault is not None and fault.kind == "deadlock"
+            if not outside and not waits and not self._is_for_a_warp(ran, shape):
+                return ran, shape
+            if outside != ".global":
+                last = (ran, shape)
+        # what goes wrong with every shape does so by itself
         return last
 
-    def _within(self, shape: Shape, sizes: Sizes) -> tuple[Example, Executed]:
+    def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
+        """Whether warps do the same at the same place in shared memory, and never wait for one another: a launch has but one."""
+        x, y, z = shape.block
+        if x * y * z <= WARP or needs(self.routine, "cta") or launch(self.routine).threads is not None:
+            return False
+        for finding in ran.wrong:
+            accesses = finding.witness.get("accesses", ())
+            numbers = [one["thread"][0] + x * (one["thread"][1] + y * one["thread"][2]) for one in accesses if "thread" in one]
+            if finding.witness.get("space") == "shared" and len(numbers) == 2 and numbers[0] != numbers[1]:
+                if (numbers[0] - numbers[1]) % WARP == 0:
+                    return True
+        return False
+
+    def _within(self, shape: Shape, sizes: Sizes) -> Ran:
         """The run of a launch, with arrays and dynamic shared memory as large as it takes."""
         while True:
             one = self._example(shape, sizes)
-            ran = self._executed(one, (COUNT,))
-            outside = _outside(ran)
-            if self._left() <= 0:
-                return one, ran
-            if outside == ".global" and self.growth < MOST_GROWTH:
+            ran = self._once(one, COUNT)
+            if ran.outside == ".global" and self.growth < MOST_GROWTH:
                 self.growth *= GROWTH
-            elif outside == ".shared" and one.shared and one.shared < self._most_shared():
+            elif ran.outside == ".shared" and one.shared and one.shared < self._most_shared():
                 self.shared = self._most_shared()
-            elif outside == ".global":
-                # numbers of memory may be meant as indices
-                return one, self._executed(one, (ZEROS,))
+            elif ran.outside == ".global":
+                # numbers in memory may be meant as indices
+                return self._once(one, ZEROS)
             else:
-                return one, ran
+                return ran
 
     def _example(self, shape: Shape, sizes: Sizes) -> Example:
         one = example(self.routine, shape, sizes)
@@ -159,51 +173,42 @@ class Exercise:
         program = self.code.program(self.routine.name, False, True)
         return max(0, (shared_limit(self.code.machine.target) - program.shared_dynamic) // 1024 * 1024)
 
-    def _executed(self, one: Example, contents: tuple[Contents, ...]) -> Executed:
-        return execute(self.code, one.launch, schedules=("lockstep",), contents=contents, budget=max(0.05, self._left() / 2))
+    def _once(self, one: Example, contents: Contents) -> Ran:
+        return once(self.code, one, contents, self.operations, max(0.1, self.end - time.perf_counter()))
 
     def _judged(self, launched: Launched, contrast: Sizes) -> Iterator[Found]:
         """What a run showed, tried again with other contents and other sizes."""
-        one, ran, shape = launched
-        if not _wrong(ran):
+        ran, shape = launched
+        if ran.findings and not ran.wrong:
+            # values may be equal by chance
+            ran = self._once(ran.example, NOISE)
+        if not ran.wrong:
             return
-        again = self._executed(one, (COUNT, RANDOM, ZEROS))
-        same = {cause_of(shown.finding): shown for shown in again.shown}
-        other = self._first((shape,), contrast) if self._left() > 0 else None
-        causes = None if other is None else {cause_of(shown.finding) for shown in other[1].shown}
-        for shown in ran.shown:
-            if shown.finding.diagnostic.severity is Severity.INFO:
-                continue
-            cause = cause_of(shown.finding)
-            also = same.get(cause)
+        sites = {id(site): self.code.index.span(site.path).line for site in ran.depends}
+        again = [self._causes(self._once(ran.example, contents)) for contents in (RANDOM, ZEROS)] if sites else []
+        other = self._first((shape,), contrast)
+        elsewhere = self._causes(other[0]) if other is not None else None
+        guessed = is_guessed(self.routine)
+        for finding in ran.wrong:
+            cause = cause_of(finding)
+            lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
             yield Found(
-                shown.finding,
-                one,
-                _depends(self.code, shown, again.depends),
-                also is not None and also.is_always,
-                None if causes is None else cause in causes,
+                finding,
+                ran.example,
+                bool(lines & set(sites.values())),
+                all(cause in causes for causes in again),
+                None if elsewhere is None or guessed or self._is_of_a_guessed_cluster(finding, shape) else cause in elsewhere,
             )
 
+    def _is_of_a_guessed_cluster(self, finding: Finding, shape: Shape) -> bool:
+        """Whether CTAs of a cluster are involved, and the kernel does not say how many these are."""
+        if shape.cluster is None or cluster_size(self.routine) is not None:
+            return False
+        ctas = {tuple(one["cta"]) for one in finding.witness.get("accesses", ()) if "cta" in one}
+        return finding.witness.get("space") != "global" and (len(ctas) > 1 or finding.diagnostic.rule.startswith("G"))
 
-def _wrong(ran: Executed) -> bool:
-    return any(shown.finding.diagnostic.severity is not Severity.INFO for shown in ran.shown)
-
-
-def _outside(ran: Executed) -> str:
-    """The state space that a run left, which ended it; empty if none did."""
-    for shown in ran.shown:
-        if shown.finding.diagnostic.name == OUTSIDE[1]:
-            return "." + str(shown.finding.witness.get("space", ""))
-    fault = ran.fault
-    if fault is None or fault.kind != "address" or " outside of " not in fault.reason:
-        return ""
-    return "." + fault.reason.partition(" outside of ")[2].partition(" ")[0]
-
-
-def _depends(code: Code, shown: Shown, sites: tuple[Any, ...]) -> bool:
-    """Whether one of the instructions of a finding is among those that depend on made-up contents."""
-    lines = {shown.finding.diagnostic.span.line, *[related.span.line for related in shown.finding.diagnostic.related]}
-    return any(code.index.span(site.path).line in lines for site in sites)
+    def _causes(self, ran: Ran) -> set[tuple[Any, ...]]:
+        return {cause_of(finding) for finding in ran.wrong}
 
 
 def has_rounds(routine: Routine) -> bool:

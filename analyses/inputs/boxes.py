@@ -21,6 +21,12 @@ MOST = 256
 TYPES = {2: ".f16", 4: ".f32", 8: ".f64", 1: ".u8"}
 
 
+def is_guessed(routine: Routine) -> bool:
+    """Whether what a copy with some map of a kernel brings had to be guessed: several share the bytes that are expected, and the kernel
+    does not say how."""
+    return any(known[2] is None for known in _known(routine).values())
+
+
 def box_of(routine: Routine, name: str, rank: int, small: bool = False) -> tuple[str, tuple[int, ...]]:
     """The type and the box of a map that is a parameter, the dimension that varies fastest last.
 
@@ -28,7 +34,7 @@ def box_of(routine: Routine, name: str, rank: int, small: bool = False) -> tuple
     """
     known = _known(routine).get(name)
     size, element, is_expected = known if known is not None else (USUAL, 2, False)
-    if small and not is_expected:
+    if small and is_expected is False:
         size = LEAST
     return TYPES[element], split(size // element, rank, ROW // element)
 
@@ -48,8 +54,9 @@ def split(elements: int, rank: int, row: int = 64) -> tuple[int, ...]:
 
 
 @fact
-def _known(routine: Routine) -> dict[str, tuple[int, int, bool]]:
-    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier is told of them.
+def _known(routine: Routine) -> dict[str, tuple[int, int, bool | None]]:
+    """By parameter, how many bytes a copy with it has, of how many an element is, and whether an mbarrier is told of them (None: they
+    had to be guessed).
 
     Those that are expected are shared out as the variables are large that they go to.
     """
@@ -60,16 +67,19 @@ def _known(routine: Routine) -> dict[str, tuple[int, int, bool]]:
             if step.does is Does.COPY and step.map is not None and step.target is not None:
                 room[_name(step.map)] = locate(known, step.target).symbol
     expecting = [step.amount for own in steps(routine).values() for step in own if step.does is Does.EXPECT]
-    expected = max([amount.constant or 0 for amount in expecting if amount is not None], default=0)
-    found = {}
+    amounts = {amount.constant or 0 for amount in expecting if amount is not None}
+    expected = max(amounts, default=0)
+    found: dict[str, tuple[int, int, bool | None]] = {}
     sizes = {name: (size_of(symbol) if symbol is not None else 0) or 0 for name, symbol in room.items()}
     for name, symbol in room.items() if expected else ():
         share = expected * sizes[name] // sum(sizes.values()) if all(sizes.values()) else expected // len(room)
-        found[name] = (share, _element(routine, symbol), True)
+        apart = len(room) == 1 or (all(sizes.values()) and len(set(map(id, room.values()))) == len(room))
+        found[name] = (share, _element(routine, symbol), True if apart and len(amounts) == 1 else None)
     for name, symbol in _sources(routine, known).items():
         size = size_of(symbol) or 0
         if name not in found and size:
-            found[name] = (size, _element(routine, symbol), False)
+            # what is stored is as large as what is loaded, if anything is
+            found[name] = (max((known[0] for known in found.values()), default=size), _element(routine, symbol), False)
     return found
 
 

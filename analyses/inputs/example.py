@@ -30,12 +30,17 @@ class Number:
 
     def make(self, machine: Any, contents: Contents, seed: int, made: list[Range]) -> bytes:
         """It as the bytes of a parameter."""
+        return self.bytes()
+
+    def bytes(self) -> bytes:
+        """It in memory."""
         import numpy as np
 
         if isinstance(self.value, float):
             if self.type in (".bf16", ".bf16x2"):
-                return bytes((np.float32(self.value).view(np.uint32) >> 16).astype(np.uint16).tobytes() * (self.size // 2))
-            return np.dtype(f"f{self.size}").type(self.value).tobytes()
+                high = np.float32(self.value).view(np.uint32) >> 16
+                return bytes(high.astype(np.uint16).tobytes() * (self.size // 2))
+            return bytes(np.dtype(f"f{self.size}").type(self.value).tobytes())
         return min(int(self.value), (1 << 8 * self.size - 1) - 1).to_bytes(self.size, "little")
 
 
@@ -152,6 +157,8 @@ def _elements(type: str, count: int, contents: Contents, seed: int) -> Any:
     size = types()[type].bytes
     if contents.name == "zeros":
         return np.zeros(count * size, np.uint8)
+    if contents.name == "noise":
+        return np.random.default_rng((contents.seed, seed)).integers(0, 256, count * size, np.uint8)
     draw = np.random.default_rng((contents.seed, seed))
     if type in (".bf16", ".bf16x2"):
         return (draw.random(count * size // 2, np.float32).view(np.uint32) >> 16).astype(np.uint16)

@@ -98,8 +98,9 @@ def _along(axis: str, length: int) -> Size:
 
 
 def _lengths(routine: Routine, most: int) -> tuple[int, ...]:
-    """Lengths of a block of one dimension. First as many as there are elements in an array that each thread has one of."""
-    fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP <= count <= min(most, 1024)]
+    """Lengths of a block of one dimension. First as many as there are elements in an array that each thread may have one of; 32 are rather
+    one for each warp."""
+    fitting = [count for count in sorted(_elements(routine), reverse=True) if count % WARP == 0 and WARP < count <= min(most, 1024)]
     own = [most] if most < 1024 and most % WARP == 0 else []
     lengths = dict.fromkeys([*own, *fitting[:2], *_LENGTHS])
     # where lanes work together, a warp is whole

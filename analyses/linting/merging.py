@@ -37,18 +37,24 @@ def merged(rules: Iterable[Rule], argued: Iterable[Diagnostic], shown: Iterable[
     return found
 
 
-NAMED_BY_RULES = "AMWTP"
-"""Families of rules that tell one race from another by what is missing: they know more of it than who sees the race."""
+RACES = ("smem-race", "implicit-warp-synchrony")
+"""Races of shared memory, the worse one first: of threads of different warps, and of one warp."""
 
 
 def _explained(shown: Diagnostic, argued: list[Diagnostic]) -> Diagnostic:
-    """A shown finding with what rules say of its cause; as that of one of these rules, where they tell more."""
+    """A shown finding with what rules say of its cause: as that of one of these rules, as they know more of what is missing than who sees
+    two accesses. Of races, the worse one stands."""
     named = next((one for one in argued if one.rule == shown.rule), None)
-    if named is None and argued and shown.rule[0] in NAMED_BY_RULES:
-        named = argued[0]
+    others = [one for one in argued if _is_worse(one, shown)] if shown.name in RACES else argued
+    if named is None and others:
+        named = others[0]
         shown = attrs.evolve(shown, rule=named.rule, name=named.name)
     notes = dict.fromkeys([*shown.notes, *[one.message for one in argued], *[note for one in argued for note in one.notes]])
     return attrs.evolve(shown, notes=tuple(notes), fix=named.fix if named is not None else shown.fix)
+
+
+def _is_worse(one: Diagnostic, other: Diagnostic) -> bool:
+    return one.name in RACES and RACES.index(one.name) < RACES.index(other.name)
 
 
 def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -67,7 +73,15 @@ def by_cause(findings: Iterable[Diagnostic]) -> list[Diagnostic]:
             groups.remove(group)
         together[1].append(one)
         groups.append(together)
-    return [_as_one(members) for _, members in groups]
+    found = [_as_one(members) for _, members in groups]
+    told = [places for places, members in groups if members[0].name not in RACES]
+    # a race that is also known by what is missing is told once
+    return [one for one, (places, _) in zip(found, groups, strict=True) if one.name not in RACES or not _is_told(places, told)]
+
+
+def _is_told(places: set[tuple[str, int]], others: list[set[tuple[str, int]]]) -> bool:
+    lines = {line for _, line in places}
+    return any(lines <= {line for _, line in other} for other in others)
 
 
 def _as_one(members: list[Diagnostic]) -> Diagnostic:

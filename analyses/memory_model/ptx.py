@@ -41,7 +41,7 @@ from ptxkit.analyses.memory_model.program import (
     Variable,
 )
 from ptxkit.analyses.memory_model.skeleton import Observed
-from ptxkit.check import bounds
+from ptxkit.checking import bounds
 from ptxkit.demangling import matching
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound, BoundOperand

@@ -20,6 +20,7 @@ from ptxkit.isa.notation import (
     Atom,
     Barrier,
     Completes,
+    Computes,
     Condition,
     Conditional,
     Converges,
@@ -190,6 +191,11 @@ class Bound:
     @cached_property
     def effects(self) -> tuple[str, ...]:
         return self._holding(self.form.effects)
+
+    @cached_property
+    def computes(self) -> tuple[Computes, ...]:
+        """What it gives to the operands that it writes, where that is a formula."""
+        return self._holding(self.form.computes)
 
     def uniform(self, operand: str) -> str:
         """For which threads what is written to an operand of this name is uniform; empty where that follows from the inputs."""
@@ -555,7 +561,7 @@ class _Binding:
         if shape.kind != "register":
             raise self._fail("operand-kind", f"{_a(shape)} where {wanted} is needed", path, wanted, shape)
         if shape.negated and not rule.negatable:
-            raise self._fail("predicate", "`!` may not stand before this operand", path, wanted, shape)
+            raise self._fail("predicate", "`!` is not allowed before this operand", path, wanted, shape)
         if shape.type and allowed and not any(shape.type in holders(t, rule.how) for t in allowed):
             raise self._fail("operand-type", f"{shape} where {wanted} is needed", path, wanted, shape)
 

@@ -19,6 +19,7 @@ from ptxkit.machine.fault import Fault
 from ptxkit.machine.launching import Budget, Run, Size, launch
 from ptxkit.machine.loading import FUNCTIONS, Code
 from ptxkit.machine.memory import CONST, Memory
+from ptxkit.machine.memory.arena import Arena
 from ptxkit.machine.textures import Sampler, Surface, Texture
 from ptxkit.machine.textures.objects import handle_of
 from ptxkit.names import Symbol, resolve
@@ -44,7 +45,7 @@ class Machine:
         self._heap: set[int] = set()
         self._used = 0
         self._sizes: dict[int, int] = {}
-        self._kept: list[Any] = []
+        self._arena = Arena() if host_memory else None
         self._launches = 0
 
     def load(self, source: str | Module) -> Code:
@@ -93,6 +94,9 @@ class Machine:
         Raises `Fault` where the kernel could not go on; TypeError or ValueError for arguments that are not the kernel's.
         """
         self.memory.set_constants(bytes(self._constants))
+        if "uninitialized" not in checks and "all" not in checks:
+            # nobody follows what this launch writes
+            self.memory.unwritten.clear()
         if checks:
             from ptxkit.machine.monitors import monitors_of
 
@@ -100,8 +104,14 @@ class Machine:
         return launch(self, code, kernel, arguments, grid, block, cluster, shared, schedule, budget, monitors, progress)
 
     def alloc(self, size: int) -> Buffer:
-        """Global memory of so many bytes, zeros. Raises `Fault` if there is not as much."""
-        return Buffer(self, self.new_global(size, "", 256), size)
+        """Global memory of so many bytes. They are zeros; on a GPU they are undefined, and so the check `uninitialized` takes them.
+
+        Raises `Fault` if there is not as much.
+        """
+        address = self.new_global(size, "", 256)
+        if not self.memory.host:
+            self.memory.unwritten[address] = np.zeros(size, np.uint8)
+        return Buffer(self, address, size)
 
     def texture(self, array: Any, **properties: Any) -> Texture:
         """A texture object of an array, to be passed to kernels; `handle_of` gives its handle. See `Texture` for the properties."""
@@ -150,10 +160,8 @@ class Machine:
             what = f"`{name}`" if name else "an allocation"
             raise Fault("memory", f"{what} takes {size} bytes, the machine has {MEMORY_LIMIT - self._used} left")
         try:
-            if self.memory.host:
-                kept = np.zeros(size + align, np.uint8)
-                self._kept.append(kept)
-                address = -(-kept.ctypes.data // align) * align
+            if self._arena is not None:
+                address = self._arena.allocate(size, align)
                 self.memory.register(address, size, name)
             else:
                 address = self.memory.allocate(size, name, align)
@@ -165,7 +173,10 @@ class Machine:
 
     def free_global(self, address: int) -> None:
         self.memory.free(address)
-        self._used -= self._sizes.pop(address, 0)
+        size = self._sizes.pop(address, 0)
+        self._used -= size
+        if self._arena is not None:
+            self._arena.free(address, size)
 
     def new_constant(self, size: int, align: int) -> int:
         """The address in `.const` of new constant memory."""
@@ -184,6 +195,8 @@ class Machine:
         except Fault:
             return 0
         self._heap.add(address)
+        if not self.memory.host:
+            self.memory.unwritten[address] = np.zeros(size, np.uint8)
         return address
 
     def free_heap(self, address: int) -> bool:

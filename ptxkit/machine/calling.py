@@ -34,6 +34,8 @@ class CallPlan:
     """`register` or `address`, of each value."""
     results: list[int]
     """The registers that results are put into, -1 for one that is an address."""
+    given: list[int] = attrs.field(factory=list)
+    """Of each value the register in which it is, -1 if it is in none."""
 
 
 def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
@@ -46,9 +48,11 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
     values = ["None" if name else writer.value(site, parts.target, U64)]
     kinds: list[str] = []
     results: list[int] = []
+    given: list[int] = []
     for node in (*parts.results, *parts.arguments):
         is_result = len(kinds) < len(parts.results)
         numbers = body.named(site.scope, node.text) if type(node) is Name else ()
+        given.append(numbers[0] if numbers else -1)
         if numbers:
             kinds.append("register")
             values.append("None" if is_result else writer.read(numbers[0], body.dtypes[numbers[0]]))
@@ -66,7 +70,7 @@ def plan_of(program: Program, body: Body, block: BasicBlock) -> CallPlan:
             values.append(writer.value(site, node, U64))
         results += [-1] if is_result else []
     fetch = writer.finish(0, f"({', '.join(values)},)")
-    return CallPlan(name, fetch, kinds, results)
+    return CallPlan(name, fetch, kinds, results, given)
 
 
 def call(scheduler: Scheduler, group: Group, block: BasicBlock) -> None:
@@ -121,6 +125,8 @@ def _enter(scheduler: Scheduler, group: Group, block: BasicBlock, plan: CallPlan
             if symbol.kind is Kind.REGISTER and have != want:
                 value = value.view(want) if have.itemsize == want.itemsize else value.astype(want)
             registers[number] = value
+    if program.undefined is not None:
+        program.undefined.enter(group.body, plan.given, body, len(plan.results), group.lanes)
     path = (*group.path, program.numbers[id(body)])
     inner = Frame(frame, path, group.body, block.fall, group.lanes, group.registers)
     inner.plan = plan
@@ -139,6 +145,8 @@ def leave(scheduler: Scheduler, group: Group) -> None:
     plan: CallPlan = frame.plan
     formals = group.body.formals[: len(plan.results)]
     _put_results(back, plan, [group.registers[number] for _, number in formals])
+    if scheduler.program.undefined is not None:
+        scheduler.program.undefined.leave(group.body, back.body, plan.results, group.lanes)
     scheduler.go(back, frame.block)
 
 

@@ -88,14 +88,20 @@ class Compiler:
     def block(self, block: BasicBlock) -> Any:
         """`run(R, L)`: executes the straight part; gives the guard's value of a branch, else None."""
         writer = _Writer(self.program, self.body)
+        followed = self.program.undefined is not None
         for i in range(block.start, block.end):
-            writer.instruction(i)
+            if followed:
+                writer.followed(i)
+            else:
+                writer.instruction(i)
         result = ""
         if block.guard >= 0:
             value = writer.read(block.guard, BOOL)
             result = f"~{value}" if block.negated else value
             if self.program.is_watched:
-                writer.parting(block.last, result)
+                writer.claimed_uniform(block.last, result)
+            if followed:
+                writer.decided(block)
         elif block.kind == "indexed":
             site = self.body.sites[block.last]
             assert isinstance(site.bound, Bound)
@@ -124,6 +130,8 @@ class Compiler:
         semantics, arguments, names = writer.operation(i)
         values = [f"({', '.join(arguments)}{',' if arguments else ''})"]
         fetch = writer.finish(0, values[0])
+        if self.program.undefined is not None:
+            self.program.undefined.plan(site, names)
         writer = _Writer(self.program, self.body)
         writer.landing(i, semantics, "X")
         put = writer.finish(-1, "", "R, L, X")
@@ -389,7 +397,7 @@ class _Writer:
         if isinstance(index, Expression) and constant_value(index) is None:
             constant, index = _offset(index), index.terms[0]
         number = self.value(site, index, dtype)
-        size = self.constant(np.asarray(element_bytes(symbol.type) * symbol.vector).astype(dtype)[()])
+        size = self.constant(np.asarray(element_bytes(symbol.type)).astype(dtype)[()])
         return f"({array} + ({number} + {self.constant(np.array(constant, object).astype(np.int64).astype(dtype)[()])}) * {size})"
 
     def symbol(self, symbol: Any, dtype: np.dtype[Any]) -> str:
@@ -575,7 +583,44 @@ class _Writer:
         self.lines.append("; ".join(self._store(results, call, known)))
         self.places.append(i)
 
-    def parting(self, i: int, taken: str) -> None:
+    def followed(self, i: int) -> None:
+        """An instruction within a block, and what happens to undefined values at it."""
+        undefined = self.program.undefined
+        assert undefined is not None
+        site = self.body.sites[i]
+        _, arguments, names = self.operation(i)
+        plan = undefined.plan(site, names)
+        if plan is None:
+            self.instruction(i)
+            return
+        values = f"({', '.join(arguments)}{',' if arguments else ''})"
+        predicate = "None"
+        guard = site.instruction.guard
+        if guard is not None:
+            value = self.value(site, guard.predicate, BOOL)
+            predicate = f"(~{value})" if guard.negated else value
+        here, how = self.object(undefined), self.object(plan)
+        self.lines.append(f"if {here} and not {self.object(plan.keys)}.isdisjoint({here}): {here}.step({how}, L, {values}, {predicate})")
+        self.places.append(i)
+        self.instruction(i)
+        if plan.loads or plan.stores:
+            self.lines.append(f"if {self.object(undefined.loaded)}: {here}.land({how})")
+            self.places.append(i)
+
+    def decided(self, block: BasicBlock) -> None:
+        """Control depends on the guard of a branch: whether that is undefined."""
+        undefined = self.program.undefined
+        assert undefined is not None
+        at = block.last if block.last >= 0 else self.body.blocks[block.taken].last if block.taken >= 0 else -1
+        if at < 0:
+            return
+        here, key = self.object(undefined), undefined.key(self.body, block.guard)
+        self.lines.append(
+            f"if {here} and {self.object(key)} in {here}: {here}.branch({self.object(self.body.sites[at])}, {self.object(key)}, L)"
+        )
+        self.places.append(at)
+
+    def claimed_uniform(self, i: int, taken: str) -> None:
         """The event of a branch of which the program says that all threads of a warp go one way."""
         site = self.body.sites[i]
         if i < 0 or not isinstance(site.bound, Bound) or not site.bound.has(".uni"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ptxkit.machine.fault import Fault
 from ptxkit.machine.groups import Lanes
-from ptxkit.machine.monitoring import WatchedLanes, overrides
+from ptxkit.machine.monitoring import Monitor, WatchedLanes, overrides
 from ptxkit.machine.scheduling import Residents, Scheduler
 from ptxkit.machine.types import dtype_of
 from ptxkit.syntax import constant_value
@@ -57,10 +57,14 @@ _SHARED_LIMITS = {
 
 @attrs.frozen
 class Budget:
-    """What a launch may take: instructions of threads, and seconds; None: any amount."""
+    """What a launch may take: instructions of threads, and seconds; None: any amount.
+
+    `operations` are instructions too, but those that threads execute together count once: it is what a launch costs, on any computer.
+    """
 
     instructions: int | None = None
     seconds: float | None = 600.0
+    operations: int | None = None
 
 
 @attrs.frozen
@@ -272,7 +276,8 @@ def launch(
     group = three(asked, "cluster") if asked is not None else None
     _check_directives(code, kernel, said, shape[1], group)
     _check_shape(machine, shape[0], shape[1], group)
-    program = code.program(kernel, group is not None and group != (1, 1, 1), watched)
+    followed = any(monitor.follows_undefined for monitor in monitors if isinstance(monitor, Monitor))
+    program = code.program(kernel, group is not None and group != (1, 1, 1), watched, followed)
     if not isinstance(budget, Budget):
         budget = Budget(seconds=float(budget)) if budget is not None else Budget()
     one = Launch(machine, program, *shape, group, shared, schedule, budget, tuple(monitors), progress)
@@ -281,7 +286,7 @@ def launch(
         raise Fault(
             "shared", f"`{kernel}` takes {one.shared_bytes} bytes of shared memory, a CTA of {machine.target} has {limit}", path=code.path
         )
-    passed = Passed(machine)
+    passed = Passed(machine, copies=watched or not machine.memory.host)
     try:
         one.parameters = passed.parameters(program, arguments)
         started = time.perf_counter()
@@ -356,8 +361,10 @@ def _by(numbers: Dimensions) -> str:
 class Passed:
     """The arguments of one launch: bytes of parameters, and the arrays that are copied in and back."""
 
-    def __init__(self, machine: Machine) -> None:
+    def __init__(self, machine: Machine, copies: bool) -> None:
+        """With `copies`, arrays are copied to memory of the machine; else they are where they are."""
         self.machine = machine
+        self.is_copied = copies
         self.copies: list[tuple[int, memoryview]] = []
         self.addresses: dict[tuple[int, int], int] = {}
 
@@ -405,7 +412,7 @@ class Passed:
         known = self.addresses.get(key)
         if known is not None and view.nbytes:
             return known
-        if self.machine.memory.host:
+        if not self.is_copied:
             self.addresses[key] = own
             if not self.machine.memory.allocations.hold(own, own + view.nbytes):
                 self.machine.memory.register(own, view.nbytes, name)
@@ -419,15 +426,16 @@ class Passed:
 
     def copy_back(self) -> None:
         """Brings back what the kernel left in the arrays."""
-        if self.machine.memory.host:
+        if not self.is_copied:
             return
         for address, view in self.copies:
             if not view.readonly and view.nbytes:
                 np.frombuffer(view, np.uint8)[:] = self.machine.memory.view(address, view.nbytes)
 
     def free(self) -> None:
+        give_back = self.machine.free_global if self.is_copied else self.machine.memory.free
         for address, _ in self.copies:
-            self.machine.memory.free(address)
+            give_back(address)
         self.copies.clear()
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ptxkit.check import Bounds
+from ptxkit.checking import Bounds
 from ptxkit.isa.types import types
 from ptxkit.machine.code import Body, call_parts
 from ptxkit.machine.compiling import Compiler, constant
 from ptxkit.machine.fault import Fault, Stop
+from ptxkit.machine.following import Undefined
 from ptxkit.machine.memory import PARAM_FRAME, windows
 from ptxkit.machine.operation import Operation, Semantics
 from ptxkit.machine.semantics import semantics_of
@@ -46,8 +47,8 @@ class Code:
         self.beside: list[Code] | None = None
         """Where `.extern` symbols are looked for, if that is not all that was loaded before."""
         self._addresses: dict[int, int] = {}
-        self._bodies: dict[str, Body] = {}
-        self._programs: dict[tuple[str, bool, bool], Program] = {}
+        self._bodies: dict[tuple[str, tuple[bool, ...]], Body] = {}
+        self._programs: dict[tuple[str, bool, bool, bool], Program] = {}
         self._index: Index | None = None
         self._defined: dict[str, tuple[int, Function]] | None = None
         self._aliases: dict[str, str] = {}
@@ -76,21 +77,27 @@ class Code:
                     self._aliases[child.name.text] = child.aliased.text
         return self._defined
 
-    def body(self, name: str) -> Body | None:
-        """A function of this module that has a body, ready to be compiled; None if there is none of that name."""
-        found = self._bodies.get(name)
+    def body(self, name: str, variant: tuple[bool, ...]) -> Body | None:
+        """A function of this module that has a body, ready to be compiled; None if there is none of that name.
+
+        Each variant of a program has its own: the compiled code is kept in it.
+        """
+        found = self._bodies.get((name, variant))
         if found is None:
             defined = self.defined
             name = self._aliases.get(name, name)
             if name not in defined:
                 return None
             index, function = defined[name]
-            found = self._bodies[name] = Body(self.module, self.names, self.bounds, function, index)
+            found = self._bodies[name, variant] = Body(self.module, self.names, self.bounds, function, index)
         return found
 
-    def program(self, kernel: str, clustered: bool, watched: bool) -> Program:
-        """A kernel with all that it may call, laid out. Raises `Fault` if there is no such kernel."""
-        key = (kernel, clustered, watched)
+    def program(self, kernel: str, clustered: bool, watched: bool, followed: bool = False) -> Program:
+        """A kernel with all that it may call, laid out. Raises `Fault` if there is no such kernel.
+
+        `watched`: compiled with events; `followed`: undefined values are followed, too.
+        """
+        key = (kernel, clustered, watched, followed)
         found = self._programs.get(key)
         if found is None:
             if kernel not in self.kernels:
@@ -98,7 +105,7 @@ class Code:
                 raise Fault("launch", f"no kernel is called `{kernel}`; there are {known}", path=self.path)
             try:
                 with collector_paused():
-                    found = self._programs[key] = Program(self, kernel, clustered, watched)
+                    found = self._programs[key] = Program(self, kernel, clustered, watched, followed)
             except Stop as error:
                 raise Fault(error.kind, error.reason, path=self.path, function=kernel) from error
         return found
@@ -119,7 +126,7 @@ class Code:
         return found
 
     def initialized(self) -> Iterator[tuple[int, int]]:
-        """Where the `.global` and `.const` variables lie that have an initial value and a place: first generic address and end."""
+        """Where the `.global` and `.const` variables lie that have an initial value and an address: the first generic address, and the end."""
         for symbol in self.names.root.symbols.values():
             address = self._addresses.get(id(symbol))
             declarator = declarator_of(self.module, symbol) if address is not None and symbol.kind is Kind.VARIABLE else None
@@ -231,13 +238,15 @@ class Code:
 class Program:
     """A kernel and the functions that it may call: where its shared and local variables lie, and its compiled code."""
 
-    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool) -> None:
+    def __init__(self, code: Code, kernel: str, clustered: bool, watched: bool, followed: bool = False) -> None:
         self.code = code
         self.kernel = kernel
         self.clustered = clustered
         self.is_watched = watched
+        self.undefined = Undefined() if followed else None
+        self.variant = (clustered, watched, followed)
         self.target = code.machine.target
-        body = code.body(kernel)
+        body = code.body(kernel, self.variant)
         assert body is not None
         self.entry = body
         self.bodies: dict[str, Body] = {}
@@ -275,13 +284,13 @@ class Program:
 
     def function(self, code: Code, name: str) -> tuple[Code, Body] | None:
         """The body of a function that a module names, its own or one loaded before; None if nobody has one."""
-        own = code.body(name)
+        own = code.body(name, self.variant)
         if own is not None:
             return code, own
         other = code.machine.exported(name, code)
         if other is None:
             return None
-        theirs = other[0].body(name)
+        theirs = other[0].body(name, self.variant)
         return (other[0], theirs) if theirs is not None else None
 
     def enter(self, code: Code, body: Body) -> None:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 class Monitor:
     """The events, each doing nothing: a monitor overrides those that it wants."""
 
+    follows_undefined = False
+    """Whether the code is compiled so that undefined values are followed (`following.Undefined`)."""
+
     def begin(self, launch: Launch) -> None:
         """A launch begins; `launch.grid`, `launch.block`, `launch.cluster`, `launch.schedule`."""
 

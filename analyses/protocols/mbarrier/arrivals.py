@@ -19,12 +19,6 @@ MOST_CTAS = 16
 """Of a cluster that the kernel does not say the size of."""
 
 
-def are_same_threads(routine: Routine, one: Use, other: Use) -> bool:
-    """Whether some threads come to both uses, for all that is known."""
-    mine, its = threads_at(routine, one), threads_at(routine, other)
-    return mine is not None and its is not None and bool(mine & its)
-
-
 def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
     """mbarriers that expect more arrivals than can come in one phase, if each instruction arrives at most once in it."""
     if not known.is_closed:
@@ -42,9 +36,7 @@ def counts_and_threads(routine: Routine, known: Usage) -> Iterator[Finding]:
             count = init.step.amount.constant
             if None in counts or count is None or not own or count <= (most := sum(one for one in counts if one is not None)):
                 continue
-            message = (
-                f"the mbarrier object expects {count} arrivals in each phase, and at most {most} come: threads that wait do so for ever"
-            )
+            message = f"the mbarrier expects {count} arrivals in each phase, and at most {most} come: threads that wait deadlock"
             steps_ = [(site.instruction, f"at most {n} threads arrive here") for site, n in zip(own, counts, strict=True)][:4]
             yield Finding(
                 init.instruction,

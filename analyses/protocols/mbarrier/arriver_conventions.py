@@ -6,7 +6,7 @@ arrives. What one leaves out is then no habit of the program: it needs it elsewh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from itertools import pairwise
 
 from ptxkit.analyses.events.mbarriers import Use, Where, may_be_same, uses
@@ -78,34 +78,3 @@ def ring_of(routine: Routine) -> dict[Location, int]:
 def arrivals(routine: Routine) -> tuple[frozenset[int], ...]:
     """Arrivals by the mbarriers that they may name."""
     return tuple([group.instructions for group in groups([use for use in uses(routine) if use.arrives])])
-
-
-@fact
-def arrivals_by_ring(routine: Routine) -> tuple[frozenset[int], ...]:
-    """Arrivals by the ring that they certainly go through, or are a part of."""
-    names = ring_of(routine)
-    rings: dict[int, set[int]] = {}
-    for use in usage(routine).uses:
-        if use.does is Does.ARRIVE and locations_of(use):
-            rings.setdefault(names[locations_of(use)[0]], set()).add(use.instruction)
-    return tuple([frozenset(ring) for ring in rings.values()])
-
-
-@frozen
-class Outlier:
-    """An arrival before which something is left out."""
-
-    instruction: int
-    accessed: frozenset[int]
-    """What comes to it with that left out."""
-    other: int
-    """An arrival at the same mbarriers before which it is there."""
-
-
-def arrival_outliers(among: Iterable[frozenset[int]], bare: Mapping[int, frozenset[int]], right: set[int]) -> Iterator[Outlier]:
-    """The arrivals of each group that something comes to `bare` while it comes `right` to all others, of which there is one at least."""
-    for group in among:
-        wrong = [i for i in bare if i in group]
-        others = [i for i in right if i in group and i not in bare]
-        if len(wrong) == 1 and others:
-            yield Outlier(wrong[0], bare[wrong[0]], min(others))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 
 from ptxkit.analyses.cfg.graph import control_flow
@@ -11,13 +10,12 @@ from ptxkit.analyses.cfg.paths import comes_without
 from ptxkit.analyses.events.steps import Does
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine
-from ptxkit.analyses.protocols.mbarrier.arrivals import are_same_threads, threads_at
+from ptxkit.analyses.protocols.mbarrier.arrivals import threads_at
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import (
     Ring,
     Usage,
     Use,
-    Visit,
     first_phases,
     parities_by_path,
     rings,
@@ -54,11 +52,11 @@ def standstill(routine: Routine, known: Usage) -> Iterator[Finding]:
         wait = blocking[ring][0]
         if len(stuck) == 1:
             other = ring.of(Does.ARRIVE)[0]
-            what = "all arrivals come behind such a wait"
+            what = "all arrivals come after such a wait"
         else:
             other = next(blocking[one][0] for one in stuck if one is not ring)
             what = "those that should arrive wait here"
-        message = "a first phase is waited for here, and whoever could complete it waits for a first phase, too: for ever"
+        message = "a first phase is waited for here, and the thread that could complete it waits for a first phase, too: a deadlock"
         yield Finding(
             wait.instruction,
             message,
@@ -90,45 +88,6 @@ def _past_others(routine: Routine, closed: set[Use]) -> Callable[[Use, int], boo
         return by_threads[threads](i)
 
     return comes
-
-
-def parities_that_differ(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Waits at the stages of one ring of which some pass the first time and others do not."""
-    for ring in rings(routine):
-        own = [one for one in visits(routine, ring) if one.parity is not None and one.use.iterates]
-        if _alternates(routine, own):
-            continue
-        counts = Counter([one.parity for one in own])
-        usual = counts.most_common(1)[0][0] if counts else None
-        # who waits for a phase and who waits for the one before may be different threads
-        apart = [
-            (one, other)
-            for one in own
-            for other in own
-            if one.parity != usual and other.parity == usual and are_same_threads(routine, one.use, other.use)
-        ]
-        if not apart:
-            continue
-        one, other = apart[0]
-        passes = "passes at once the first time" if one.parity else "waits for the first phase the first time"
-        instead = "passes at once" if usual else "waits for the first phase"
-        message = f"this wait at a ring {passes}, and another at the same ring {instead}: one of them is for the other parity"
-        yield Finding(
-            one.use.instruction, message, ((other.use.instruction, f"{instead} here"),), False, kind=MbarrierFault.MBARRIER_PARITY
-        )
-
-
-def _alternates(routine: Routine, own: list[Visit]) -> bool:
-    """Whether a stage has several phases in one round of a loop: threads wait for both parities there."""
-    flow, forest = control_flow(routine), loops(routine)
-    seen: dict[int | None, set[int | None]] = {}
-    for one in own:
-        if one.use.step.is_spinning:
-            # around the loop of the wait itself is the loop that is meant
-            index = forest.innermost[flow.block_of[one.use.instruction]]
-            index = forest.loops[index].parent if index is not None else None
-            seen.setdefault(index, set()).add(one.parity)
-    return any(index is not None and len(parities) > 1 for index, parities in seen.items())
 
 
 def peeks_at_other_parity(routine: Routine, known: Usage) -> Iterator[Finding]:
@@ -170,5 +129,5 @@ def first_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
             continue
         if any(wraps_first(routine, one.use) for one in own):
             continue
-        message = "all waits for the bytes of this mbarrier object pass at once the first time: nobody waits for its first phase"
+        message = "all waits for the bytes of this mbarrier pass at once the first time: nobody waits for its first phase"
         yield Finding(own[0].use.instruction, message, ((copies[0].instruction, "copied here"),), False, kind=MbarrierFault.MBARRIER_PARITY)

@@ -15,7 +15,6 @@ from ptxkit.analyses.protocols.mbarrier.arrivals import arrivals_besides, thread
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.usage import Ring, Usage, Use, rings
 from ptxkit.analyses.registers.ssa import ssa
-from ptxkit.analyses.symbolic.evaluate import number_of
 from ptxkit.analyses.symbolic.induction import rounds
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
@@ -36,9 +35,9 @@ def stages_kept(routine: Routine, known: Usage) -> Iterator[Finding]:
             if not _is_needed(routine, freed, wait):
                 continue
             refill = next((use for use in freed.of(Does.WAIT)), None)
-            message = "threads wait here for one stage after the other, and give none back: whoever fills them waits for ever"
-            steps_ = [(refill.instruction, "waits until a stage was given back")] if refill is not None else []
-            steps_ += [(site.instruction, "given back here, behind the loop or elsewhere") for site in sites[:1]]
+            message = "threads wait here for one stage after the other, and release none: the thread that fills them deadlocks"
+            steps_ = [(refill.instruction, "waits until a stage was released")] if refill is not None else []
+            steps_ += [(site.instruction, "released here, after the loop or elsewhere") for site in sites[:1]]
             yield Finding(wait.instruction, message, tuple(steps_), False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
             return
 
@@ -58,61 +57,6 @@ def stages_not_asked_for(routine: Routine, known: Usage) -> Iterator[Finding]:
                 steps_ = ((asked.instruction, "others wait for such a stage here"),) if asked is not None else ()
                 yield Finding(use.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
                 return
-
-
-def uneven_rounds(routine: Routine, known: Usage) -> Iterator[Finding]:
-    """Loops that go through several stages in one round, wait for all of them and do not give one back, or the reverse."""
-    if not known.is_closed:
-        return
-    for filled, freed in _pairs(routine):
-        waits = _by_iteration(routine, [use for use in filled.of(Does.WAIT) if use.step.is_spinning])
-        arrivals = _by_iteration(routine, freed.of(Does.ARRIVE))
-        for loop in waits.keys() & arrivals.keys():
-            asked, given = waits[loop], arrivals[loop]
-            if asked.keys() < given.keys() and _goes_on_by(routine, loop, given, filled):
-                one = next(given[index] for index in given if index not in asked)
-                message = "threads arrive here for a stage that they did not wait for, as they do for the other stages of the round"
-                steps_ = ((next(iter(asked.values())).instruction, "waited for another stage here"),)
-                yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ)
-                return
-            if given.keys() < asked.keys() and _goes_on_by(routine, loop, asked, filled):
-                one = next(asked[index] for index in asked if index not in given)
-                if _is_needed(routine, freed, one):
-                    message = (
-                        "a stage that is waited for here is not given back, as the other stages of the round are: its phase never completes"
-                    )
-                    steps_ = ((next(iter(given.values())).instruction, "another stage is given back here"),)
-                    yield Finding(one.instruction, message, steps_, False, kind=MbarrierFault.WAIT_NEVER_ARRIVED)
-                    return
-
-
-def _goes_on_by(routine: Routine, loop: Loop, uses: dict[Term, Use], ring: Ring) -> bool:
-    """Whether a round of a loop takes it as many stages further as there are uses in it."""
-    numbering, flow = ssa(routine), control_flow(routine)
-    leaves = {leaf for index in uses for leaf in index.leaves()}
-    if len(leaves) != 1:
-        return False
-    leaf = leaves.pop()
-    number = leaf.data[0]
-    if not isinstance(number, int) or number not in numbering.phis[loop.header]:
-        return False
-    dominates = dominators(routine).tree.dominates
-    positions = [position for position, before in enumerate(flow.blocks[loop.header].predecessors) if dominates(loop.header, before)]
-    steps_ = {
-        number_of(values(routine).of(numbering.values[number].operands[position]), lambda one: 0 if one is leaf else None)
-        for position in positions
-    }
-    return steps_ == {len(uses) % len(ring.offsets)}
-
-
-def _by_iteration(routine: Routine, uses: list[Use]) -> dict[Loop, dict[Term, Use]]:
-    """Uses by the loop whose rounds their stage goes by, and by stage."""
-    found: dict[Loop, dict[Term, Use]] = {}
-    for use in uses:
-        loop = _iteration_of(routine, use)
-        if loop is not None and use.index is not None:
-            found.setdefault(loop, {})[use.index] = use
-    return found
 
 
 def _is_needed(routine: Routine, ring: Ring, wait: Use) -> bool:
@@ -181,7 +125,7 @@ def waits_left_out(routine: Routine, known: Usage) -> Iterator[Finding]:
                     continue
                 if any(other is not wait and _leads_to(routine, other, loop) for other in ring.of(Does.WAIT)):
                     continue
-                message = "this wait is left out in the first round of the loop on all ways, and nothing else has asked for the stage"
+                message = "this wait is left out in the first iteration of the loop on all paths, and nothing else has asked for the stage"
                 rule = MbarrierFault.ASYNC_DATA_READ_WITHOUT_WAIT if ring.of(Does.COPY) else MbarrierFault.SLOT_RELEASED_BEFORE_LAST_READ
                 branch = flow.blocks[block].end - 1
                 yield Finding(wait.instruction, message, ((branch, "left out by this"),), False, kind=rule)

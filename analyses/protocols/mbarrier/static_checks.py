@@ -13,13 +13,12 @@ from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.protocols.mbarrier import dynamic_checks as mbarrier
 from ptxkit.analyses.protocols.mbarrier.arrivals import counts_and_threads
-from ptxkit.analyses.protocols.mbarrier.conventions import unlike_others
 from ptxkit.analyses.protocols.mbarrier.expected_bytes import boxes_that_differ, too_many_bytes, unannounced
-from ptxkit.analyses.protocols.mbarrier.first_waits import first_rounds, parities_that_differ, peeks_at_other_parity, standstill
+from ptxkit.analyses.protocols.mbarrier.first_waits import first_rounds, peeks_at_other_parity, standstill
 from ptxkit.analyses.protocols.mbarrier.inits import uninitialized, unpublished
 from ptxkit.analyses.protocols.mbarrier.kinds import MbarrierFault
 from ptxkit.analyses.protocols.mbarrier.ring_lengths import counts_that_differ, lengths_that_differ
-from ptxkit.analyses.protocols.mbarrier.stage_exchange import stages_kept, stages_not_asked_for, uneven_rounds, waits_left_out
+from ptxkit.analyses.protocols.mbarrier.stage_exchange import stages_kept, stages_not_asked_for, waits_left_out
 from ptxkit.analyses.protocols.mbarrier.usage import Usage, usage
 from ptxkit.analyses.protocols.mbarrier.users import incomplete
 
@@ -52,7 +51,6 @@ CHECKS: tuple[Callable[[Routine, Usage], Iterator[Finding]], ...] = (
     incomplete,
     unpublished,
     standstill,
-    parities_that_differ,
     peeks_at_other_parity,
     first_rounds,
     counts_and_threads,
@@ -61,7 +59,5 @@ CHECKS: tuple[Callable[[Routine, Usage], Iterator[Finding]], ...] = (
     boxes_that_differ,
     stages_kept,
     stages_not_asked_for,
-    uneven_rounds,
     waits_left_out,
-    unlike_others,
 )

@@ -1,22 +1,16 @@
 """Unfenced hand-offs: writes that a barrier publishes with no proxy fence before it, between threads that no path connects (8.6, 9.7.14.4).
 
 Warps with different tasks synchronize at mbarriers only. The thread that waits reads at once, whether or not the writer fences later. So
-a fence is missing if the writer never comes to one; if it comes to one only after the arrival that the reader waits for last; if it
-fences the other parts of what is read, but not one; and if all others that arrive at the same mbarrier fence before.
+a fence is missing if the writer never comes to one, and if it comes to one only after the arrival that the reader waits for last.
 """
 
 from __future__ import annotations
-
-from collections.abc import Hashable, Iterator
-
-import attrs
 
 from ptxkit.analyses.cfg.paths import comes_to, states
 from ptxkit.analyses.events.descriptors import ASYNC
 from ptxkit.analyses.events.effects import Action, Reach, effects, syncs
 from ptxkit.analyses.events.mbarriers import Where, may_be_same, uses
 from ptxkit.analyses.framework.routine import Routine, fact
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import Outlier, arrival_outliers, arrivals, arrivals_by_ring
 from ptxkit.analyses.protocols.proxy.crossings import (
     Crossing,
     Meeting,
@@ -32,8 +26,6 @@ from ptxkit.analyses.protocols.proxy.crossings import (
 )
 from ptxkit.frozen import frozen
 
-FEW = 4
-"""One of so many is an exception."""
 MOST_BYTES = 256
 """An mbarrier of which no more is known than that it lies in more bytes than this may be any."""
 
@@ -47,8 +39,6 @@ class UnfencedHandoff:
     """Where it is signalled."""
     fence: int
     """Where another is fenced; -1 if who writes never comes to a fence after it."""
-    is_outlier: bool = False
-    """Whether all others that arrive at the same mbarrier are after a fence."""
     is_late: bool = False
     """Whether that fence is the next that the writer comes to, and comes after what signals."""
 
@@ -71,87 +61,13 @@ def _unfenced_handoffs(routine: Routine, writes: list[ProxyAccess], reads: list[
         return ()
     fenced, bare = _first_after(routine, {access.instruction for access in writes})
     open_ = [access for access in writes if access.instruction in bare and access.instruction not in fenced]
-    closed = [access for access in writes if access.instruction in fenced and access.instruction not in bare]
     found: dict[int, UnfencedHandoff] = {}
-    wrong_by_kind: dict[Hashable, list[Crossing]] = {}
     for read in reads:
         wrong = [Crossing(access, read, -1, False, False) for access in _met(routine, read, open_)]
-        for crossing in wrong:
-            wrong_by_kind.setdefault(_kind(routine, crossing.write), []).append(crossing)
         one = _never_fenced(routine, wrong, bare) or _fenced_late(routine, wrong)
-        if one is None and wrong:
-            one = _exception(routine, wrong, _fences(_met(routine, read, closed), fenced), bare)
         if one is not None:
             found.setdefault(one.barrier, one)
-    for outlier in _outliers(routine, writes, reads):
-        found[outlier.barrier] = outlier
-    for kind, crossings in wrong_by_kind.items() if not found else ():
-        # of a ring, each read may meet but one of the writes
-        one = _exception(routine, crossings, _fences([access for access in closed if _kind(routine, access) == kind], fenced), bare)
-        if one is not None and not one.crossing.is_guess:
-            return (one,)
     return tuple(found.values())
-
-
-def _outliers(routine: Routine, writes: list[ProxyAccess], reads: list[ProxyAccess]) -> Iterator[UnfencedHandoff]:
-    """What is signalled with no fence before, where all others that arrive at the same mbarrier are after one.
-
-    The thread that waits there comes to a read of what is signalled.
-    """
-    fences = set(proxy_fences(routine))
-    accessed = {access.instruction for access in writes}
-    waits = {i for i, sync in syncs(routine).items() if sync.waits and sync.reach >= Reach.MBARRIER}
-    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
-
-    def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """The writes since the last wait; once a fence has come after them, that, as a number below 0."""
-        if i in waits:
-            return frozenset()
-        if i in fences:
-            return frozenset((~i,)) if state else state
-        return state | {i} if i in accessed else state
-
-    bare: dict[int, frozenset[int]] = {}
-    fenced: dict[int, int] = {}
-    for i, state in states(routine, accessed | fences | waits | signals, step) if fences else ():
-        own = frozenset([one for one in state if one >= 0])
-        if i in signals and own:
-            bare[i] = own
-        elif i in signals and state:
-            fenced[i] = ~min(state)
-    among = (*arrivals(routine), *arrivals_by_ring(routine)) if bare and fenced else ()
-    signalled: set[int] = set()
-    for outlier in arrival_outliers(among, bare, set(fenced)):
-        pair = _handed_on(routine, outlier, writes, reads) if outlier.instruction not in signalled else None
-        if pair is not None:
-            signalled.add(outlier.instruction)
-            yield UnfencedHandoff(Crossing(*pair, -1, False, False), outlier.instruction, fenced[outlier.other], True)
-
-
-def _handed_on(
-    routine: Routine, outlier: Outlier, writes: list[ProxyAccess], reads: list[ProxyAccess]
-) -> tuple[ProxyAccess, ProxyAccess] | None:
-    """What an arrival signals, with what the thread that waits there comes to that may be of the same bytes; None if there is nothing."""
-    locations = [use.where for use in uses(routine) if use.instruction == outlier.instruction and use.where is not None]
-    waited = [use for use in uses(routine) if not use.arrives and use.where is not None]
-    waits = [use.instruction for use in waited for location in locations if use.where is not None and may_be_same(use.where, location)]
-    signalled = [access for access in writes if access.instruction in outlier.accessed]
-    for read in reads:
-        if any(comes_to(routine, wait, read.instruction) for wait in waits):
-            for access in signalled:
-                if access.root is read.root and overlap(routine, access, read) is not None:
-                    return access, read
-    return None
-
-
-def _fences(own_accesses: list[ProxyAccess], fenced: dict[int, set[int]]) -> set[int]:
-    return set[int]().union(*[fenced[access.instruction] for access in own_accesses])
-
-
-def _kind(routine: Routine, access: ProxyAccess) -> Hashable:
-    """Equal for accesses of the stages of one ring that are equal: the instruction, and where the ring starts."""
-    starts = {address.linear[0] for address in access.addresses}
-    return routine.instructions[access.instruction].opcode.text, id(access.root), frozenset(starts)
 
 
 def _first_after(routine: Routine, writes: set[int]) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
@@ -251,17 +167,6 @@ def _last(routine: Routine, end: int, some: set[int]) -> set[int]:
         return frozenset((i,)) if i in some else state
 
     return next((set(state) for i, state in states(routine, some | {end}, step) if i == end), set())
-
-
-def _exception(routine: Routine, wrong: list[Crossing], fences: set[int], bare: dict[int, set[int]]) -> UnfencedHandoff | None:
-    barriers = set[int]().union(*[bare[one.write.instruction] for one in wrong])
-    if len(barriers) != 1 or not fences:
-        return None
-    is_guess = len(fences) < FEW - 1
-    # where copies fill the same memory, what is read may be theirs
-    if is_guess and any(is_filled(routine, one.read, one.write) for one in wrong):
-        return None
-    return UnfencedHandoff(attrs.evolve(wrong[0], is_guess=is_guess), next(iter(barriers)), min(fences))
 
 
 def _signalled_to(routine: Routine, barriers: set[int], read: int) -> int:

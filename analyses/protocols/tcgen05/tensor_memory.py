@@ -16,9 +16,6 @@ from ptxkit.analyses.framework.bindings import bindings
 from ptxkit.analyses.framework.finding import Finding
 from ptxkit.analyses.framework.routine import Routine, fact
 from ptxkit.analyses.launch.launch import WARP, launch
-from ptxkit.analyses.protocols.mbarrier.arriver_conventions import arrival_outliers, arrivals
-from ptxkit.analyses.protocols.outliers.unrolled_copies import unrolled_outliers
-from ptxkit.analyses.registers.registers import registers
 from ptxkit.analyses.symbolic.terms import Term
 from ptxkit.analyses.symbolic.values import values
 from ptxkit.analyses.symex.path_condition import Choices
@@ -32,7 +29,7 @@ LOADS, STORES, MMAS = "tcgen05.ld", "tcgen05.st", "tcgen05"
 ALLOC, FREE, RELINQUISH = "alloc", "dealloc", "relinquish-alloc"
 FEW = 4
 """One of so many is an exception."""
-NO_FENCE = "no tcgen05.fence::after_thread_sync stands between the wait and this"
+NO_FENCE = "no tcgen05.fence::after_thread_sync lies between the wait and this"
 BEFORE, AFTER = "tcgen05-before-thread-sync", "tcgen05-after-thread-sync"
 
 
@@ -116,61 +113,6 @@ def accessed_loads(routine: Routine) -> tuple[tuple[RegisterAccess, ...], tuple[
     return (), tuple(first.values())
 
 
-def handed_on_loads(routine: Routine) -> Iterator[Finding]:
-    """Arrivals that a load comes to of which nobody has waited for or read anything, while others at the same mbarriers are after a wait.
-
-    Where a register was read, it was there: much that is in use relies on that. Where none was, the load may well be in flight, and who
-    is signalled writes over what it loads.
-    """
-    known = tensor(routine)
-    if known is None or LOADS not in known.starts:
-        return
-    waits = {i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)}
-    signals = {i for i, sync in syncs(routine).items() if sync.arrives and sync.reach is Reach.MBARRIER}
-    if not waits or not signals:
-        return
-    loads_ = set(known.starts[LOADS])
-    named = registers(routine)
-    loaded: dict[int, set[int]] = {}
-    for i in loads_:
-        for register in named.writes[i]:
-            loaded.setdefault(register, set()).add(i)
-    using = [(i, own) for i, own in enumerate(named.reads) if i not in loads_ and not loaded.keys().isdisjoint(own)]
-    reads = {i: set().union(*[loaded[register] for register in own if register in loaded]) for i, own in using}
-
-    def step(i: int, state: frozenset[int]) -> frozenset[int]:
-        """The loads in flight; once a wait has come after them, that, as a number below 0."""
-        if i in waits:
-            return frozenset((~i,)) if state else state
-        if i in signals:
-            return frozenset()
-        return state | {i} if i in loads_ else state - reads[i]
-
-    bare: dict[int, frozenset[int]] = {}
-    right: set[int] = set()
-    for i, state in states(routine, waits | signals | loads_ | reads.keys(), step):
-        own = frozenset([one for one in state if one >= 0])
-        if i in signals and own:
-            bare[i] = own
-        elif i in signals and state:
-            right.add(i)
-    for arrival_outlier in arrival_outliers(arrivals(routine), bare, right):
-        message = "a load from tensor memory may be under way here: nothing has waited for it"
-        steps = [(min(arrival_outlier.accessed), "started here"), (arrival_outlier.other, "who arrives here has waited for its loads")]
-        yield Finding(arrival_outlier.instruction, message, steps, False)
-
-
-def left_out_waits(routine: Routine) -> Iterator[Finding]:
-    """The one copy of code in which no wait for loads stands where it stands in all others."""
-    known = tensor(routine)
-    if known is None or LOADS not in known.starts:
-        return
-    waits = [i for i, own in effects(routine).items() if any(e.queue == LOADS and e.action is Action.WAIT for e in own)]
-    for outlier in unrolled_outliers(routine, waits):
-        message = "no tcgen05.wait::ld stands before this, as it does in other copies of the same code"
-        yield Finding(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
-
-
 def _stores(routine: Routine, i: int) -> bool:
     bound = bindings(routine)[i]
     return isinstance(bound, Bound) and any(memory.access != "read" for memory in bound.memory)
@@ -195,7 +137,7 @@ def never_freed(routine: Routine) -> Iterator[Finding]:
             continue
         end = _end(routine, i, frees)
         if end >= 0:
-            yield Finding(i, "this tensor memory is not freed on every way to the end", [(end, "not freed on a way to here")], False)
+            yield Finding(i, "this tensor memory is not freed on every path to the end", [(end, "not freed on a path to here")], False)
 
 
 def _end(routine: Routine, i: int, frees: Iterable[int]) -> int:
@@ -305,7 +247,7 @@ def freed_too_early(routine: Routine) -> Iterator[Finding]:
             yield Finding(
                 i,
                 "tensor memory is freed here while other warps may still use it: no barrier lies between",
-                [(others[0], "used here, also by warps that do not come to the free")],
+                [(others[0], "used here, also by warps that do not reach the deallocation")],
                 False,
             )
 
@@ -324,7 +266,7 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
         at = next((wait for wait in sorted(waits) if wait > i and comes_to(routine, i, wait)), None)
         if at is not None and at not in signalled:
             signalled.add(at)
-            yield Finding(at, "this waits behind a product that is never committed: nothing says when it is done", [(i, "started here")])
+            yield Finding(at, "this waits after an MMA that is never committed: nothing signals when it is done", [(i, "started here")])
     if signalled or not routine.function.header.is_entry:
         return
     arrivals = [use.where for use in uses(routine) if use.arrives]
@@ -338,14 +280,6 @@ def never_committed(routine: Routine) -> Iterator[Finding]:
 def _reads_and_writes(routine: Routine, i: int) -> bool:
     bound = bindings(routine)[i]
     return isinstance(bound, Bound) and any(memory.access == "readwrite" for memory in bound.memory)
-
-
-def left_out_commits(routine: Routine) -> Iterator[Finding]:
-    """The one copy of code in which no commit stands where one stands in all others."""
-    known = tensor(routine)
-    for outlier in unrolled_outliers(routine, known.commits) if known is not None else ():
-        message = "no tcgen05.commit stands before this, as it does in other copies of the same code"
-        yield Finding(outlier.instruction, message, [(outlier.other, "it stands here elsewhere")], False)
 
 
 def unwaited_stores(routine: Routine) -> Iterator[Finding]:
@@ -367,7 +301,7 @@ def unwaited_stores(routine: Routine) -> Iterator[Finding]:
             first = min(state)
             # an arrival need not be the one that tells of the store, if a wait for it comes later
             is_late = i not in mmas and any(comes_to(routine, i, wait) for wait in waits)
-            message = "a store to tensor memory may be under way here: nothing has waited for it"
+            message = "a store to tensor memory may be in flight here: nothing has waited for it"
             yield Finding(i, message, [(first, "started here")], False, is_note=is_late)
 
 

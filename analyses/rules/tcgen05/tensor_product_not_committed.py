@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import found_reports
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.tcgen05.matched_commits import alone, unanswered
 from ptxkit.analyses.protocols.tcgen05.ring_balance import out_of_step, outrun
-from ptxkit.analyses.protocols.tcgen05.tensor_memory import left_out_commits, never_committed
+from ptxkit.analyses.protocols.tcgen05.tensor_memory import never_committed
 from ptxkit.diagnostics import Diagnostic, Severity
 
 
@@ -16,17 +15,15 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     """Waits for an mbarrier after MMAs of which nothing signals to an mbarrier that they are done."""
     for routine in facts.routines:
         yield from found_reports(facts, RULE, routine, never_committed(routine))
-        wrong = [*outrun(routine), *out_of_step(routine), *alone(routine)]
-        yield from found_reports(facts, RULE, routine, wrong or left_out_commits(routine))
-        yield from found_reports(facts, RULE, routine, unanswered(routine), Severity.INFO)
+        yield from found_reports(facts, RULE, routine, [*outrun(routine), *out_of_step(routine)])
 
 
 RULE = Rule(
     id="T005",
     name="tensor-product-not-committed",
     severity=Severity.ERROR,
-    summary="a wait for an mbarrier behind a product that no tcgen05.commit hands to one",
-    why="A product tells that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may last for ever.",
+    summary="a wait for an mbarrier after an MMA that no tcgen05.commit hands to one",
+    why="An MMA signals that it is done only through tcgen05.commit and its mbarrier (9.1:9.7.16.12); the wait may be a deadlock.",
     bad="""
         .version 9.0
         .target sm_100a
@@ -67,11 +64,11 @@ RULE = Rule(
         }
     """,
     proof=(
-        "On no way does a commit stand between the product and the wait. Or a loop waits, whatever way it goes, more often in each round "
+        "On no path does a commit stand between the MMA and the wait. Or a loop waits on every path more often in each iteration "
         "than it commits to what those who should arrive wait for; or the first stage committed is not the one that is waited for first; "
         "or one of seven commits or more to a ring lacks the one that stands beside all others, or one copy of unrolled code the commit "
         "that the others have. A single wait of several alike whose "
-        "products alone are not committed to the object that the others are committed to is but told."
+        "MMAs alone are not committed to the object that the others are committed to is but told."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -6,11 +6,8 @@ from collections.abc import Iterator
 
 from ptxkit.analyses.framework.reporting import found_reports, lines
 from ptxkit.analyses.framework.rule import Facts, Rule
-from ptxkit.analyses.protocols.tcgen05.load_outliers import lone_loads
 from ptxkit.analyses.protocols.tcgen05.tensor_memory import (
     accessed_loads,
-    handed_on_loads,
-    left_out_waits,
     loads,
     stores_read_back,
     unwaited_stores,
@@ -27,15 +24,12 @@ def check(facts: Facts) -> Iterator[Diagnostic]:
     for routine in facts.routines:
         wrong, usual = accessed_loads(routine)
         yield from in_flight_reports(facts, RULE, routine, loads(routine), wrong, why)
-        lone = lone_loads(routine, usual)
-        yield from found_reports(facts, RULE, routine, lone)
         # where it is the convention, one finding a function is enough
-        reported = usual[:1] if not lone else ()
+        reported = usual[:1]
         where = lines(facts, routine, [access.opener for access in usual])
         note = f"so it is with {len(usual)} loads of this function, {where}: {USUAL}" if len(usual) > 1 else USUAL
         yield from in_flight_reports(facts, RULE, routine, loads(routine), reported, why, note, Severity.INFO)
         yield from found_reports(facts, RULE, routine, [*unwaited_stores(routine), *stores_read_back(routine)])
-        yield from found_reports(facts, RULE, routine, [*handed_on_loads(routine), *left_out_waits(routine)])
 
 
 RULE = Rule(
@@ -80,10 +74,10 @@ RULE = Rule(
         }
     """,
     proof=(
-        "Data flow over registers in flight: the register is touched with no wait behind the load on the way; compilers that move code "
+        "Data flow over registers in flight: the register is accessed with no wait after the load on the path; compilers that move code "
         "before the wait on purpose are left alone. Or an arrival that it comes to with nothing read of it, while others at that mbarrier "
-        "are behind a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
-        "wait, in a function that waits for registers elsewhere, or that commits products and never waits for a load."
+        "are after a wait; or one copy of unrolled code lacks the wait that all others have. A warning, if one place alone lacks the "
+        "wait, in a function that waits for registers elsewhere, or that commits MMAs and never waits for a load."
     ),
     sanitizer="no tool of it looks for this.",
     check=check,

@@ -70,6 +70,8 @@ class Memory:
         self._top = GLOBAL_BASE
         self._bases: dict[str, tuple[Any, Any, Array]] = {}
         self.places = AddressCache()
+        self.unwritten: dict[int, Array] = {}
+        """Of allocations whose contents are undefined at first, by address, which bytes have been written since."""
         self.globals = _whole_process() if host else Buffer.of_size(GLOBAL_AT_FIRST, origin=GLOBAL_BASE)
 
     # -- what the host does
@@ -97,6 +99,7 @@ class Memory:
     def free(self, address: int) -> None:
         """Accesses to what was allocated there are faults from now on. Raises KeyError if nothing begins there."""
         self.allocations.remove(address)
+        self.unwritten.pop(address, None)
 
     def register(self, address: int, size: int, name: str = "") -> None:
         """Says that a kernel may access these bytes of the process (host mode)."""
@@ -106,7 +109,20 @@ class Memory:
         """Bytes of global memory, not copied: valid until the next `allocate`. Raises ValueError if they are not all of one allocation."""
         if not self.allocations.hold(address, address + size):
             raise ValueError(f"{size} bytes at {address:#x} are not allocated: {self.allocations.nearest(address)}")
+        if self.unwritten:
+            self.defined(address, size)
         return self.globals.span(address, size)
+
+    def defined(self, address: int, size: int) -> None:
+        """The host may have written these bytes."""
+        found = self.allocations.containing(address)
+        written = self.unwritten.get(found.start) if found is not None else None
+        if found is None or written is None:
+            return
+        if size == found.size:
+            del self.unwritten[found.start]
+        else:
+            written[address - found.start : address - found.start + size] = 1
 
     def write(self, address: int, data: Any) -> None:
         """Copies bytes, or an array, to global memory."""
@@ -248,7 +264,7 @@ class Memory:
             at = self._check(whom, which, local_address, size, kind, align or size)
             buffer = self.buffer(which, local_address)
             if watched and self.watch is not None:
-                self.watch(Access(kind, whom, which, at, size, proxy, _chosen(values, mine)))
+                self.watch(Access(kind, whom, which if buffer is not self.local else ".local", at, size, proxy, _chosen(values, mine)))
             pieces.append((buffer, at, mine))
         return pieces
 

@@ -10,6 +10,7 @@ from ptxkit.machine.monitors.barriers import Barriers
 from ptxkit.machine.monitors.matrices import Matrices
 from ptxkit.machine.monitors.mbarriers import Mbarriers
 from ptxkit.machine.monitors.races import FAMILIES, Races
+from ptxkit.machine.monitors.uninitialized import Uninitialized
 
 CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     **dict.fromkeys(FAMILIES, Races),
@@ -17,6 +18,7 @@ CHECKS: dict[str, Callable[[Sequence[str]], Monitor]] = {
     "barriers": lambda _: Barriers(),
     "matrices": lambda _: Matrices(),
     "mbarriers": lambda _: Mbarriers(),
+    "uninitialized": lambda _: Uninitialized(),
 }
 """What makes the monitor of a check, given the names of all checks that are asked for: several may be those of one monitor."""
 

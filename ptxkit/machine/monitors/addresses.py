@@ -1,10 +1,10 @@
 """Accesses that lie where nothing is: outside of every variable and buffer, misaligned, in another state space (ISA 5.1, 6.4, 9.7.10).
 
 What memory refuses ends the launch; here it becomes a finding that names the thread, the bytes, and the variable or buffer that was missed.
-It speaks for S001, S002, S005 and R006, and for M012 and M014 where the access is that of an mbarrier.
+It speaks for S001, S002, S005, R006 and R007, and for M012 and M014 where the access is that of an mbarrier.
 
 Memory has no walls between the variables of a CTA. An access through an address that can only come from one variable (its name stands in
-the instruction, or is the only one that the register is computed from) and that touches bytes beside that variable is reported too; the
+the instruction, or is the only one that the register is computed from) and that is to bytes beside that variable is reported too; the
 launch goes on.
 """
 
@@ -36,13 +36,14 @@ MISALIGNED: Rule = ("S001", "misaligned-access")
 OUTSIDE: Rule = ("S002", "out-of-bounds-access")
 WRONG_SPACE: Rule = ("S005", "wrong-state-space")
 PARAMETER: Rule = ("R006", "parameter-width")
+INDEX: Rule = ("R007", "branch-index-range")
 MBARRIER_ALIGNMENT: Rule = ("M012", "mbarrier-alignment")
 MBARRIER_REMOTE: Rule = ("M014", "mbarrier-remote-form")
 
 
 @attrs.frozen
 class _Object:
-    """The bytes `start` to `end` of a state space that an instruction may touch, and what they are called."""
+    """The bytes `start` to `end` of a state space that an instruction may access, and what they are called."""
 
     name: str
     space: str
@@ -66,6 +67,8 @@ class Addresses(Monitor):
     # --- what memory refuses
 
     def fault(self, fault: Fault) -> None:
+        if fault.kind == "branch" and fault.threads:
+            self._beyond_targets(fault)
         bad = fault.stop.access if fault.stop is not None else None
         if bad is None:
             return
@@ -86,6 +89,14 @@ class Addresses(Monitor):
         self.collected.add(
             (id(site), bad.why), _rule(bad, at, site), f"{who} {where}", site, witness, span=fault.diagnostic.span, count=count
         )
+
+    def _beyond_targets(self, fault: Fault) -> None:
+        """A branch by an index that its list of targets does not have."""
+        cta, thread = fault.threads[0]
+        side = {"cta": list(cta), "thread": list(thread), "line": fault.line or 0, "kind": "branch"}
+        witness = {"accesses": [side], "space": "", "variable": "", "offset": 0, "bytes": 0}
+        message = f"{spoken_thread(cta, thread)} branches by {fault.reason}"
+        self.collected.add(("branch", fault.line), INDEX, message, None, witness, span=fault.diagnostic.span, count=fault.count)
 
     def _place(self, bad: BadAccess, at: int) -> tuple[str, int, str]:
         """The variable or buffer that a bad access is next to, the offset from its start, and where it is in words."""
@@ -114,7 +125,7 @@ class Addresses(Monitor):
 
     def _nearest(self, space: str, at: int) -> tuple[str, int, int]:
         """The variable or buffer at an address, else the one before it, else the one after: name, start, end (0: there is none)."""
-        near = sorted(self._objects(space), key=lambda one: one[1])
+        near = sorted(self._nearby(space), key=lambda one: one[1])
         before = [one for one in near if one[1] <= at]
         if not before:
             return near[0] if near else ("", 0, 0)
@@ -122,7 +133,7 @@ class Addresses(Monitor):
         after = near[len(before)] if len(near) > len(before) else None
         return after if after is not None and at >= found[2] and after[1] - at < at - found[2] else found
 
-    def _objects(self, space: str) -> list[tuple[str, int, int]]:
+    def _nearby(self, space: str) -> list[tuple[str, int, int]]:
         launch = self.launch
         memory = launch.machine.memory
         if space == ".global":
@@ -137,6 +148,8 @@ class Addresses(Monitor):
     # --- one variable into the next
 
     def access(self, access: Access) -> None:
+        if access.space == ".global":
+            return
         site = getattr(access.lanes, "site", None)
         if site is None:
             return
@@ -193,6 +206,9 @@ class Addresses(Monitor):
             return None
         node = part(site.instruction.operands[addresses[0].path[0]], addresses[0].path[1:])
         base = node.base if isinstance(node, Address) else node
+        named = site.scope.lookup(base.text) if type(base) is Name else None
+        if named is not None and named.kind in (Kind.VARIABLE, Kind.PARAMETER):
+            return self._bytes_of(site.body, named)
         sources = self._sources.get(id(site.body))
         if sources is None:
             sources = self._sources[id(site.body)] = _Sources(site.body)

@@ -247,6 +247,9 @@ class InFlight:
         knowledge = races.knowledge
         word = races.launch.machine.memory.shared.view(np.dtype(np.uint64))[signal >> 3]
         cta = (place + knowledge.first) // knowledge.threads
+        if not races.by_the_letter:
+            # who waits at an mbarrier observes what completed there, also what another CTA started: nobody writes a scope for that
+            cta = knowledge.first // knowledge.threads + races.launch.machine.memory.owner(".shared", signal)[0]
         released = races.phase(signal, int(objects.parity(word)))
         released.add(races.clocks, CLUSTER, cta // knowledge.cluster, cta, clock)
 

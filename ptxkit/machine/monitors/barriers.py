@@ -583,7 +583,7 @@ class Barriers(Monitor):
                 (id(site), "pool"),
                 REGISTERS,
                 f"warpgroups of CTA {self._cta(cta * BARRIERS)} ask for {each} registers a thread, {total} in all: a multiprocessor has"
-                f" {REGISTER_FILE}, so one waits for ever",
+                f" {REGISTER_FILE}, so one waits without end",
                 site,
                 {"waiting": self.collected.groups(mine, self.collected.line(site), "registers")},
             )

@@ -150,7 +150,7 @@ class Matrices(Monitor):
             memory = residents.kept(("cta", "tensor memory"), object)[cta]
             if getattr(memory, "taken", None):
                 who = Side(*self.names.thread(thread), self.launch.span(site).line, "allocate")
-                message = f"tensor memory that {_thread(who)} allocates is not freed before the kernel ends"
+                message = f"tensor memory that {_thread(who)} allocates is not deallocated before the kernel ends"
                 self._report("T001", site, site, message, (who,), "")
         self.flights = {}
 

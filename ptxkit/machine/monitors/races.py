@@ -19,6 +19,7 @@ from ptxkit.machine.asynchronous.arguments import order as operand_order
 from ptxkit.machine.groups import Lanes
 from ptxkit.machine.matrices.tensor_memory import CELL, COLUMNS, LANES
 from ptxkit.machine.matrices.tensor_memory import SPACE as TENSOR
+from ptxkit.machine.memory.arena import watched
 from ptxkit.machine.memory.buffer import Buffer
 from ptxkit.machine.monitoring import Monitor
 from ptxkit.machine.monitors.asynchronous import Flying, InFlight, after, group_of
@@ -121,6 +122,12 @@ class Races(Monitor):
         self.given: dict[tuple[int, tuple[str, int]], Releases] = {}
         """What a thread has released at a location."""
         self.fenced = Releases()
+        self.only_waits = True
+        """Whether nobody has arrived at a barrier of a CTA without waiting."""
+        self.came_together: tuple[Array, int, list[tuple[int, int]]] | None = None
+        """All threads that there are, if they came to a barrier together and have not gone on; when; barriers with their phases."""
+        self._polls: dict[int, tuple[Array, tuple[int, int], Array]] = {}
+        """By instruction: which threads read what last, at which stamp, after how many writes."""
         self.arrivals: dict[tuple[int, int], list[tuple[Array, int, bool]]] = {}
         self.brought: dict[tuple[int, int], int] = {}
         """What all threads of a CTA knew when the first one left a barrier, by barrier and phase."""
@@ -136,6 +143,8 @@ class Races(Monitor):
             return
         self.knowledge.reset(residents.first_cta, residents.count)
         self.residents = residents
+        self._polls = {}
+        self.only_waits, self.came_together = True, None
         self.shadows.pop(".shared", None)
         self.shadows.pop(TENSOR, None)
         self.chains = {key: chain for key, chain in self.chains.items() if key[0] == ".global"}
@@ -232,6 +241,8 @@ class Races(Monitor):
         at = np.asarray(at, np.int64) if getattr(at, "ndim", 0) else repeated(int(at), lanes.count)
         self._now = access
         self.flying.check(space, at, access.size, access.kind, kind, lanes.index)
+        if access.kind == "read" and self._is_read_again(shadow, lanes.place, at, kind):
+            return
         pieces = -(-access.size // shadow.grain)
         place, thread, code = lanes.place, lanes.index, repeated(code_of(access.size, 0), lanes.count)
         is_uniform = at.strides == (0,) and lanes.count > 0
@@ -254,6 +265,15 @@ class Races(Monitor):
         elif kind.strength or self.chains:
             self._order(space, lanes, at, access.size, kind, access.kind != "write", access.kind != "read")
 
+    def _is_read_again(self, shadow: Shadow, place: Array, at: Array, kind: _Kind) -> bool:
+        """Whether the same threads have just read the same, with nothing written and nobody synchronized since: nothing new comes of it."""
+        last = self._polls.get(kind.number)
+        state = self.knowledge.stamp, shadow.changes
+        if last is not None and last[0] is place and last[1] == state and np.array_equal(last[2], at):
+            return True
+        self._polls[kind.number] = (place, state, at)
+        return False
+
     def _accessed(self, shadow: Shadow, space: str, rows: _Rows, access: Access) -> None:
         """Accesses of pieces: checked, and remembered."""
         shadow.use(rows.piece)
@@ -270,6 +290,8 @@ class Races(Monitor):
     def buffer(self, space: str) -> Buffer:
         """The bytes of a space."""
         memory = self.launch.machine.memory
+        if space == ".global" and memory.host:
+            return watched(memory.globals, memory.allocations)
         found: Buffer = memory.globals if space == ".global" else memory.shared
         return found if space != TENSOR else self.cells()
 
@@ -297,6 +319,8 @@ class Races(Monitor):
 
     def _check_writers(self, shadow: Shadow, space: str, rows: _Rows, how: str) -> None:
         """The last write of each piece, and those that are in the log, against these accesses."""
+        if rows.piece.strides == (0,) and not shadow.writer[rows.piece[0]]:
+            return
         writer = shadow.writer[rows.piece]
         others = np.flatnonzero((writer != 0) & (writer != rows.thread + 1))
         if len(others) and not rows.kind.strength:
@@ -661,8 +685,12 @@ class Races(Monitor):
         number = np.asarray(arguments[0])
         keys = lanes.cta * 16 + number
         waits = not bound.has(".arrive")
+        self.only_waits &= waits
+        came: list[tuple[int, int]] = []
+        self.came_together = (lanes.place, knowledge.stamp, came) if not number.ndim and lanes.count == residents.alive_count else None
         for barrier, which in apart(keys):
             phase = int(residents.barriers.phase[barrier])
+            came.append((barrier, phase))
             places = lanes.place[which]
             self.arrivals.pop((barrier, phase - 2), None)
             self.brought.pop((barrier, phase - 2), None)
@@ -683,6 +711,8 @@ class Races(Monitor):
             self._leave_cluster(lanes, token)
             return
         knowledge, residents = self.knowledge, self.residents
+        if self._leave_together(lanes, token is None):
+            return
         keys = lanes.cta * 16 + np.asarray(arguments[0])
         phases = np.asarray(token[1]) if token is not None else residents.barriers.phase[keys]
         phases = np.broadcast_to(phases, lanes.count)
@@ -713,6 +743,20 @@ class Races(Monitor):
                 clock = self.clocks.join(clock, -came[n][1])
             knowledge.share(mine, clock)
         knowledge.tick()
+
+    def _leave_together(self, lanes: Any, is_over: bool) -> bool:
+        """Whether all threads that there are came to one barrier at the same time and go on from it, and no clock needs to be told."""
+        knowledge, places = self.knowledge, lanes.place
+        came, self.came_together = self.came_together, None
+        if came is None or came[0] is not places or not self.only_waits or knowledge.extra[places].any():
+            return False
+        knowledge.floor_cta[places] = came[1]
+        if is_over:
+            # the barrier did not count a phase
+            for key in came[2]:
+                self.arrivals.pop(key, None)
+        knowledge.tick()
+        return True
 
     def _leave_cluster(self, lanes: Any, token: Any) -> None:
         if token is None:

@@ -84,6 +84,8 @@ def _rule(race: Race, launch: Launch) -> tuple[str, str]:
         return race.rule, _NAMES[race.rule]
     if race.space == ".global":
         return "race", "race-global"
+    if race.accesses[0].cta != race.accesses[1].cta:
+        return "G005", "dsmem-access-unsynchronised"
     warps = {_warp(side, launch) for side in race.accesses}
     return ("S009", "implicit-warp-synchrony") if len(warps) == 1 else ("S003", "smem-race")
 

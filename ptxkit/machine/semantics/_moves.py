@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ptxkit.machine.operation import Operation, Semantics
+from ptxkit.machine.semantics._shuffling import sources
 from ptxkit.machine.types import B128, dtype_of
 
 
@@ -83,9 +84,6 @@ def _unpacking(whole: np.dtype[Any], part: np.dtype[Any], count: int) -> Any:
     return unpack
 
 
-_LANE = np.arange(32)
-
-
 def shfl(op: Operation) -> Semantics:
     """Exchanges values between the lanes of a warp (ISA 9.7.10.5, 9.7.10.6). From a lane that is not there a lane gets its own value."""
     mode = op.slot(".mode")
@@ -94,26 +92,7 @@ def shfl(op: Operation) -> Semantics:
 
     def run(lanes: Any, a: Any, b: Any, c: Any, *_: Any) -> Any:
         values = lanes.by_warp(a)
-        b_rows = b & word.type(31) if not b.ndim else lanes.by_warp(b) & 31
-        c_rows = c if not c.ndim else lanes.by_warp(c)
-        limit = (c_rows & 31).astype(np.int64)
-        segment = (c_rows >> 8 & 31).astype(np.int64)
-        least = _LANE & segment
-        most = least | (limit & ~segment)
-        offset = b_rows.astype(np.int64)
-        if mode == ".up":
-            source = _LANE - offset
-            inside = source >= most
-        elif mode == ".down":
-            source = _LANE + offset
-            inside = source <= most
-        elif mode == ".bfly":
-            source = _LANE ^ offset
-            inside = source <= most
-        else:
-            source = least | (offset & ~segment)
-            inside = source <= most
-        source = np.where(inside, source, _LANE) & 31
+        source, inside = sources(mode, lanes, b, c)
         rows = len(values)
         if source.ndim == 1:
             found = values[:, source]

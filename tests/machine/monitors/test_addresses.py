@@ -49,6 +49,10 @@ BAD = {
         "mov.u64 %rd3, c; cvta.const.u64 %rd3, %rd3; st.u32 [%rd3], %r1;", "S005", "address", "which a kernel can only read",
     ),
     "more of a parameter than there is": ("ld.param.u32 %r5, [n+-8];", "R006", "ended", "reads n[-8..-5], 8 bytes before its start"),
+    "beyond a list of targets": (
+        "mov.u32 %r3, 2; T: .branchtargets A, B; brx.idx %r3, T; A: B:",
+        "R007", "branch", "branches by an index beyond the list of targets",
+    ),
     "in another CTA": (
         "mov.u32 %r3, a; xor.b32 %r5, %r2, 1; mapa.shared::cluster.u32 %r4, %r3, %r5; ld.shared::cta.u32 %r6, [%r4];", "S005", "address",
         "of another CTA through .shared::cta",

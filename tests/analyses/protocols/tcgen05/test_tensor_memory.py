@@ -68,21 +68,6 @@ mbarrier.arrive.shared::cta.b64 _, [%r5];
 """
 
 
-def test_the_only_round_that_gives_nothing_back_is_told() -> None:
-    # where the index is not known, the places of an unrolled ring are one array
-    rounds = [wait(f"%r5+{8 * i}", i) + PRODUCT + COMMIT.format(f"%r6+{8 * i}") for i in range(4)]
-
-    def told() -> list[Severity]:
-        return [one.severity for one in findings(INDEX + "LOOP:\n" + "".join(rounds) + "@%p2 bra LOOP;\n", "T005")]
-
-    assert told() == []
-    rounds[2] = rounds[2].replace(COMMIT.format("%r6+16"), "")
-    assert told() == [Severity.INFO]
-    # two that differ may be meant to
-    rounds[1] = rounds[1].replace(COMMIT.format("%r6+8"), "")
-    assert told() == []
-
-
 def test_all_may_come_to_a_standstill_before_the_launch_matters() -> None:
     body = """@!%p2 mbarrier.init.shared::cta.b64 [turn], 1;
 bar.sync 0;
@@ -110,22 +95,6 @@ PASSED = "LOOP: {body}add.u32 %r5, %r5, 1;\nsetp.lt.u32 %p3, %r5, 9;\n@%p3 bra L
 INITS = "@!%p2 mbarrier.init.shared::cta.b64 [{}], {};\n"
 
 
-def test_a_load_that_is_handed_on_under_way_is_told() -> None:
-    bare = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r3}, [%r1];\n"
-    wait_ = "tcgen05.wait::ld.sync.aligned;\n"
-    arrive = "mbarrier.arrive.shared::cta.b64 _, [empty];\n"
-    use = "add.u32 %r9, %r9, %r3;\n"
-    right = bare + wait_ + arrive + use
-
-    def told(body: str) -> list[Severity]:
-        return [one.severity for one in findings(body, "T003") if one.message.startswith("a load from tensor memory")]
-
-    assert told(right + bare + arrive + use) == [Severity.WARNING]
-    assert not told(right + right)
-    # what was read was there
-    assert not told(right + bare + use + arrive)
-
-
 def roles(mmas: str) -> str:
     """Thread 0 starts products in a loop, thread 32 arrives at `full` each time that it was told through `empty`."""
     setup = "".join([INITS.format(one, 1) for one in ("full", "empty")]) + "bar.sync 0;\n"
@@ -138,9 +107,10 @@ def roles(mmas: str) -> str:
 def test_a_loop_that_gives_back_less_than_it_takes_is_told() -> None:
     first, second = [wait("full", at, at) + PRODUCT for at in (0, 1)]
     good = roles(first + COMMIT.format("empty") + second + COMMIT.format("empty"))
-    told = [one for one in findings(good.replace(COMMIT.format("empty"), "", 1), "T005") if one.severity is not Severity.INFO]
+    told = findings(good.replace(COMMIT.format("empty"), "", 1), "T005")
 
-    assert [(one.severity, "more often in a round" in one.message) for one in told] == [(Severity.WARNING, True)]
+    # an argument, which no run has shown
+    assert [(one.severity, "more often in an iteration" in one.message) for one in told] == [(Severity.INFO, True)]
     assert not findings(good, "T005")
 
 
@@ -191,16 +161,6 @@ setp.lt.u32 %p3, %r5, 9;
     assert not findings(tells.format(start=0) + asks + "END:\n", "T005")
 
 
-def test_commits_that_come_together_everywhere_but_once_are_told() -> None:
-    both = PRODUCT + COMMIT.format("empty") + COMMIT.format("turn")
-    rest = "".join([both + wait("full", i) for i in range(7)])
-    end = wait("empty", 20) + wait("turn", 21)
-    found = findings(PRODUCT + COMMIT.format("empty") + wait("full", 9) + rest + end, "T005")
-
-    assert [one.severity for one in found if "alone" in one.message] == [Severity.WARNING]
-    assert not [one for one in findings(rest + end, "T005") if "alone" in one.message]
-
-
 def test_a_fence_that_is_there_behind_all_other_waits_is_missed() -> None:
     fenced = wait("full", 1) + FENCE + "bar.sync 1, 128;\n" + load(3)
     bare = wait("empty", 2) + PRODUCT + COMMIT.format("turn")
@@ -210,20 +170,6 @@ def test_a_fence_that_is_there_behind_all_other_waits_is_missed() -> None:
     assert not findings(fenced + bare.replace(PRODUCT, FENCE + PRODUCT) + wait("turn", 3), "T006")
 
 
-def test_a_copy_of_code_that_lacks_what_the_others_have_is_told() -> None:
-    before = "".join([f"add.u32 %r{i}, %r9, {i};\n" for i in range(2, 10)])
-    behind = "".join([f"xor.b32 %r{i}, %r9, {i};\n" for i in range(2, 10)])
-
-    def told(*commits: str) -> list[str]:
-        body = "".join([PRODUCT + before + commit + behind for commit in commits])
-        return [one.message for one in findings(body + wait("turn", 1), "T005") if "copies" in one.message]
-
-    one = COMMIT.format("turn")
-    assert len(told(one, one, "", one)) == 1
-    assert not told(one, one, one)
-    assert not told(one, one, "", "")
-
-
 WAIT_LOADS = "tcgen05.wait::ld.sync.aligned;\n"
 
 
@@ -231,51 +177,16 @@ def load_only(register: int) -> str:
     return load(register).splitlines(True)[0]
 
 
-def test_the_one_load_that_is_not_waited_for_where_others_are_is_told() -> None:
-    def told(*waits: str) -> list[Severity]:
-        loads = [load_only(i + 3) + wait_ + f"add.u32 %r9, %r9, %r{i + 3};\n" for i, wait_ in enumerate(waits)]
-        return [one.severity for one in findings("mov.u32 %r9, 0;\n" + "".join(loads) + "st.global.u32 [%rd3], %r9;\n", "T003")]
-
-    assert told(WAIT_LOADS, "", WAIT_LOADS) == [Severity.WARNING]
-    assert told(WAIT_LOADS, WAIT_LOADS, WAIT_LOADS) == []
-    # two that are left out may be meant
-    assert told(WAIT_LOADS, "", "") == [Severity.INFO]
-
-
-def test_a_wait_that_is_there_for_handing_on_is_no_custom() -> None:
-    def told(before: str) -> list[Severity]:
-        second = load_only(4) + WAIT_LOADS + before + "add.u32 %r9, %r9, %r4;\nst.global.u32 [%rd3], %r9;\n"
-        return [one.severity for one in findings("mov.u32 %r9, 0;\n" + load(3) + second, "T003")]
-
-    assert told("mbarrier.arrive.shared::cta.b64 _, [turn];\n") == [Severity.INFO]
-    assert told("") == [Severity.WARNING]
-
-
 def test_a_function_with_one_load_and_no_wait_is_told() -> None:
     def told(body: str) -> list[Severity]:
         return [one.severity for one in findings("mov.u32 %r9, 0;\n" + body + "st.global.u32 [%rd3], %r9;\n", "T003")]
 
     before = PRODUCT + COMMIT.format("turn") + wait("turn", 1)
-    assert told(before + load(3)) == [Severity.WARNING]
+    assert told(before + load(3)) == [Severity.INFO]
     assert told(before + load_only(3) + WAIT_LOADS + "add.u32 %r9, %r9, %r3;\n") == []
     assert told(before + load(3) + load(4)) == [Severity.INFO]
     # without products it only shows how the instruction is written
     assert told(load(3)) == [Severity.INFO]
-
-
-def test_a_copy_of_a_load_that_lacks_the_wait_of_the_other_is_told() -> None:
-    behind = "".join([f"xor.b32 %r{i}, %r9, {i};\n" for i in range(10, 16)])
-
-    def told(*waits: str) -> list[str]:
-        numbers = enumerate(waits, 3)
-        copies = "".join([load_only(i) + wait_ + f"add.u32 %r9, %r9, %r{i};\nsub.u32 %r9, %r9, 1;\n" + behind for i, wait_ in numbers])
-        others = "".join([load(i) + "mul.lo.u32 %r9, %r9, %r9;\n" for i in (6, 7, 8)])
-        found = findings("mov.u32 %r9, 0;\n" + others + copies + "st.global.u32 [%rd3], %r9;\n", "T003")
-        return [one.message for one in found if "other copies" in one.message]
-
-    assert len(told(WAIT_LOADS, "")) == 1
-    assert not told(WAIT_LOADS, WAIT_LOADS)
-    assert not told(WAIT_LOADS, "", "")
 
 
 def test_what_is_stored_is_there_only_behind_a_wait() -> None:

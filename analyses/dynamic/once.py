@@ -1,0 +1,112 @@
+"""One run of a made-up launch under all monitors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from ptxkit.analyses.execution.contents import Contents
+from ptxkit.analyses.execution.dependence import dependent
+from ptxkit.analyses.execution.execute import fault_space
+from ptxkit.analyses.execution.observing import Observer
+from ptxkit.analyses.inputs.example import Example
+from ptxkit.diagnostics import Severity
+from ptxkit.isa.binding import Bound
+from ptxkit.machine import Budget, Fault
+from ptxkit.machine.monitors import monitors_of
+from ptxkit.machine.monitors.addresses import OUTSIDE
+
+if TYPE_CHECKING:
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.loading import Code
+
+
+BY_DESCRIPTOR = ("wgmma.isa", "tcgen05.isa")
+"""The chapters whose instructions read matrices by descriptors."""
+
+
+@attrs.frozen(eq=False)
+class Ran:
+    """What came of it. `fault` ended it; None: all threads ran to completion."""
+
+    example: Example
+    findings: tuple[Finding, ...]
+    fault: Fault | None
+    observer: Observer = attrs.field(repr=False)
+    code: Code = attrs.field(repr=False)
+
+    def line_of(self, site: Any) -> int:
+        """The line of an instruction."""
+        return self.code.index.span(site.path).line
+
+    @property
+    def wrong(self) -> tuple[Finding, ...]:
+        """The findings that are no notes.
+
+        Of matrices that descriptors describe: not where one leaves its variable, as less of the layout may be used than there is; and no
+        races of tcgen05 in shared memory, whose implicit orders (9.7.16.6) are not all followed.
+        """
+        loud = [one for one in self.findings if one.diagnostic.severity is not Severity.INFO]
+        unsure = {one.diagnostic.span for one in loud if one.diagnostic.name == OUTSIDE[1] and self._is_matrix(one)}
+        return tuple([one for one in loud if one.diagnostic.span not in unsure and not self._is_implicit(one)])
+
+    def _is_implicit(self, finding: Finding) -> bool:
+        lines = {finding.diagnostic.span.line, *[related.span.line for related in finding.diagnostic.related]}
+        return finding.witness.get("space") == "shared" and bool(lines & self._lines_of(BY_DESCRIPTOR[1:]))
+
+    def _lines_of(self, chapters: tuple[str, ...]) -> set[int]:
+        """The lines of the instructions of some chapters."""
+        bodies = self.observer.program.entered if self.observer.program is not None else ()
+        sites = [site for body in bodies for site in body.sites]
+        return {self.line_of(site) for site in sites if isinstance(site.bound, Bound) and site.bound.form.file in chapters}
+
+    def _is_matrix(self, finding: Finding) -> bool:
+        return finding.diagnostic.span.line in self._lines_of(BY_DESCRIPTOR)
+
+    @property
+    def outside(self) -> str:
+        """The state space in which the run left all that it was given; empty if it did not."""
+        for finding in self.findings:
+            if finding.diagnostic.name == OUTSIDE[1]:
+                return "." + str(finding.witness.get("space", ""))
+        fault = self.fault
+        return fault_space(fault) if fault is not None and fault.kind == "address" and " outside of " in fault.reason else ""
+
+    @property
+    def depends(self) -> tuple[Any, ...]:
+        """The instructions that depend on contents that were made up."""
+        program = self.observer.program
+        return dependent(program, self.observer.sources) if program is not None else ()
+
+
+def once(code: Code, one: Example, contents: Contents, operations: int, seconds: float) -> Ran:
+    """Runs a launch with some contents of memory, for so many operations and seconds at most."""
+    machine = code.machine
+    code.reset()
+    made: list[tuple[int, int]] = []
+    arguments = [argument.make(machine, contents, n + 1, made) for n, (_, argument) in enumerate(one.arguments)]
+    observer = Observer(tuple(made))
+    fault: Fault | None = None
+    findings: tuple[Finding, ...] = ()
+    budget = Budget(seconds=seconds, operations=operations)
+    monitors = (observer, *monitors_of("all"))
+    try:
+        run = machine.launch(
+            code,
+            one.kernel,
+            *arguments,
+            grid=one.grid,
+            block=one.block,
+            cluster=one.cluster,
+            shared=one.shared,
+            budget=budget,
+            monitors=monitors,
+        )
+        findings = run.findings
+    except Fault as error:
+        fault, findings = error, error.findings
+    finally:
+        for start, _ in made:
+            machine.free_global(start)
+    return Ran(one, findings, fault, observer, code)

@@ -1,1 +1,0 @@
-"""Instructions that all similar pieces of code have but one."""

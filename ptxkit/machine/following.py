@@ -1,0 +1,288 @@
+"""Undefined values in registers, followed from where they come from to where they are used.
+
+There are few: registers that may be read before they are written, what was loaded from bytes that nobody has written, what a shuffle took
+from an absent lane. `Undefined` holds those registers only, with a number for each resident thread that says where the value came from
+(0: it is defined). Compiled code asks for an instruction only while there are any, so that others cost next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.isa.binding import Bound
+from ptxkit.isa.notation import Call
+from ptxkit.machine.code import part
+from ptxkit.machine.groups import Array
+from ptxkit.names import Kind
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Body, Site
+
+REGISTERS = 1 << 24
+"""A function has fewer registers."""
+
+
+@attrs.frozen(eq=False)
+class Read:
+    """An operand that is read: its registers, which of the arguments it is (-1: none), and whether it is an address."""
+
+    name: str
+    keys: tuple[int, ...]
+    argument: int
+    is_address: bool
+
+
+@attrs.frozen(eq=False)
+class Plan:
+    """How undefined values go through an instruction."""
+
+    site: Site
+    bound: Bound
+    reads: tuple[Read, ...]
+    writes: tuple[int, ...]
+    """The registers that are written, one after another."""
+    guard: int
+    negated: bool
+    how: str
+    """`select`, `and`, `or`, `decided-and`, `decided-or`, `equal`, `pack`, `unpack`, or nothing: undefined if any operand is."""
+    names: tuple[str, ...]
+    """The operands of `how`."""
+    arguments: tuple[str, ...]
+    """What the form calls the arguments."""
+    keys: frozenset[int]
+    stores: bool
+    loads: bool
+
+
+class Undefined(dict[int, Array]):
+    """The registers that are undefined in some threads: by register a number for each resident thread.
+
+    `loaded` is not empty between a load of undefined bytes, or a store, and the end of its instruction. `monitor` says what is a use.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loaded: dict[str, Any] = {}
+        self.monitor: Any = None
+        self.bodies: dict[int, int] = {}
+        self._kept: list[Any] = []
+        self.plans: dict[int, Plan | None] = {}
+
+    def key(self, body: Body, number: int) -> int:
+        """The key of a register of a function."""
+        found = self.bodies.get(id(body))
+        if found is None:
+            found = self.bodies[id(body)] = len(self.bodies)
+            self._kept.append(body)
+        return found * REGISTERS + number
+
+    def plan(self, site: Site, names: list[str]) -> Plan | None:
+        """What to do at an instruction that is given arguments of these names; None if nothing goes through it."""
+        if id(site) not in self.plans:
+            self.plans[id(site)] = self._plan(site, names)
+        return self.plans[id(site)]
+
+    def _plan(self, site: Site, names: list[str]) -> Plan | None:
+        bound, body = site.bound, site.body
+        if not isinstance(bound, Bound):
+            return None
+        operands = site.instruction.operands
+        reads: list[Read] = []
+        writes: list[int] = []
+        for operand in bound.operands:
+            whole = operands[operand.path[0]]
+            is_address = operand.role == "addr"
+            node = whole if is_address and len(operand.path) < 2 else part(whole, operand.path[1:])
+            own = tuple([self.key(body, number) for number in body.registers_of(site.scope, node)])
+            if operand.writes:
+                writes += own
+            if operand.reads and own:
+                position = names.index(operand.name) if operand.name in names else -1
+                reads.append(Read(operand.name, own, position, is_address))
+        guard = site.instruction.guard
+        guarded = [self.key(body, number) for number in body.registers_of(site.scope, guard)] if guard is not None else []
+        how, what = _how(bound, {read.name: read.keys for read in reads})
+        keys = frozenset([*writes, *guarded, *[key for read in reads for key in read.keys]])
+        if not keys:
+            return None
+        memory = [one for one in bound.memory if not one.is_async]
+        stores = any(one.access in ("write", "update", "readwrite") for one in memory)
+        loads = bool(writes) and bool(memory) and bound.converges is None
+        negated = guard is not None and guard.negated
+        return Plan(
+            site, bound, tuple(reads), tuple(writes), guarded[0] if guarded else -1, negated, how, what, tuple(names), keys, stores, loads
+        )
+
+    # --- what compiled code calls
+
+    def of(self, keys: tuple[int, ...], lanes: Any) -> Any:
+        """Where the values of registers come from that are undefined, for each lane; None if all are defined."""
+        found = None
+        for key in keys:
+            column = self.get(key)
+            if column is None:
+                continue
+            here = column[lanes.place]
+            found = here if found is None else np.maximum(found, here)
+        return found if found is not None and found.any() else None
+
+    def put(self, key: int, lanes: Any, value: Any) -> None:
+        """A register of these lanes is undefined now, or defined (None)."""
+        column = self.get(key)
+        if column is None:
+            if value is None:
+                return
+            column = self[key] = np.zeros(lanes.residents.count, np.uint8)
+        column[lanes.place] = 0 if value is None else value
+        if value is None and not column.any():
+            del self[key]
+
+    def step(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], predicate: Any = None) -> None:
+        """An instruction is about to be executed; `predicate` says by which lanes (None: all)."""
+        if predicate is not None:
+            source = self.of((plan.guard,), lanes)
+            if source is not None and (plan.bound.memory or plan.bound.barrier):
+                self.monitor.used(plan, lanes, source, "guard")
+            if getattr(predicate, "ndim", 0):
+                chosen = np.flatnonzero(predicate)
+                if source is not None and not plan.bound.memory:
+                    for key in plan.writes:
+                        old = self.of((key,), lanes)
+                        self.put(key, lanes, source if old is None else np.maximum(old, source))
+                if not len(chosen):
+                    return
+                lanes = lanes.at(chosen)
+                arguments = tuple([_taken(x, chosen) for x in arguments])
+            elif not predicate:
+                return
+        taints = {}
+        for read in plan.reads:
+            found = self.of(read.keys, lanes)
+            if found is None:
+                continue
+            if read.is_address:
+                self.monitor.used(plan, lanes, found, "address")
+            else:
+                taints[read.name] = (found, read)
+        result = self._through(plan, lanes, taints, arguments) if taints else None
+        if plan.stores and result is not None:
+            self.loaded["stored"] = (plan.site, lanes, result)
+        if plan.bound.converges is not None and not plan.bound.fragments:
+            # what a warp does together may be undefined in other lanes: not followed
+            result = None
+        for key in plan.writes:
+            self.put(key, lanes, None if plan.bound.memory else result)
+
+    def _through(self, plan: Plan, lanes: Any, taints: dict[str, Any], arguments: tuple[Any, ...]) -> Any:
+        """What comes out of an instruction that reads undefined values."""
+        how = plan.how
+        if how == "equal":
+            return None
+        if how == "pack":
+            source = next(iter(taints.values()))[1]
+            each = [self.of((key,), lanes) for key in source.keys]
+            if any(one is None for one in each):
+                return None
+            return _least(each)
+        if how in ("select", "and", "or", "decided-and", "decided-or"):
+            values = dict(zip(plan.arguments, arguments, strict=False))
+            return _decided(plan, lanes, {name: found for name, (found, _) in taints.items()}, values)
+        found = None
+        for one, _ in taints.values():
+            found = one if found is None else np.maximum(found, one)
+        return found
+
+    def land(self, plan: Plan) -> None:
+        """An instruction has been executed that accessed undefined bytes, or stored an undefined value."""
+        loaded = dict(self.loaded)
+        self.loaded.clear()
+        self.monitor.landed(plan, loaded)
+
+    def enter(self, caller: Body, given: list[int], body: Body, results: int, lanes: Any) -> None:
+        """A function begins: parameters in registers are as defined as the arguments, results are not yet."""
+        for place, (symbol, number) in enumerate(body.formals):
+            if symbol.kind is not Kind.REGISTER:
+                continue
+            source: Any = self.monitor.never(body, number) if place < results else None
+            if place >= results and given[place] >= 0:
+                source = self.of((self.key(caller, given[place]),), lanes)
+            self.put(self.key(body, number), lanes, source)
+
+    def leave(self, body: Body, caller: Body, results: list[int], lanes: Any) -> None:
+        """A function ends: what it gives is as defined as its results."""
+        for (_, number), to in zip(body.formals, results, strict=False):
+            if to >= 0:
+                self.put(self.key(caller, to), lanes, self.of((self.key(body, number),), lanes))
+
+    def branch(self, site: Site, key: int, lanes: Any) -> None:
+        """Control depends on a register."""
+        found = self.of((key,), lanes)
+        if found is not None:
+            self.monitor.used_at(site, lanes, found, "branch")
+
+
+def _taken(x: Any, positions: Array) -> Any:
+    if isinstance(x, tuple):
+        return tuple([_taken(one, positions) for one in x])
+    return x.take(positions) if getattr(x, "ndim", 0) else x
+
+
+def _least(each: list[Any]) -> Any:
+    """Undefined where all are."""
+    found = each[0]
+    for one in each[1:]:
+        found = np.where((found > 0) & (one > 0), np.maximum(found, one), 0)
+    return found if found.any() else None
+
+
+def _decided(plan: Plan, lanes: Any, taints: dict[str, Any], values: dict[str, Any]) -> Any:
+    """What a selection, or a logical operation with an operand that decides it, makes of undefined operands."""
+    nothing = np.zeros(lanes.count, np.uint8)
+    first, second, *rest = [taints.get(name, nothing) for name in plan.names]
+    if plan.how == "select":
+        chooser = values.get(plan.names[0])
+        if chooser is None:
+            return None
+        found = np.maximum(first, np.where(np.asarray(chooser).astype(bool), second, rest[0]))
+    elif plan.how in ("decided-and", "decided-or"):
+        # the comparison's operands may be undefined where the predicate decides
+        others = [found for name, found in taints.items() if name != plan.names[0]]
+        decides = values.get(plan.names[0])
+        open_ = np.asarray(decides if plan.how == "decided-and" else ~np.asarray(decides)).astype(bool) if decides is not None else np.True_
+        found = first
+        for one in others:
+            found = np.maximum(found, np.where(open_ | (first > 0), one, 0))
+    else:
+        a, b = [np.asarray(values[name]) if name in values else None for name in plan.names]
+        found = np.maximum(_kept(first, second, b, plan.how), _kept(second, first, a, plan.how))
+    return found if found.any() else None
+
+
+def _kept(mine: Any, other: Any, value: Any, how: str) -> Any:
+    """Where an undefined operand matters: the other one does not decide the result."""
+    if value is None:
+        return mine
+    none = np.zeros((), value.dtype)
+    decides = value == (none if how == "and" else ~none) if value.dtype.kind in "biu" else np.False_
+    return np.where(decides & (other == 0), 0, mine)
+
+
+def _how(bound: Bound, keys: dict[str, tuple[int, ...]]) -> tuple[str, tuple[str, ...]]:
+    """How an undefined operand shows in the result, by what the table says that is computed."""
+    value = next((one.value for one in bound.computes), None)
+    if not isinstance(value, Call):
+        return "", ()
+    operator = (bound.slot(value.operator) if value.operator.startswith(".") else value.operator).lstrip(".")
+    names = tuple([name for name in value.arguments if isinstance(name, str)])
+    if operator in ("select", "pack", "unpack"):
+        return operator, names
+    if operator in ("and", "or") and len(names) == 2:
+        return operator, names
+    if operator in ("and", "or") and len(names) == 1:
+        return f"decided-{operator}", (*names, "")
+    if operator in ("xor", "sub") and len(names) == 2 and keys.get(names[0]) and keys.get(names[0]) == keys.get(names[1]):
+        return "equal", names
+    return "", ()

@@ -1,0 +1,394 @@
+"""Values that nobody has made: registers read before they are written, bytes that were never written, shuffles from absent lanes.
+
+Reading is not wrong: a compiler may load a whole vector and use half of it, and copies carry padding. As memory sanitizers do, the value is
+followed, through registers, shuffles, and shared, local and global memory by bytes, until it is *used*:
+
+* it decides a branch, or the guard of an instruction that accesses memory or synchronizes;
+* it is an address;
+* it is stored to global memory.
+
+A value is undefined if all that it is made from is undefined: arithmetic with an undefined operand is, unless another operand decides the
+result (`selp`, `and`, `or`, comparisons that are combined with a predicate, `x ^ x`); a vector or a word of which some bytes are defined is
+taken to be defined, and so is what a warp computes together and what asynchronous operations copy. So some uses are missed.
+
+Undefined at first are registers, shared and local memory (R001, R008), what `malloc` gives, and buffers that the host allocated and did not
+write (R008, a warning: here they hold zeros). Global variables are zeros by the ISA. What shfl takes from a lane that is not there, or not
+in the mask, is C006 (9.7.10.6).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import numpy as np
+
+from ptxkit.diagnostics import Severity
+from ptxkit.machine.code import FIRST
+from ptxkit.machine.following import Plan, Undefined
+from ptxkit.machine.monitoring import Monitor
+from ptxkit.machine.monitors.collected import Collected, Rule, bytes_of, short, spoken_thread
+from ptxkit.machine.semantics._shuffling import sources
+from ptxkit.syntax import Name
+
+if TYPE_CHECKING:
+    from ptxkit.machine.code import Body, Site
+    from ptxkit.machine.findings import Finding
+    from ptxkit.machine.interfaces import Launch, Residents
+    from ptxkit.machine.memory import Access
+
+Array = np.ndarray[Any, Any]
+REGISTER: Rule = ("R001", "uninitialised-register")
+MEMORY: Rule = ("R008", "uninitialised-memory")
+SHUFFLE: Rule = ("C006", "shfl-from-inactive-lane")
+NEVER, WRITTEN = 0, 1
+"""Bytes that nobody has written; that have a value. A greater number says where their undefined value came from."""
+MOST = 250
+"""So many origins are distinguished."""
+
+
+@attrs.frozen(eq=False)
+class _Origin:
+    """Where an undefined value came from: a register, bytes of memory, or a lane."""
+
+    rule: Rule
+    text: str
+    site: Site | None
+    space: str = ""
+    variable: str = ""
+    offset: int = 0
+    bytes: int = 0
+    severity: Severity = Severity.ERROR
+
+
+class Uninitialized(Monitor):
+    """Follows undefined values to where they are used."""
+
+    follows_undefined = True
+    residents: Residents
+    undefined: Undefined
+    _threads: Array
+
+    def begin(self, launch: Launch) -> None:
+        self.launch = launch
+        self.collected = Collected(launch)
+        self.undefined = launch.program.undefined
+        self.undefined.clear()
+        self.undefined.loaded.clear()
+        self.undefined.monitor = self
+        self._origins: list[_Origin] = []
+        self._known: dict[Any, int] = {}
+        self._first = -1
+        self._shadows: dict[str, Array] = {}
+        memory = launch.machine.memory
+        self._fresh = sorted(memory.unwritten)
+
+    @property
+    def findings(self) -> list[Finding]:
+        return self.collected.findings
+
+    def end(self, launch: Launch) -> None:
+        self.undefined.clear()
+        self.undefined.loaded.clear()
+        self.undefined.monitor = None
+
+    def resident(self, residents: Residents) -> None:
+        memory = self.launch.machine.memory
+        if self._first == residents.first:
+            before = len(self._threads)
+            self._threads = np.ones(residents.count, bool)
+            for key, column in list(self.undefined.items()):
+                self.undefined[key] = np.concatenate([column, np.zeros(residents.count - before, np.uint8)])
+            for space, buffer in ((".shared", memory.shared), (".local", memory.local)):
+                old = self._shadows[space]
+                self._shadows[space] = np.concatenate([old, np.zeros(len(buffer.data) - len(old), np.uint8)])
+            self._begin_registers(slice(before, None))
+            return
+        self.residents, self._first = residents, residents.first
+        self._threads = np.ones(residents.count, bool)
+        self.undefined.clear()
+        self._shadows = {".shared": np.zeros(len(memory.shared.data), np.uint8), ".local": np.zeros(len(memory.local.data), np.uint8)}
+        self._begin_registers(slice(None))
+
+    def _begin_registers(self, threads: slice) -> None:
+        """Registers that are live where a function begins may be read before they are written."""
+        for body in self.launch.program.entered:
+            if not body.blocks:
+                continue
+            formals = {number for _, number in body.formals}
+            for number in body.blocks[0].registers:
+                if number < FIRST or number in formals:
+                    continue
+                column = self.undefined.setdefault(self.undefined.key(body, number), np.zeros(len(self._threads), np.uint8))
+                column[threads] = self.never(body, number)
+
+    def never(self, body: Body, number: int) -> int:
+        """The origin of a register that nothing has written."""
+
+        def made() -> _Origin:
+            return _Origin(REGISTER, f"{_name_of(body, number)} before anything writes it", None)
+
+        return self._origin(("register", id(body), number), made)
+
+    def _origin(self, key: Any, make: Any) -> int:
+        """The number of an origin, from 2 on."""
+        found = self._known.get(key)
+        if found is None:
+            if len(self._origins) >= MOST:
+                return len(self._origins) + 1
+            self._origins.append(make())
+            found = self._known[key] = len(self._origins) + 1
+        return found
+
+    # --- memory
+
+    def access(self, access: Access) -> None:
+        space = ".shared" if access.space.startswith(".shared") else access.space
+        shadow: Array | None
+        if space == ".global":
+            if not self._fresh and not self.launch.machine.memory.unwritten and not self.undefined.loaded:
+                return
+            self._in_global(access)
+            return
+        shadow = self._shadows.get(space)
+        if shadow is None:
+            return
+        self._bytes(access, shadow, access.at, access.lanes, space)
+
+    def _in_global(self, access: Access) -> None:
+        lanes = access.lanes
+        stored = self.undefined.loaded.get("stored")
+        if access.kind != "read" and stored is not None and stored[0] is getattr(lanes, "site", None):
+            self._output(access, stored)
+        unwritten = self.launch.machine.memory.unwritten
+        if not unwritten:
+            return
+        at = np.broadcast_to(np.asarray(access.at, np.int64), lanes.count)
+        for start, shadow in list(unwritten.items()):
+            inside = np.flatnonzero((at >= start) & (at < start + len(shadow)))
+            if len(inside):
+                self._bytes(access, shadow, at[inside] - start, lanes.at(inside), ".global", start)
+
+    def _bytes(self, access: Access, shadow: Array, at: Any, lanes: Any, space: str, start: int = 0) -> None:
+        size = access.size
+        site = getattr(lanes, "site", None)
+        if access.kind == "read":
+            plan = self.undefined.plans.get(id(site))
+            if plan is None or not plan.loads:
+                return
+            found = _all_written(shadow, at, size)
+            if found is not True:
+                self._read(plan, lanes, shadow, at, size, space, start)
+            return
+        stored = self.undefined.loaded.get("stored")
+        value: Any = WRITTEN
+        if stored is not None and stored[0] is site and stored[1].count >= lanes.count:
+            value = np.maximum(stored[2], WRITTEN)
+            if lanes.count != stored[1].count:
+                value = value[np.searchsorted(stored[1].place, lanes.place)]
+        if access.kind == "update":
+            plan = self.undefined.plans.get(id(site))
+            if plan is not None and plan.loads and _all_written(shadow, at, size) is not True:
+                self._read(plan, lanes, shadow, at, size, space, start)
+            if plan is not None and not plan.bound.has(".exch"):
+                return
+        _mark(shadow, at, size, value)
+
+    def _read(self, plan: Plan, lanes: Any, shadow: Array, at: Any, size: int, space: str, start: int) -> None:
+        """A load of bytes some of which are undefined: which elements are, wholly."""
+        count = max(1, len(plan.writes)) if plan.bound.memory[0].access == "read" else 1
+        each = size // count
+        where = np.broadcast_to(np.asarray(at, np.int64), lanes.count)
+        found = []
+        for element in range(count):
+            first = where + element * each
+            held = shadow[first[:, None] + np.arange(each)]
+            undefined = (held != WRITTEN).all(axis=1)
+            source = held.max(axis=1).astype(np.uint8)
+            never = np.flatnonzero(undefined & (source == NEVER))
+            if len(never):
+                at_first = int(first[never[0]])
+                severity = Severity.WARNING if space == ".global" else Severity.ERROR
+                origin = self._origin(
+                    ("memory", id(plan.site), element),
+                    lambda at_first=at_first, severity=severity: self._bytes_of(plan.site, space, start + at_first, each, severity),
+                )
+                source[never] = origin
+            found.append(np.where(undefined, source, 0).astype(np.uint8))
+        self.undefined.loaded.setdefault("loaded", []).append((lanes, found))
+
+    def _bytes_of(self, site: Site, space: str, at: int, size: int, severity: Severity) -> _Origin:
+        if space == ".local":
+            offset = self.launch.machine.memory.owner(space, at)[1]
+            variable = self._local(site, offset)
+        else:
+            variable, offset = self.collected.names.variable(space, at)
+        name = short(variable) if variable else f"{space.removeprefix('.')} memory"
+        last = offset + size - 1
+        text = f"{name}[{offset}..{last}]" if size > 1 else f"{name}[{offset}]"
+        return _Origin(MEMORY, f"{text}, which nobody has written", site, space, variable, offset, size, severity)
+
+    def _local(self, site: Site, offset: int) -> str:
+        program = self.launch.program
+        for symbol in site.body.variables:
+            start = program.frame_offset(site.body, symbol)
+            if site.body is program.entry and symbol.space == ".local" and start == offset:
+                return str(symbol.name)
+        return ""
+
+    # --- registers
+
+    def passed(self, lanes: Any, arguments: tuple[Any, ...], token: Any) -> None:
+        undefined = self.undefined
+        plan = undefined.plans.get(id(lanes.site))
+        if plan is None:
+            return
+        bound = plan.bound
+        whole = len(lanes.warps) * 32 == lanes.count
+        if bound.form.uniform and bound.members is not None and ".mode" in bound.slots and bound.operand("c") is not None:
+            self._shuffled(plan, lanes, arguments, whole)
+        elif undefined and not plan.keys.isdisjoint(undefined):
+            undefined.step(plan, lanes, arguments)
+
+    def _shuffled(self, plan: Plan, lanes: Any, arguments: tuple[Any, ...], whole: bool) -> None:
+        """What a shuffle takes from lanes that are not there, or not in the mask, is undefined; what it takes from others is as it was."""
+        undefined = self.undefined
+        bound = plan.bound
+        _, b, c, *rest = arguments
+        mask = rest[-1] if rest and bound.members is not None else np.uint32(0xFFFFFFFF)
+        full = not getattr(mask, "ndim", 0) and int(mask) & 0xFFFFFFFF == 0xFFFFFFFF
+        touched = undefined and not plan.keys.isdisjoint(undefined)
+        if whole and full and not touched:
+            return
+        source, _ = sources(bound.slot(".mode"), lanes, b, c)
+        rows = len(lanes.warps)
+        source = np.broadcast_to(source, (rows, 32))
+        absent = ~np.take_along_axis(lanes.active, source, axis=1)
+        if not full:
+            masks = lanes.by_warp(lanes.broadcast(np.asarray(mask).astype(np.uint32)[()]))
+            absent |= (masks >> source.astype(np.uint32)) & 1 == 0
+        mine = next((read for read in plan.reads if read.name == "a"), None)
+        values = undefined.of(mine.keys, lanes) if mine is not None else None
+        result = np.zeros((rows, 32), np.uint8)
+        if values is not None:
+            result = np.take_along_axis(lanes.by_warp(values), source, axis=1)
+        others = [undefined.of(read.keys, lanes) for read in plan.reads if read.name in ("b", "c")]
+        found = lanes.from_warp(result)
+        for other in others:
+            if other is not None:
+                found = np.maximum(found, other)
+        taken = lanes.from_warp(absent)
+        if taken.any():
+            lane = int(np.flatnonzero(taken)[0])
+            origin = self._origin(
+                ("lane", id(plan.site)),
+                lambda: _Origin(
+                    SHUFFLE,
+                    f"what `{bound.opcode}` took from lane {int(lanes.from_warp(source)[lane])}, which is not there or not in the mask",
+                    plan.site,
+                ),
+            )
+            found = np.where(taken, origin, found)
+        first = plan.writes[:1]
+        for key in first:
+            undefined.put(key, lanes, found if found.any() else None)
+        for key in plan.writes[1:]:
+            undefined.put(key, lanes, None)
+
+    # --- what `Undefined` tells
+
+    def landed(self, plan: Plan, loaded: dict[str, Any]) -> None:
+        """An instruction that loaded undefined bytes has been executed."""
+        for lanes, found in loaded.get("loaded", ()):
+            for key, values in zip(plan.writes, found, strict=False):
+                if values.any():
+                    self.undefined.put(key, lanes, values)
+
+    def used(self, plan: Plan, lanes: Any, source: Array, how: str) -> None:
+        self.used_at(plan.site, lanes, source, how)
+
+    def used_at(self, site: Site, lanes: Any, source: Array, how: str) -> None:
+        """An undefined value is used: by a branch, as an address, as a guard."""
+        self._found(site, lanes, source, {"branch": "decides a branch by", "address": "uses as an address", "guard": "guards by"}[how])
+
+    def _output(self, access: Access, stored: tuple[Any, Any, Array]) -> None:
+        """An undefined value goes to global memory."""
+        lanes = access.lanes
+        source = stored[2] if lanes.count == stored[1].count else stored[2][np.searchsorted(stored[1].place, lanes.place)]
+        if source.any():
+            self._found(stored[0], lanes, source, "stores to global memory")
+
+    def _found(self, site: Site, lanes: Any, source: Array, verb: str) -> None:
+        for number in np.unique(source[source > 0]).tolist():
+            origin = self._origins[min(number - 2, len(self._origins) - 1)]
+            mine = np.flatnonzero(source == number)
+            cause = (id(origin), id(site) if origin.site is None else id(origin.site))
+            if self.collected.knows(cause, len(mine)):
+                continue
+            lane = int(mine[0])
+            who = spoken_thread(*self.collected.thread(lanes, lane))
+            value = (
+                origin.text if origin.site is None or origin.site is site else f"{origin.text} (line {self.collected.line(origin.site)})"
+            )
+            read = [self.collected.access(lanes, lane, "read", origin.site)] if origin.site is not None else []
+            self.collected.add(
+                cause,
+                origin.rule,
+                f"{who} {verb} {value}",
+                site,
+                {
+                    "accesses": [*read, self.collected.access(lanes, lane, "use", site)],
+                    "space": origin.space.removeprefix("."),
+                    "variable": origin.variable,
+                    "offset": origin.offset,
+                    "bytes": origin.bytes,
+                },
+                severity=origin.severity,
+                related=[(origin.site, f"{bytes_of(origin.bytes)} are read here" if origin.bytes else "it is taken here")]
+                if origin.site is not None and origin.site is not site
+                else (),
+                count=len(mine),
+            )
+
+
+def _name_of(body: Body, number: int) -> str:
+    """What a function calls a register."""
+    for site in body.sites:
+        for name in site.instruction.find(Name):
+            if number in body.registers_of(site.scope, name):
+                return str(name.text)
+    return "a register"
+
+
+_ONES: dict[int, Any] = {1: np.uint8(1), 2: np.uint16(0x0101), 4: np.uint32(0x01010101), 8: np.uint64(0x0101010101010101)}
+
+
+def _all_written(shadow: Array, at: Any, size: int) -> Any:
+    """Whether all bytes of an access have been written: True, or not."""
+    ones = _ONES.get(size)
+    if ones is not None:
+        held = shadow.view(ones.dtype)[np.asarray(at) >> (size.bit_length() - 1)]
+        return bool((held == ones).all())
+    if size == 16:
+        words = shadow.view(np.uint64)
+        first = np.asarray(at) >> 3
+        return bool((words[first] == _ONES[8]).all() and (words[first + 1] == _ONES[8]).all())
+    return all((shadow[one : one + size] == WRITTEN).all() for one in np.atleast_1d(at).tolist())
+
+
+def _mark(shadow: Array, at: Any, size: int, value: Any) -> None:
+    """Bytes are written: with a value, or with undefined ones of some origin."""
+    if not getattr(value, "ndim", 0):
+        ones = _ONES.get(size)
+        if ones is not None:
+            shadow.view(ones.dtype)[np.asarray(at) >> (size.bit_length() - 1)] = ones
+            return
+        if size == 16:
+            words, first = shadow.view(np.uint64), np.asarray(at) >> 3
+            words[first] = words[first + 1] = _ONES[8]
+            return
+        for one in np.atleast_1d(at).tolist():
+            shadow[one : one + size] = WRITTEN
+        return
+    where = np.broadcast_to(np.asarray(at, np.int64), len(value))
+    shadow[where[:, None] + np.arange(size)] = value[:, None]

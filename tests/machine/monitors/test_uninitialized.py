@@ -1,0 +1,118 @@
+"""Values that nobody has made, followed to where they are used; and those that nobody uses."""
+
+from __future__ import annotations
+
+import pytest
+
+np = pytest.importorskip("numpy")
+
+from ptxkit.diagnostics import Severity  # noqa: E402
+from ptxkit.machine import Machine  # noqa: E402
+from tests.machine.monitors.watching import KERNEL, rules, watched  # noqa: E402
+
+VARIABLES = ".shared .align 16 .b8 s[1024]; .local .align 16 .b8 l[64];"
+MINE = "shl.b32 %r3, %r1, 2; mov.u32 %r4, s; add.u32 %r4, %r4, %r3; setp.lt.u32 %p1, %r1, 16; "
+STORE = "st.global.u32 [%rd2], %r5; "
+FUNCTION = ".func (.reg .b32 rv) f(.reg .b32 a) {{ .reg .pred p; setp.gt.u32 p, a, {least}; @p bra E; mov.b32 rv, 0; E: ret; }}"
+
+BAD = {
+    "a register stored": (
+        "add.u32 %r5, %r6, 1; " + STORE, "R001", "thread (0,0,0) of CTA (0,0,0) stores to global memory %r6 before anything",
+    ),
+    "a register as an address": ("ld.global.u32 %r5, [%rd4]; ", "R001", "uses as an address %rd4 before anything writes it"),
+    "a predicate": ("@%p3 bra E; " + "st.global.u32 [%rd2], %r1; E: ", "R001", "decides a branch by %p3 before anything writes it"),
+    "a guard": ("@%p3 st.global.u32 [%rd2], %r1; ", "R001", "%p3 before anything writes it"),
+    "a register that only some write": (
+        "@%p1 mov.u32 %r5, 1; " + STORE, "R001", "thread (16,0,0) of CTA (0,0,0) stores to global memory %r5",
+    ),
+    "shared memory": ("ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "stores to global memory s[0..3], which nobody has written"),
+    "shared memory that only some write": (
+        "@%p1 st.shared.u32 [%r4], %r1; ld.shared.u32 %r5, [%r4]; " + STORE,
+        "R008", "thread (16,0,0) of CTA (0,0,0) stores to global memory",
+    ),
+    "local memory": ("st.local.u32 [l], %r1; ld.local.u32 %r5, [l+4]; " + STORE, "R008", "which nobody has written"),
+    "through a copy": (
+        "ld.shared.u32 %r6, [%r4+512]; st.shared.u32 [%r4], %r6; ld.shared.u32 %r5, [%r4]; " + STORE, "R008", "s[512..515], which nobody",
+    ),
+    "through a shuffle": (
+        "@%p1 mov.u32 %r6, 1; shfl.sync.bfly.b32 %r5, %r6, 16, 31, -1; @%p1 st.global.u32 [%rd2], %r5; ", "R001", "%r6 before anything",
+    ),
+    "the second element of a vector": (
+        "st.shared.u32 [%r4], %r1; mov.u32 %r7, s; ld.shared.v2.u32 {%r6, %r5}, [%r7+248]; add.u32 %r5, %r5, %r6; "
+        "ld.shared.v2.u32 {%r6, %r5}, [%r7+256]; " + STORE, "R008", "s[260..263], which nobody has written",
+    ),
+    "an index": ("ld.shared.u32 %r6, [%r4]; and.b32 %r6, %r6, 12; cvt.u64.u32 %rd4, %r6; add.s64 %rd4, %rd1, %rd4; "
+                 "ld.global.u32 %r5, [%rd4]; ", "R008", "uses as an address s[0..3]"),
+    "from a lane that has exited": (
+        "setp.ge.u32 %p3, %r1, 24; @%p3 exit; shfl.sync.down.b32 %r5, %r1, 16, 31, -1; " + STORE, "C006",
+        "what `shfl.sync.down.b32` took from lane 24, which is not there",
+    ),
+    "from a lane that is not in the mask": (
+        "@!%p1 bra E; shfl.sync.idx.b32 %r5, %r1, 20, 31, 0xffff; " + STORE + " E: ", "C006", "took from lane 20, which is not there",
+    ),
+    "a result of a function": ("call (%r5), f, (%r1); " + STORE, "R001", "rv before anything writes it"),
+}  # fmt: skip
+
+GOOD = {
+    "read and not used": "ld.shared.v4.u32 {%r5, %r6, %r7, %r8}, [s]; add.u32 %r6, %r6, %r7; mov.u32 %r5, 0; " + STORE,
+    "written by all": "st.shared.u32 [%r4], %r1; bar.sync 0; ld.shared.u32 %r5, [%r4]; " + STORE,
+    "written and used by some": "@%p1 mov.u32 %r5, 1; @%p1 st.global.u32 [%rd2], %r5; ",
+    "not selected": "selp.u32 %r5, %r1, %r6, %p1; @%p1 st.global.u32 [%rd2], %r5; ",
+    "an operand that is decided": "setp.gt.u32 %p2, %r1, 99; and.pred %p4, %p2, %p3; @%p4 bra E; mov.u32 %r5, 1; " + STORE + "E: ",
+    "a comparison that is decided": "setp.gt.u32 %p2, %r1, 99; setp.lt.and.u32 %p4, %r6, %r1, %p2; @%p4 bra E; mov.u32 %r5, 1; "
+    + STORE
+    + "E: ",
+    "a way to zero": "xor.b32 %r5, %r6, %r6; " + STORE,
+    "a mask of zeros": "and.b32 %r5, %r6, 0; " + STORE,
+    "part of a word": "st.shared.u16 [%r4], 1; ld.shared.u32 %r5, [%r4]; " + STORE,
+    "lanes of the mask": "@!%p1 bra E; shfl.sync.bfly.b32 %r5, %r1, 4, 31, 0xffff; st.global.u32 [%rd2], %r5; E: ",
+    "a copy into shared memory": "cp.async.ca.shared.global [%r4], [%rd2], 4; cp.async.wait_all; ld.shared.u32 %r5, [%r4]; " + STORE,
+    "atomics": "st.shared.u32 [%r4], 0; atom.shared.add.u32 %r5, [%r4], 1; " + STORE,
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_use_is_named(name: str) -> None:
+    body, rule, sentence = BAD[name]
+    block = 32 if "exit;" in body else 64
+    findings, ended = watched(MINE + body, "uninitialized", VARIABLES, FUNCTION.format(least=40), block=block)
+    assert ended in ("ended", "address")
+    assert rules(findings)[:1] == [rule]
+    diagnostic = findings[0].diagnostic
+    assert sentence in diagnostic.message
+    assert len(diagnostic.message) <= 160
+    assert findings[0].witness["accesses"][-1]["line"] > 0
+
+
+@pytest.mark.parametrize("schedule", ["lockstep", 3])
+@pytest.mark.parametrize("name", GOOD)
+def test_what_is_not_used_is_silent(name: str, schedule: str | int) -> None:
+    findings, ended = watched(MINE + GOOD[name], "uninitialized", VARIABLES, FUNCTION.format(least=100), schedule=schedule)
+    assert ([finding.diagnostic.message for finding in findings], ended) == ([], "ended")
+
+
+def test_results_of_functions_that_are_set() -> None:
+    body = MINE + "call (%r5), f, (%r1); " + STORE
+    assert watched(body, "uninitialized", VARIABLES, FUNCTION.format(least=100)) == ([], "ended")
+
+
+def test_buffers_that_the_host_has_not_written() -> None:
+    load = "ld.global.u32 %r5, [%rd2]; add.u32 %r5, %r5, 1; " + STORE
+    findings, _ = watched(load, "uninitialized", out=1024)
+    assert [(finding.diagnostic.rule, finding.diagnostic.severity) for finding in findings] == [("R008", Severity.WARNING)]
+    assert findings[0].count == 64
+    assert watched("st.global.u32 [%rd2], %r1; " + load, "uninitialized", out=1024) == ([], "ended")
+    machine = Machine()
+    code = machine.load(KERNEL.format(body=load, variables="", module="", end="ret;"))
+    buffer = machine.alloc(1024)
+    buffer.write(np.zeros(256, np.uint32))
+    assert machine.launch(code, "k", buffer, 7, grid=1, block=64, checks="uninitialized").findings == ()
+
+
+def test_a_launch_without_checks_between_two_with() -> None:
+    machine = Machine()
+    code = machine.load(KERNEL.format(body=MINE + "ld.shared.u32 %r5, [%r4]; " + STORE, variables=VARIABLES, module="", end="ret;"))
+    out = np.zeros(256, np.uint32)
+    counts = [len(machine.launch(code, "k", out, 7, grid=1, block=64, checks=checks).findings) for checks in ("uninitialized", (), "all")]
+    assert counts[:2] == [1, 0]
+    assert counts[2] >= 1
