@@ -1,4 +1,4 @@
-"""What `ptxkit verify` prints of ten kernels that were compiled with `-lineinfo`: the kernel and the lines of the source, each cause once."""
+"""What `ptxkit verify` prints of ten kernels compiled with `-lineinfo`: the kernel, the lines of the source, each cause once."""
 
 from __future__ import annotations
 
