@@ -38,9 +38,9 @@ MOST_LAUNCHES = 12
 """So many shapes are tried."""
 GROWTH, MOST_GROWTH = 32, 1024
 """Arrays that a run leaves are made so many times as large; altogether at most."""
-ODD = 7
+UNEVEN = 7
 CONTRAST = Sizes(counts=2 * FEW, scale=2, differ=True)
-ODD_CONTRAST = Sizes(counts=2 * FEW, scale=2, odd=ODD)
+UNEVEN_CONTRAST = Sizes(counts=2 * FEW, scale=2, uneven=UNEVEN)
 TOGETHER = "CB"
 """Families of rules about what threads execute together."""
 BY_ITSELF = frozenset(("trap", "assert"))
@@ -106,11 +106,11 @@ class Exercise:
         return Exercised(ran.example, tuple(found), self.why, ran.fault is None)
 
     def _further(self, ran: Ran) -> Iterator[tuple[Sizes, Sizes, str]]:
-        """Other sizes with which more may show: a ring goes wrong when it comes round, and who is out of bounds may be missed elsewhere."""
+        """Other sizes with which more may show: a ring goes wrong when it wraps around, and who is out of bounds may be missed elsewhere."""
         if has_rounds(self.routine):
             yield Sizes(counts=MANY), CONTRAST, ""
         if is_compared(self.routine) and needs(self.routine, "cta"):
-            yield Sizes(odd=ODD), ODD_CONTRAST, TOGETHER
+            yield Sizes(uneven=UNEVEN), UNEVEN_CONTRAST, TOGETHER
 
     def _first(self, choices: tuple[Shape, ...], sizes: Sizes) -> Launched | None:
         """The first launch that stays within what it was given. Of a kernel that says its block, what it does there is its own doing."""
@@ -135,7 +135,7 @@ class Exercise:
         return last
 
     def _is_for_a_warp(self, ran: Ran, shape: Shape) -> bool:
-        """Whether warps do the same at the same place in shared memory, and never wait for one another: a launch has but one."""
+        """Whether warps do the same at one address of shared memory, and never wait for one another: a launch has but one."""
         x, y, z = shape.block
         if x * y * z <= WARP or needs(self.routine, "cta") or launch(self.routine).threads is not None:
             return False
@@ -212,7 +212,7 @@ class Exercise:
 
 
 def has_rounds(routine: Routine) -> bool:
-    """Whether a kernel has operations in flight from one iteration to the next, and may be told how many there are."""
+    """Whether a kernel has operations in flight from one iteration to the next, and a parameter says how many there are."""
 
     def holds(bound: Bound) -> bool:
         return bool(bound.asynchronous or bound.completes or any(memory.is_async for memory in bound.memory))

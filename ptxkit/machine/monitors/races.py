@@ -462,6 +462,8 @@ class Races(Monitor):
         """Races, with those of equal values apart."""
         for equal in (False, True):
             chosen = np.flatnonzero(same == equal)
+            # a pair of different warps is shown rather than one of the same
+            chosen = chosen[np.argsort(self._warp_of(before.thread[chosen]) == self._warp_of(rows.thread[chosen]), kind="stable")]
             _, first, counts = np.unique(before.site[chosen], return_index=True, return_counts=True)
             for i, count in zip(chosen[first].tolist(), counts.tolist(), strict=True):
                 self._found(space, shadow, rows, before, i, how, what, count, equal)
@@ -924,10 +926,11 @@ class Races(Monitor):
         """Notes the race of a pair of accesses; of those of the same instructions it is the first that is shown."""
         key = (int(before.site[i]), rows.kind.number, False)
         known = self.races.get(key)
-        if known is not None and (same or not known.same_value):
-            known.count += count
-            return
         if known is not None:
+            across = known.is_of_a_warp(self.launch) and self._warp_of(before.thread[i]) != self._warp_of(rows.thread[i])
+            if (same and not known.same_value) or (same == known.same_value and not across):
+                known.count += count
+                return
             count += known.count
         piece = int(rows.piece[i]) * shadow.grain + shadow.origin
         (size, offset), (earlier_size, earlier_offset) = bytes_of(int(rows.code[i])), bytes_of(int(before.code[i]))
@@ -949,6 +952,11 @@ class Races(Monitor):
         sites = (self._sites[earlier_kind.number], self._sites[rows.kind.number])
         rule = after(earlier_kind, what, rows.kind, how)
         self.races[key] = Race(space, variable, offset, end - start, (first, second), sites, same, count, rule)
+
+    def _warp_of(self, thread: Any) -> Any:
+        """The warps of threads by their numbers in the launch."""
+        threads = self.launch.threads
+        return thread // threads * -(-threads // 32) + thread % threads // 32
 
     def _is_now(self, thread: int, stamp: int) -> bool:
         """Whether an access is one of those that are made now."""
