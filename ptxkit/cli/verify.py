@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ptxkit import files
+from ptxkit.cli._agreeing import agreed
 from ptxkit.cli._launching import CannotLaunch, Options, names_of, of_description, of_options
 from ptxkit.demangling import in_prose, matching, short
 
@@ -100,7 +101,7 @@ def command(
         for routine, launch in chosen:
             found = verify(code, launch, names_of(module, routine), budget, names)
             _raise_of_launch(found)
-            verdicts.append((routine, found))
+            verdicts.append((routine, agreed(module, routine.name, found)))
     except (files.CannotRead, CannotLaunch, OSError, ValueError, TypeError) as error:
         diagnostics = getattr(error, "diagnostics", ())
         where = f"{path}:{diagnostics[0].span.line}:{diagnostics[0].span.column}: {diagnostics[0].message}" if diagnostics else str(error)
