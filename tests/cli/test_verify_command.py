@@ -187,7 +187,7 @@ def test_a_good_kernel_is_verified(name: str, arguments: list[str]) -> None:
 @pytest.mark.skipif(not PAIRS.is_dir(), reason="../shared/lint is not there")
 @pytest.mark.parametrize(("name", "code"), [("wmma_shape_load.bad", 3), ("wmma_shape_load.good", 0)])
 def test_an_error_of_lint_keeps_a_kernel_from_being_verified(name: str, code: int) -> None:
-    assert run(str(PAIRS / f"{name}.ptx"), "--block", "32").exit_code == code
+    assert run(str(PAIRS / f"{name}.ptx"), "--block", "128").exit_code == code
 
 
 class TestMemory:
