@@ -76,6 +76,8 @@ class Log(Monitor):
         number = self.number(side["cta"], side["thread"])
         for access, index, at, passes in self.accesses.get(side["line"], ()):
             for lane in np.flatnonzero(index == number).tolist():
+                if access.proxy not in ("", "generic"):
+                    continue
                 yield access.kind, access.space.partition("::")[0], int(at[lane]), access.size, passes
 
 

@@ -13,6 +13,7 @@ from ptxkit.analyses.framework.routine import Routine
 from ptxkit.analyses.framework.rule import Facts, Rule
 from ptxkit.analyses.inputs.shapes import reached
 from ptxkit.analyses.inputs.words import spoken
+from ptxkit.analyses.launch.launch import launch
 from ptxkit.diagnostics import Diagnostic, Severity
 from ptxkit.frozen import frozen
 from ptxkit.isa.binding import Bound
@@ -45,8 +46,9 @@ def shown(facts: Facts, rules: Iterable[Rule]) -> tuple[Shown, ...]:
                 return ()
         done = Exercise(kernel, code).run()
         if done.example is not None:
+            is_assumed = launch(kernel).threads is None
             spoken_for = [(one, by_id.get(one.finding.diagnostic.rule) or by_id.get(one.finding.diagnostic.name)) for one in done.found]
-            findings = [_diagnostic(one, rule) for one, rule in spoken_for if rule is not None]
+            findings = [_diagnostic(one, rule, is_assumed) for one, rule in spoken_for if rule is not None]
             found.append(Shown(kernel.name, frozenset([one.name for one in reached(kernel)]), tuple(findings), done.is_complete))
     return tuple(found)
 
@@ -55,6 +57,8 @@ RACING = "SGAP"
 """Families of rules about two accesses: that they meet at an address may be no matter of what the address is."""
 MOST_MEMORY = 1 << 26
 """A machine that has given so many bytes of global memory is not used for the next kernel: what is freed is not given again."""
+UNINITIALISED = "uninitialised-memory"
+"""The name of what is read and was never written."""
 FAMILIES = "CBAMWTPSGR"
 """The rules of which an execution can show a violation, by the first letter of their ids."""
 
@@ -73,13 +77,16 @@ def has_something_to_see(routine: Routine) -> bool:
     return any(has_such(one, holds) for one in reached(routine))
 
 
-def _diagnostic(one: Found, rule: Rule) -> Diagnostic:
+def _diagnostic(one: Found, rule: Rule, is_assumed: bool) -> Diagnostic:
     """A finding of a run as one of lint: what shows only with some sizes, or some contents, may be the fault of the inputs."""
     severity = one.finding.diagnostic.severity
     notes = [f"so it goes with {spoken(one.example)}"]
     if not one.other_sizes:
         severity = Severity.INFO
         notes.append("it does not with other sizes" if one.other_sizes is False else "it was not tried with other sizes")
+    elif is_assumed and one.finding.diagnostic.name == UNINITIALISED:
+        severity = Severity.INFO
+        notes.append("the kernel does not say how many threads a CTA has: one that is not there may be the one that writes")
     elif not one.other_contents:
         severity = Severity.INFO
         notes.append("it does not with all contents of memory: these were made up")

@@ -194,6 +194,7 @@ class Races(Monitor):
             return
         if kind.group or not kind.is_watched:
             # what is in flight is followed from its beginning on
+            self.unwatched += 0 if kind.group else lanes.count
             return
         if kind.is_warps:
             # one access of a warp, whose threads come together for it
@@ -303,8 +304,8 @@ class Races(Monitor):
 
     def shadow(self, space: str, at: Array, size: Array) -> Shadow:
         """The columns of a space, in pieces that bytes begin and end with."""
-        odd = int(np.bitwise_or.reduce(at | size)) & 3
-        return self._shadow(space, 4 if not odd else 2 if odd == 2 else 1)
+        low = int(np.bitwise_or.reduce(at | size)) & 3
+        return self._shadow(space, 4 if not low else 2 if low == 2 else 1)
 
     def _shadow(self, space: str, size: int) -> Shadow:
         buffer = self.buffer(space)
@@ -658,6 +659,14 @@ class Races(Monitor):
             knowledge.fence(places, scope)
         knowledge.tick()
 
+    def _publish(self, lanes: Lanes) -> None:
+        """A relaxed arrival releases the mbarriers that a fence.mbarrier_init was for (9.7.14.4)."""
+        shadow = self.shadows.get(".shared")
+        for place in self.published.keys() & set(lanes.place.tolist()):
+            made = np.array(self.published.pop(place), np.int64)
+            if shadow is not None:
+                shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
+
     def _arrive(self, lanes: Any, bound: Bound, arguments: tuple[Any, ...]) -> None:
         """Lanes come to a barrier of their CTA or cluster."""
         knowledge, residents = self.knowledge, self.residents
@@ -670,13 +679,8 @@ class Races(Monitor):
                     mine = self._fenced(places) if bound.has(".relaxed") else knowledge.together(places)
                     self.cluster_arrivals[key] = self.clocks.join(self.cluster_arrivals.get(key, NOTHING), mine)
                 knowledge.tick()
-            if bound.has(".arrive", ".relaxed"):
-                # a relaxed arrival releases nothing but the mbarriers that fence.mbarrier_init has published (9.7.14.4)
-                shadow = self.shadows.get(".shared")
-                for place in self.published.keys() & set(lanes.place.tolist()):
-                    made = np.array(self.published.pop(place), np.int64)
-                    if shadow is not None:
-                        shadow.strengthen(expanded(made, np.full(len(made), 8), shadow.origin, shadow.grain)[0], GPU)
+                if bound.has(".relaxed"):
+                    self._publish(lanes)
             return
         if bound.has(".warp") or not arguments:
             return
@@ -816,9 +820,9 @@ class Races(Monitor):
         waited = np.broadcast_to(waited, lanes.count)
         done = now != waited
         for place, at, parity in zip(lanes.place[done].tolist(), where[done].tolist(), waited[done].tolist(), strict=True):
-            told = self.phases.get(at)
-            if told is not None and told[1][parity]:
-                knowledge.acquire(place, scope, told[1][parity])
+            phase = self.phases.get(at)
+            if phase is not None and phase[1][parity]:
+                knowledge.acquire(place, scope, phase[1][parity])
 
     def phase(self, at: int, parity: int) -> Releases:
         """What is released by the arrivals of a phase of an mbarrier, which is not complete."""
@@ -876,14 +880,14 @@ class Races(Monitor):
         race = Race(space, variable, offset, end - start, (sides[0], sides[1]), sites, False, count, rule)
         self.races[key] = attrs.evolve(race, why=why) if why else race
 
-    def left_behind(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
+    def unawaited(self, one: Flying, row: int, count: int, rule: str, why: str) -> None:
         """Notes that threads have ended while their copies may still read shared memory."""
-        touched = one.touched
-        start, thread = int(touched.at[row]), int(one.place[row]) + self.knowledge.first
-        end = start + int(touched.size[row])
+        footprint = one.footprint
+        start, thread = int(footprint.at[row]), int(one.place[row]) + self.knowledge.first
+        end = start + int(footprint.size[row])
         why = f"its thread ends{': ' + why if why else ' without having waited for that'}; the memory may belong to another CTA by then"
         done = ("read", "exit")
-        self.conflict(touched.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
+        self.conflict(footprint.space, start, end, (thread, thread), (one.kind, one.kind), done, count, rule, why)
 
     def kind(self, site: Site) -> _Kind:
         """What the table says of the accesses of an instruction."""
@@ -907,7 +911,7 @@ class Races(Monitor):
             strength = GPU
         proxy = next((one.proxy for one in bound.memory if one.is_async and one.proxy), "")
         is_collective = bound.converges is not None and bound.converges.level == "warpgroup"
-        is_watched = bound.form.mnemonic != "clusterlaunchcontrol"
+        is_watched = not any(one.is_async for one in bound.memory) or bool(group)
         updates = bound.form.mnemonic in ("atom", "red")
         is_warps = bound.converges is not None and bound.converges.level == "warp" and fenced_proxy(bound) != ""
         is_object = bool(bound.barrier) or bound.form.mnemonic == "mbarrier" or (bool(bound.completes) and not group)
